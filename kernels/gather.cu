@@ -1,0 +1,77 @@
+// Rows of a matrix by number.
+//
+// A row number outside of the matrix must not end the context, as a trap would: the row becomes zeros and the fault
+// words of the stream, in host memory, say which number it was. They are read by the host at its next call.
+//
+// Wide rows take a warp each, narrow ones a thread an element. Elements are moved, not computed with, so that the
+// types of 2 bytes share their kernels.
+#include "types.cuh"
+
+// As `src/device/cuda/fault.rs` reads them.
+struct Fault {
+    u32 code;
+    u32 unused;
+    i64 row;
+    i64 rows;
+};
+
+constexpr u32 ROW_OUT_OF_RANGE = 1;
+
+// Several threads may report: each number that wins is one that was out of range.
+__device__ __noinline__ void report(volatile Fault *fault, i64 row, u64 rows) {
+    fault->row = row;
+    fault->rows = (i64)rows;
+    __threadfence_system();
+    fault->code = ROW_OUT_OF_RANGE;
+}
+
+template <typename T>
+__device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
+                                     volatile Fault *fault) {
+    constexpr u32 N = Elements<T>::a_pack;
+    const u32 lane = threadIdx.x % 32;
+    const bool aligned = is_aligned(x, 16) && is_aligned(out, 16) && width % N == 0;
+    const u64 step = aligned ? width / N : width;
+    for (u64 r = thread_number() / 32; r < rows_out; r += thread_count() / 32) {
+        const i64 number = numbers[r];
+        const bool inside = number >= 0 && (u64)number < rows_in;
+        if (!inside && lane == 0) report(fault, number, rows_in);
+        const u64 from = inside ? (u64)number * step : 0;
+        if (aligned) {
+            Pack<T> zeros = {};
+            for (u64 c = lane; c < step; c += 32)
+                store_pack<T>(out, r * step + c, true, inside ? load_pack<T>(x, from + c, true) : zeros);
+        } else {
+            for (u64 c = lane; c < step; c += 32) out[r * step + c] = inside ? x[from + c] : T{};
+        }
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ void narrow(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
+                                       volatile Fault *fault) {
+    for (u64 e = thread_number(); e < rows_out * width; e += thread_count()) {
+        // The 64-bit division is several times the cost of the 32-bit one, and seldom needed.
+        const u64 r = (e | width) >> 32 ? e / width : (u32)e / (u32)width;
+        const u64 column = e - r * width;
+        const i64 number = numbers[r];
+        const bool inside = number >= 0 && (u64)number < rows_in;
+        if (!inside && column == 0) report(fault, number, rows_in);
+        out[e] = inside ? x[(u64)number * width + column] : T{};
+    }
+}
+
+#define GATHER(NAME, T)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        gather_wide_##NAME(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,               \
+                           volatile Fault *fault) {                                                                    \
+        wide(x, numbers, out, rows_out, rows_in, width, fault);                                                        \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        gather_narrow_##NAME(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,             \
+                             volatile Fault *fault) {                                                                  \
+        narrow(x, numbers, out, rows_out, rows_in, width, fault);                                                      \
+    }
+
+GATHER(16, u16)
+GATHER(32, u32)

@@ -1,0 +1,70 @@
+// Standard normals: Philox 4x32-10 and Box-Muller, element by element as `src/device/philox.rs` documents.
+//
+// A thread makes 16 bytes of output a turn: one Philox block for fp32, two for the types of 2 bytes. Uniforms are
+// rounded exactly as on the host; the sine and cosine of 2 pi u come from `sincospif`, which needs no slow path for
+// large arguments.
+#include "types.cuh"
+
+__device__ __forceinline__ uint4 philox(u64 seed, u64 sequence, u64 block) {
+    u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    u32 x = (u32)block, y = (u32)(block >> 32), z = (u32)sequence, w = (u32)(sequence >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const u64 first = (u64)0xD2511F53u * x;
+        const u64 second = (u64)0xCD9E8D57u * z;
+        x = (u32)(second >> 32) ^ y ^ key0;
+        y = (u32)second;
+        z = (u32)(first >> 32) ^ w ^ key1;
+        w = (u32)first;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return make_uint4(x, y, z, w);
+}
+
+// The host rounds the word to fp32, adds, and scales by a power of two: so must this, without contraction.
+__device__ __forceinline__ float uniform(u32 word) {
+    return __fmul_rn(__fadd_rn(__uint2float_rn(word), 0.5f), 2.3283064365386963e-10f);
+}
+
+__device__ __forceinline__ void box_muller(u32 radius, u32 angle, float &first, float &second) {
+    float r, sine, cosine;
+    // Not `__logf`: near 1 its absolute error would show in the radius.
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(-2.0f * logf(uniform(radius))));
+    sincospif(2.0f * uniform(angle), &sine, &cosine);
+    first = r * cosine;
+    second = r * sine;
+}
+
+template <typename T> __device__ __forceinline__ void normals(T *out, u64 n, u64 seed, u64 sequence) {
+    constexpr u32 N = Elements<T>::a_pack;
+    const bool aligned = is_aligned(out, 16);
+    for (u64 p = thread_number(); p * N < n; p += thread_count()) {
+        Pack<T> pack;
+#pragma unroll
+        for (u32 b = 0; b < N / 4; ++b) {
+            const uint4 words = philox(seed, sequence, p * (N / 4) + b);
+            float value[4];
+            box_muller(words.x, words.y, value[0], value[1]);
+            box_muller(words.z, words.w, value[2], value[3]);
+#pragma unroll
+            for (u32 j = 0; j < 4; ++j) from_float(value[j], pack.lane[4 * b + j]);
+        }
+        if ((p + 1) * N <= n) {
+            store_pack<T>(out, p, aligned, pack);
+        } else {
+#pragma unroll
+            for (u32 j = 0; j < N; ++j)
+                if (p * N + j < n) out[p * N + j] = pack.lane[j];
+        }
+    }
+}
+
+#define NORMAL(NAME, T)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(256) normal_##NAME(T *out, u64 n, u64 seed, u64 sequence) {           \
+        normals(out, n, seed, sequence);                                                                               \
+    }
+
+NORMAL(fp16, fp16)
+NORMAL(bf16, bf16)
+NORMAL(fp32, float)

@@ -1,0 +1,85 @@
+// Element types, their conversions, and packs of 16 bytes: what all kernel files share.
+//
+// Nothing here needs a CUDA header, so that NVRTC needs no include path: fp16 converts by PTX instructions, bf16 by
+// bit operations. All arithmetic is in fp32 and rounds once, to nearest even, when it is stored.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+struct fp16 {
+    u16 bits;
+};
+
+struct bf16 {
+    u16 bits;
+};
+
+__device__ __forceinline__ float to_float(float x) { return x; }
+
+__device__ __forceinline__ float to_float(fp16 x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+}
+
+__device__ __forceinline__ float to_float(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+
+__device__ __forceinline__ void from_float(float x, float &out) { out = x; }
+
+__device__ __forceinline__ void from_float(float x, fp16 &out) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out.bits) : "f"(x));
+}
+
+// Adding 0x7fff plus the lowest kept bit carries exactly where the nearest even value lies above. A NaN must not
+// carry into an infinity: it keeps its upper half and becomes quiet.
+__device__ __forceinline__ void from_float(float x, bf16 &out) {
+    u32 bits = __float_as_uint(x);
+    u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    out.bits = (u16)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+}
+
+// By bits: -0.0 is zero, a NaN and a subnormal are not.
+__device__ __forceinline__ bool is_nonzero(float x) { return (__float_as_uint(x) & 0x7fffffffu) != 0u; }
+__device__ __forceinline__ bool is_nonzero(fp16 x) { return (x.bits & 0x7fffu) != 0u; }
+__device__ __forceinline__ bool is_nonzero(bf16 x) { return (x.bits & 0x7fffu) != 0u; }
+__device__ __forceinline__ bool is_nonzero(u8 x) { return x != 0u; }
+__device__ __forceinline__ bool is_nonzero(i64 x) { return x != 0; }
+
+// As many elements as one memory instruction moves.
+template <typename T> struct Elements {
+    static constexpr u32 a_pack = 16 / sizeof(T);
+};
+
+template <typename T, u32 N = Elements<T>::a_pack> struct alignas(sizeof(T) * N) Pack {
+    T lane[N];
+};
+
+__device__ __forceinline__ bool is_aligned(const void *pointer, u32 bytes) { return ((u64)pointer & (bytes - 1)) == 0; }
+
+// Pack `index` of an array: one instruction where the array is aligned (a region may start anywhere), else one an
+// element. The branch is the same for all threads.
+template <typename T, u32 N = Elements<T>::a_pack>
+__device__ __forceinline__ Pack<T, N> load_pack(const T *from, u64 index, bool aligned) {
+    if (aligned) return reinterpret_cast<const Pack<T, N> *>(from)[index];
+    Pack<T, N> pack;
+#pragma unroll
+    for (u32 j = 0; j < N; ++j) pack.lane[j] = from[index * N + j];
+    return pack;
+}
+
+template <typename T, u32 N>
+__device__ __forceinline__ void store_pack(T *to, u64 index, bool aligned, const Pack<T, N> &pack) {
+    if (aligned) {
+        reinterpret_cast<Pack<T, N> *>(to)[index] = pack;
+        return;
+    }
+#pragma unroll
+    for (u32 j = 0; j < N; ++j) to[index * N + j] = pack.lane[j];
+}
+
+__device__ __forceinline__ u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }

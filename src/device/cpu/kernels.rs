@@ -1,0 +1,218 @@
+//! What the workers compute. Arithmetic is in fp32 and rounded once, as on every engine.
+
+use std::time::{Duration, Instant};
+
+use half::{bf16, f16};
+
+use super::memory::Slice;
+use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::{DType, Element, Precision, Real, philox};
+use crate::error::DeviceError;
+
+/// Work that a job takes along.
+pub(super) type Work = Box<dyn FnOnce() -> std::result::Result<(), String> + Send>;
+
+/// Evaluates `$body` with `$T` the Rust type of a real `$dtype`; anything else is an error of the stream.
+macro_rules! real {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Fp16 => {
+                type $T = f16;
+                $body
+            }
+            DType::Bf16 => {
+                type $T = bf16;
+                $body
+            }
+            DType::Fp32 => {
+                type $T = f32;
+                $body
+            }
+            other => Err(format!("expected a real type and found {other}")),
+        }
+    };
+}
+
+/// The work of `operation`, with the memory that it needs (`slice` finds it for a region).
+pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'_>) -> Result<Slice>) -> Result<Work> {
+    Ok(match *operation {
+        Operation::Fill { out, value } => {
+            let (dtype, out) = (out.dtype(), slice(&out)?);
+            Box::new(move || fill(dtype, &out, value))
+        }
+        Operation::Normal { out, seed, sequence } => {
+            let (dtype, out) = (out.dtype(), slice(&out)?);
+            Box::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
+        }
+        Operation::Matmul { a, b, out, sizes, precision } => {
+            if precision == Precision::Tf32 && out.dtype() == DType::Fp32 {
+                return Err(DeviceError::NotApplicable {
+                    what: "tf32".to_owned(),
+                    device: "the CPU engine".to_owned(),
+                    reason: "it is a mode of NVIDIA tensor cores".to_owned(),
+                });
+            }
+            let (dtype, a, b, out) = (out.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);
+            Box::new(move || real!(dtype, T => matmul::<T>(&a, &b, &out, sizes)))
+        }
+        Operation::Affine { x, out, scale, shift } => {
+            let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
+            Box::new(move || real!(dtype, T => map::<T, T>(&x, &out, |x| T::from_f32(x.to_f32() * scale + shift))))
+        }
+        Operation::Elementwise { kind, a, b, out } => {
+            let (dtype, a, b, out) = (a.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);
+            Box::new(move || real!(dtype, T => elementwise::<T>(kind, &a, &b, &out)))
+        }
+        Operation::Greater { x, out, threshold } => {
+            let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
+            Box::new(move || real!(dtype, T => map::<T, u8>(&x, &out, |x| u8::from(x.to_f32() > threshold))))
+        }
+        Operation::Sum { x, out } => {
+            let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
+            Box::new(move || {
+                let total = real!(dtype, T => x.of::<T>(&x.content.snapshot()).map(sum))?;
+                out.write::<f32>(|out| out[0] = total)
+            })
+        }
+        Operation::Any { x, out } => {
+            let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
+            Box::new(move || {
+                let any = !positions_of_nonzero(dtype, &x, 1)?.is_empty();
+                out.write::<u8>(|out| out[0] = u8::from(any))
+            })
+        }
+        Operation::Nonzero { x, positions, count } => {
+            let (dtype, x, positions, count) = (x.dtype(), slice(&x)?, slice(&positions)?, slice(&count)?);
+            Box::new(move || {
+                let found = positions_of_nonzero(dtype, &x, usize::MAX)?;
+                positions.write::<i64>(|out| out[..found.len()].copy_from_slice(&found))?;
+                count.write::<i64>(|out| out[0] = found.len() as i64)
+            })
+        }
+        Operation::Gather { x, rows, out, width } => {
+            let (dtype, x, rows, out) = (x.dtype(), slice(&x)?, slice(&rows)?, slice(&out)?);
+            Box::new(move || real!(dtype, T => gather::<T>(&x, &rows, &out, width)))
+        }
+        Operation::Copy { x, out } => {
+            let (x, out) = (slice(&x)?, slice(&out)?);
+            Box::new(move || {
+                let cells = x.content.snapshot();
+                out.write_bytes(x.bytes_of(&cells));
+                Ok(())
+            })
+        }
+        Operation::Spin { duration } => Box::new(move || {
+            spin(duration);
+            Ok(())
+        }),
+    })
+}
+
+fn fill(dtype: DType, out: &Slice, value: f64) -> std::result::Result<(), String> {
+    match dtype {
+        DType::I64 => out.write::<i64>(|out| out.fill(value as i64)),
+        DType::U8 => out.write::<u8>(|out| out.fill(value as u8)),
+        real => real!(real, T => out.write::<T>(|out| out.fill(T::from_f32(value as f32)))),
+    }
+}
+
+fn normal<T: Real>(out: &mut [T], seed: u64, sequence: u64) {
+    for (block, out) in (0u64..).zip(out.chunks_mut(4)) {
+        let normals = philox::normals(philox::block(seed, sequence, block));
+        for (out, normal) in out.iter_mut().zip(normals) {
+            *out = T::from_f32(normal);
+        }
+    }
+}
+
+fn map<T: Element, U: Element>(x: &Slice, out: &Slice, f: impl Fn(T) -> U) -> std::result::Result<(), String> {
+    let cells = x.content.snapshot();
+    let x = x.of::<T>(&cells)?;
+    out.write::<U>(|out| {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = f(x);
+        }
+    })
+}
+
+fn elementwise<T: Real>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std::result::Result<(), String> {
+    let (a_cells, b_cells) = (a.content.snapshot(), b.content.snapshot());
+    let (a, b) = (a.of::<T>(&a_cells)?, b.of::<T>(&b_cells)?);
+    let f = match kind {
+        Binary::Add => |a: f32, b: f32| a + b,
+        Binary::Subtract => |a, b| a - b,
+        Binary::Multiply => |a, b| a * b,
+    };
+    out.write::<T>(|out| {
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = T::from_f32(f(a.to_f32(), b.to_f32()));
+        }
+    })
+}
+
+/// Operands are widened to fp32, multiplied in fp32 and rounded once.
+fn matmul<T: Real>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> std::result::Result<(), String> {
+    let widen = |x: &Slice| -> std::result::Result<Vec<f32>, String> {
+        Ok(x.of::<T>(&x.content.snapshot())?.iter().map(|x| x.to_f32()).collect())
+    };
+    let (a, b) =
+        (ndarray::Array2::from_shape_vec((m, k), widen(a)?), ndarray::Array2::from_shape_vec((k, n), widen(b)?));
+    let (a, b) = (a.map_err(|e| e.to_string())?, b.map_err(|e| e.to_string())?);
+    let product = a.dot(&b);
+    out.write::<T>(|out| {
+        for (out, &x) in out.iter_mut().zip(product.iter()) {
+            *out = T::from_f32(x);
+        }
+    })
+}
+
+/// Pairwise in blocks, so that the rounding error grows with the logarithm of the length (N. J. Higham, *The accuracy
+/// of floating point summation*, SIAM J. Sci. Comput. 14, 1993).
+fn sum<T: Real>(x: &[T]) -> f32 {
+    const BLOCK: usize = 128;
+    if x.len() <= BLOCK {
+        return x.iter().map(|x| x.to_f32()).sum();
+    }
+    let (left, right) = x.split_at((x.len() / 2).next_multiple_of(BLOCK).min(x.len() - 1));
+    sum(left) + sum(right)
+}
+
+/// The first `most` positions of elements that are not zero.
+fn positions_of_nonzero(dtype: DType, x: &Slice, most: usize) -> std::result::Result<Vec<i64>, String> {
+    fn find<T: Element>(x: &[T], most: usize, nonzero: impl Fn(&T) -> bool) -> Vec<i64> {
+        (0..).zip(x).filter(|(_, x)| nonzero(x)).map(|(i, _)| i).take(most).collect()
+    }
+    let cells = x.content.snapshot();
+    match dtype {
+        DType::U8 => Ok(find(x.of::<u8>(&cells)?, most, |x| *x != 0)),
+        DType::I64 => Ok(find(x.of::<i64>(&cells)?, most, |x| *x != 0)),
+        real => real!(real, T => Ok(find(x.of::<T>(&cells)?, most, |x| x.to_f32() != 0.0))),
+    }
+}
+
+fn gather<T: Real>(x: &Slice, rows: &Slice, out: &Slice, width: usize) -> std::result::Result<(), String> {
+    let (x_cells, rows_cells) = (x.content.snapshot(), rows.content.snapshot());
+    let (x, rows) = (x.of::<T>(&x_cells)?, rows.of::<i64>(&rows_cells)?);
+    let height = x.len() / width;
+    let row = |row: i64| usize::try_from(row).ok().filter(|row| *row < height);
+    if let Some(bad) = rows.iter().find(|&&r| row(r).is_none()) {
+        return Err(format!("row {bad} is outside of a tensor of {height} rows"));
+    }
+    out.write::<T>(|out| {
+        for (out, from) in out.chunks_mut(width).zip(rows.iter().filter_map(|&r| row(r))) {
+            out.copy_from_slice(&x[from * width..(from + 1) * width]);
+        }
+    })
+}
+
+/// Sleeps through most of the time, so that a busy stream does not take a core from the threads that are measured.
+fn spin(duration: Duration) {
+    const PRECISE: Duration = Duration::from_micros(200);
+    let start = Instant::now();
+    if let Some(rest) = duration.checked_sub(PRECISE) {
+        std::thread::sleep(rest);
+    }
+    while start.elapsed() < duration {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,223 @@
+//! Memory of a CPU device and host buffers for it.
+//!
+//! Streams that nobody ordered may read and write the same memory at the same time. On a GPU that gives stale or
+//! mixed values; here it must give values of before or after, and no undefined behaviour. So the content is behind a
+//! lock and an [`Arc`]: a reader takes a snapshot, a writer changes the content in place if there is no snapshot of
+//! it and a copy otherwise. A worker holds one lock at a time, so that workers cannot wait for each other in a ring.
+
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytemuck::allocation::try_zeroed_vec;
+use half::{bf16, f16};
+
+use crate::device::engine::{DeviceMemory, HostMemory, Result};
+use crate::device::{DType, Element};
+use crate::error::DeviceError;
+
+/// Elements of one of the types.
+#[derive(Clone, Debug)]
+pub(super) enum Cells {
+    Fp16(Vec<f16>),
+    Bf16(Vec<bf16>),
+    Fp32(Vec<f32>),
+    I64(Vec<i64>),
+    U8(Vec<u8>),
+}
+
+/// Runs `$body` with `$cells` bound to the vector of whichever type the cells have.
+macro_rules! with_cells {
+    ($value:expr, $cells:ident => $body:expr) => {
+        match $value {
+            Cells::Fp16($cells) => $body,
+            Cells::Bf16($cells) => $body,
+            Cells::Fp32($cells) => $body,
+            Cells::I64($cells) => $body,
+            Cells::U8($cells) => $body,
+        }
+    };
+}
+
+impl Cells {
+    /// Zeros; `None` where there is no room for them.
+    fn zeros(dtype: DType, len: usize) -> Option<Self> {
+        match dtype {
+            DType::Fp16 => try_zeroed_vec(len).map(Cells::Fp16),
+            DType::Bf16 => try_zeroed_vec(len).map(Cells::Bf16),
+            DType::Fp32 => try_zeroed_vec(len).map(Cells::Fp32),
+            DType::I64 => try_zeroed_vec(len).map(Cells::I64),
+            DType::U8 => try_zeroed_vec(len).map(Cells::U8),
+        }
+        .ok()
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Cells::Fp16(_) => DType::Fp16,
+            Cells::Bf16(_) => DType::Bf16,
+            Cells::Fp32(_) => DType::Fp32,
+            Cells::I64(_) => DType::I64,
+            Cells::U8(_) => DType::U8,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        with_cells!(self, cells => bytemuck::cast_slice(cells))
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        with_cells!(self, cells => bytemuck::cast_slice_mut(cells))
+    }
+
+    /// The elements, if they are of type `T`.
+    pub(super) fn slice<T: Element>(&self) -> Option<&[T]> {
+        (self.dtype() == T::DTYPE).then(|| bytemuck::cast_slice(self.bytes()))
+    }
+
+    /// The elements, to change, if they are of type `T`.
+    pub(super) fn slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        if self.dtype() == T::DTYPE { Some(bytemuck::cast_slice_mut(self.bytes_mut())) } else { None }
+    }
+}
+
+/// Content that host and workers share.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Mutex<Arc<Cells>>>);
+
+impl Shared {
+    fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
+        let no_room =
+            || DeviceError::OutOfMemory { device: device.to_owned(), requested: len * dtype.size(), free: None };
+        let cells = Cells::zeros(dtype, len).ok_or_else(no_room)?;
+        Ok(Self(Arc::new(Mutex::new(Arc::new(cells)))))
+    }
+
+    /// The content as it is now.
+    pub(super) fn snapshot(&self) -> Arc<Cells> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Changes the content.
+    pub(super) fn write<R>(&self, change: impl FnOnce(&mut Cells) -> R) -> R {
+        change(Arc::make_mut(&mut self.lock()))
+    }
+
+    /// A worker that panicked in the middle of a write has failed its stream; the content is still initialised.
+    fn lock(&self) -> MutexGuard<'_, Arc<Cells>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Memory of a CPU device.
+pub(super) struct CpuMemory {
+    dtype: DType,
+    pub(super) content: Shared,
+}
+
+impl CpuMemory {
+    pub(super) fn new(device: &str, dtype: DType, len: usize) -> Result<Self> {
+        Ok(Self { dtype, content: Shared::zeros(device, dtype, len)? })
+    }
+}
+
+impl DeviceMemory for CpuMemory {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
+/// A host buffer for a CPU device.
+pub(super) struct CpuHostMemory {
+    pub(super) content: Shared,
+}
+
+impl CpuHostMemory {
+    pub(super) fn new(device: &str, dtype: DType, len: usize) -> Result<Self> {
+        Ok(Self { content: Shared::zeros(device, dtype, len)? })
+    }
+}
+
+impl HostMemory for CpuHostMemory {
+    fn bytes(&self) -> Box<dyn Deref<Target = [u8]> + '_> {
+        Box::new(Snapshot(self.content.snapshot()))
+    }
+
+    fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_> {
+        Box::new(Exclusive(self.content.lock()))
+    }
+}
+
+struct Snapshot(Arc<Cells>);
+
+impl Deref for Snapshot {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+struct Exclusive<'a>(MutexGuard<'a, Arc<Cells>>);
+
+impl Deref for Exclusive<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl DerefMut for Exclusive<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        Arc::make_mut(&mut self.0).bytes_mut()
+    }
+}
+
+/// A run of elements of shared content, owned, as a job takes it along.
+#[derive(Clone)]
+pub(super) struct Slice {
+    pub(super) content: Shared,
+    pub(super) range: Range<usize>,
+}
+
+impl Slice {
+    /// These elements of a snapshot of the content, as bytes.
+    pub(super) fn bytes_of<'a>(&self, cells: &'a Cells) -> &'a [u8] {
+        with_cells!(cells, cells => bytemuck::cast_slice(&cells[self.range.clone()]))
+    }
+
+    /// Replaces these elements by `bytes`, of the same size.
+    pub(super) fn write_bytes(&self, bytes: &[u8]) {
+        self.content.write(|cells| {
+            let target: &mut [u8] =
+                with_cells!(cells, cells => bytemuck::cast_slice_mut(&mut cells[self.range.clone()]));
+            target.copy_from_slice(bytes);
+        });
+    }
+
+    /// Changes these elements.
+    ///
+    /// # Errors
+    /// They are not of type `T`.
+    pub(super) fn write<T: Element>(&self, change: impl FnOnce(&mut [T])) -> std::result::Result<(), String> {
+        self.content.write(|cells| {
+            let found = cells.dtype();
+            let cells = cells.slice_mut::<T>().ok_or_else(|| mismatch::<T>(found))?;
+            change(&mut cells[self.range.clone()]);
+            Ok(())
+        })
+    }
+
+    /// These elements of a snapshot.
+    ///
+    /// # Errors
+    /// They are not of type `T`.
+    pub(super) fn of<'a, T: Element>(&self, cells: &'a Cells) -> std::result::Result<&'a [T], String> {
+        let slice = cells.slice::<T>().ok_or_else(|| mismatch::<T>(cells.dtype()))?;
+        Ok(&slice[self.range.clone()])
+    }
+}
+
+fn mismatch<T: Element>(found: DType) -> String {
+    format!("expected {} and found {found}", T::DTYPE)
+}

@@ -1,0 +1,276 @@
+//! A stream: a queue and the worker thread that empties it.
+//!
+//! A failed job fails the stream: later jobs that compute are left out, every later call on the stream reports the
+//! failure, and marks are still reached, so that nobody waits for a stream that has failed.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::clock::{CpuEvent, CpuGate, Mark};
+use super::kernels;
+use super::memory::{CpuHostMemory, CpuMemory, Shared, Slice};
+use crate::device::DType;
+use crate::device::engine::{
+    DeviceMemory, EngineEvent, EngineGate, EngineStream, HostMemory, Operation, Region, Result,
+};
+use crate::error::{DeviceError, panic_message};
+
+/// What a worker does for one entry of its queue.
+enum Job {
+    /// Computes; left out once the stream has failed.
+    Compute { operation: &'static str, run: Box<dyn FnOnce() -> std::result::Result<(), String> + Send> },
+    /// Reaches a mark, whatever happened before.
+    Reach(Arc<Mark>),
+    /// Waits for a mark.
+    Wait(Arc<Mark>),
+}
+
+/// The state that a stream's handles, its worker and its device share.
+pub(super) struct Queue {
+    device: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    enqueued: u64,
+    completed: u64,
+    closed: bool,
+    failure: Option<DeviceError>,
+}
+
+impl Queue {
+    fn push(&self, job: Job) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        state.jobs.push_back(job);
+        state.enqueued += 1;
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Blocks until everything that is enqueued now has completed.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        let mut state = self.lock();
+        let target = state.enqueued;
+        while state.completed < target {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        let state = self.lock();
+        match &state.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(state.completed == state.enqueued),
+        }
+    }
+
+    /// The worker: takes jobs in order until the stream is closed and its queue is empty.
+    fn work(&self) {
+        loop {
+            let (job, failed) = {
+                let mut state = self.lock();
+                loop {
+                    if let Some(job) = state.jobs.pop_front() {
+                        break (job, state.failure.is_some());
+                    }
+                    if state.closed {
+                        return;
+                    }
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            };
+            let outcome = match job {
+                Job::Compute { .. } if failed => Ok(()),
+                Job::Compute { operation, run } => self.compute(operation, run),
+                Job::Reach(mark) => {
+                    mark.reach();
+                    Ok(())
+                }
+                Job::Wait(mark) => {
+                    mark.wait();
+                    Ok(())
+                }
+            };
+            let mut state = self.lock();
+            state.completed += 1;
+            if let Err(failure) = outcome {
+                state.failure.get_or_insert(failure);
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    fn compute(
+        &self,
+        operation: &'static str,
+        run: Box<dyn FnOnce() -> std::result::Result<(), String> + Send>,
+    ) -> Result<()> {
+        let reason = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(reason)) => reason,
+            Err(panic) => panic_message(&*panic),
+        };
+        Err(DeviceError::WorkFailed { device: self.device.clone(), operation: operation.to_owned(), reason })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handle of a stream. When it is dropped the worker finishes what is enqueued and ends.
+pub(super) struct CpuStream {
+    queue: Arc<Queue>,
+}
+
+impl CpuStream {
+    pub(super) fn start(device: &str) -> Result<Self> {
+        let queue = Arc::new(Queue { device: device.to_owned(), state: Mutex::default(), changed: Condvar::new() });
+        let worker = Arc::clone(&queue);
+        std::thread::Builder::new().name(format!("{device} stream")).spawn(move || worker.work()).map_err(|error| {
+            DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
+        })?;
+        Ok(Self { queue })
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    fn compute(
+        &self,
+        operation: &'static str,
+        run: impl FnOnce() -> std::result::Result<(), String> + Send + 'static,
+    ) -> Result<()> {
+        self.queue.push(Job::Compute { operation, run: Box::new(run) })
+    }
+
+    fn foreign(&self, what: &'static str) -> DeviceError {
+        DeviceError::ForeignObject { what, device: self.queue.device.clone() }
+    }
+
+    fn slice(&self, region: &Region<'_>) -> Result<Slice> {
+        let memory = (&**region.memory as &dyn Any).downcast_ref::<CpuMemory>();
+        let memory = memory.ok_or_else(|| self.foreign("a tensor"))?;
+        Ok(Slice { content: memory.content.clone(), range: region.offset..region.offset + region.len })
+    }
+
+    fn host(&self, memory: &dyn HostMemory) -> Result<Shared> {
+        let memory = (memory as &dyn Any).downcast_ref::<CpuHostMemory>();
+        Ok(memory.ok_or_else(|| self.foreign("a host buffer"))?.content.clone())
+    }
+}
+
+impl Drop for CpuStream {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_all();
+    }
+}
+
+impl EngineStream for CpuStream {
+    fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
+        Ok(Arc::new(CpuMemory::new(&self.queue.device, dtype, len)?))
+    }
+
+    fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
+        let run = kernels::prepare(operation, &mut |region| self.slice(region))?;
+        self.queue.push(Job::Compute { operation: operation.name(), run })
+    }
+
+    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
+        let (source, target) = (self.host(source)?, self.slice(&target)?);
+        self.compute("upload", move || {
+            let source = source.snapshot();
+            target.write_bytes(source.bytes());
+            Ok(())
+        })
+    }
+
+    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
+        let (source, target) = (self.slice(&source)?, self.host(target)?);
+        self.compute("download", move || {
+            let cells = source.content.snapshot();
+            target.write(|bytes| bytes.bytes_mut().copy_from_slice(source.bytes_of(&cells)));
+            Ok(())
+        })
+    }
+
+    fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
+        let (source, target) = (source.to_vec(), self.slice(&target)?);
+        self.compute("upload", move || {
+            target.write_bytes(&source);
+            Ok(())
+        })
+    }
+
+    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+        let source = self.slice(&source)?;
+        self.queue.synchronize()?;
+        target.copy_from_slice(source.bytes_of(&source.content.snapshot()));
+        Ok(())
+    }
+
+    fn record(&self, event: &dyn EngineEvent) -> Result<()> {
+        let event = (event as &dyn Any).downcast_ref::<CpuEvent>().ok_or_else(|| self.foreign("an event"))?;
+        let mark = event.renew();
+        let pushed = self.queue.push(Job::Reach(Arc::clone(&mark)));
+        if pushed.is_err() {
+            // The stream has failed and takes no more work: a mark that nobody reaches would hang its waiters.
+            mark.reach();
+        }
+        pushed
+    }
+
+    fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
+        let event = (event as &dyn Any).downcast_ref::<CpuEvent>().ok_or_else(|| self.foreign("an event"))?;
+        event.latest().map_or(Ok(()), |mark| self.queue.push(Job::Wait(mark)))
+    }
+
+    fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {
+        let gate = (gate as &dyn Any).downcast_ref::<CpuGate>().ok_or_else(|| self.foreign("a gate"))?;
+        self.queue.push(Job::Wait(gate.mark()))
+    }
+
+    fn is_complete(&self) -> Result<bool> {
+        self.queue.is_complete()
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.queue.synchronize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_in_a_worker_reaches_the_next_call_and_hangs_nobody() {
+        let stream = CpuStream::start("cpu:0").unwrap();
+        let event = CpuEvent::new(false);
+        stream.compute("matmul", || panic!("broken")).unwrap();
+        let _ = stream.record(&event);
+        let failure = stream.synchronize().unwrap_err();
+        assert_eq!(failure.to_string(), "work enqueued on cpu:0 failed in `matmul`: broken");
+        event.synchronize().unwrap();
+        assert_eq!(stream.enqueue_spin(), Err(failure));
+    }
+
+    impl CpuStream {
+        fn enqueue_spin(&self) -> Result<()> {
+            self.enqueue(&Operation::Spin { duration: std::time::Duration::ZERO })
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! All that belongs to one opened device: what streams, events, gates and memory hold on to.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use cudarc::driver::sys::{self, CUdeviceptr, CUresult, CUstream};
+
+use super::handles::{EventHandle, StreamHandle};
+use super::kernels::Kernels;
+use super::matmul::Matmul;
+use super::pinned::Pinned;
+use super::pool::Pool;
+use super::primary::Primary;
+use super::queue::Queue;
+use crate::device::engine::Result;
+
+/// One opened device. Fields are dropped in this order, with the context last.
+pub(super) struct Context {
+    pub(super) kernels: Kernels,
+    pub(super) matmul: Matmul,
+    pub(super) pinned: Pinned,
+    queues: Mutex<Vec<Weak<Queue>>>,
+    release: Release,
+    pub(super) pool: Pool,
+    pub(super) primary: Primary,
+}
+
+impl Context {
+    /// Opens device `index`; the driver has been initialized.
+    pub(super) fn open(index: usize) -> Result<Self> {
+        let primary = Primary::retain(index)?;
+        let pool = Pool::new(&primary)?;
+        let release = Release::new(&primary)?;
+        let pinned = Pinned::new(&primary)?;
+        let kernels = Kernels::new(&primary)?;
+        Ok(Self { kernels, matmul: Matmul::default(), pinned, queues: Mutex::default(), release, pool, primary })
+    }
+
+    /// A new stream, remembered as long as it lives.
+    pub(super) fn queue(self: &Arc<Self>) -> Result<Arc<Queue>> {
+        let queue = Arc::new(Queue::new(self.clone())?);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(&queue));
+        Ok(queue)
+    }
+
+    /// Blocks until all work of the device has completed, and fails if some of it did.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        // Safety: the context is current.
+        self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })?;
+        // Not under the lock: the last handle of a stream may be dropped here.
+        let queues: Vec<_> = {
+            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            queues.iter().filter_map(Weak::upgrade).collect()
+        };
+        queues.iter().try_for_each(|queue| queue.check_fault())
+    }
+
+    /// Makes the context current on this thread.
+    #[inline]
+    pub(super) fn bind(&self) -> Result<()> {
+        self.primary.bind()
+    }
+
+    /// Turns a status into a result that names the call and the device.
+    #[inline]
+    pub(super) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
+        self.primary.check(call, status)
+    }
+
+    /// Frees memory after the work enqueued so far on all of `streams`, without ordering them among each other.
+    ///
+    /// Runs in drops: an error has nobody to tell, and the memory returns with the pool.
+    pub(super) fn free_after(&self, pointer: CUdeviceptr, streams: impl Iterator<Item = CUstream>) {
+        self.release.free_after(pointer, streams);
+    }
+
+    /// Lets the device close only after the work enqueued so far on `stream`, which is about to be destroyed.
+    pub(super) fn close_after(&self, stream: CUstream) {
+        self.release.wait_for(std::iter::once(stream));
+    }
+}
+
+impl Drop for Context {
+    /// Waits for what the streams, all dropped by now, left unfinished, since the driver would tear it down. No gate
+    /// can hold it: gates keep their context, and open when they are dropped.
+    ///
+    /// Not for the whole of the driver's context, which another opened device of this process may share.
+    fn drop(&mut self) {
+        // The drops of the fields need the context current. Errors have nobody to tell.
+        let _ = self.primary.bind();
+        // Safety: the stream is live.
+        unsafe { sys::cuStreamSynchronize(self.release.stream.raw()) };
+    }
+}
+
+/// An internal stream that memory used by several streams is freed on.
+///
+/// To free it on one of them would make that stream wait for the others, an order that nobody asked for.
+struct Release {
+    stream: StreamHandle,
+    mark: Mutex<EventHandle>,
+}
+
+impl Release {
+    fn new(primary: &Primary) -> Result<Self> {
+        Ok(Self { stream: StreamHandle::new(primary)?, mark: Mutex::new(EventHandle::new(primary, false)?) })
+    }
+
+    /// Orders what comes here behind the work enqueued so far on `streams`.
+    fn wait_for(&self, streams: impl Iterator<Item = CUstream>) {
+        let mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        for stream in streams {
+            // Safety: all handles are live; a wait keeps the recording that it was enqueued for, so that one event
+            // does for all.
+            unsafe {
+                sys::cuEventRecord(mark.raw(), stream);
+                sys::cuStreamWaitEvent(self.stream.raw(), mark.raw(), 0);
+            }
+        }
+    }
+
+    fn free_after(&self, pointer: CUdeviceptr, streams: impl Iterator<Item = CUstream>) {
+        self.wait_for(streams);
+        // Safety: allocated in stream order on one of the streams, freed once.
+        unsafe { sys::cuMemFreeAsync(pointer, self.stream.raw()) };
+    }
+}

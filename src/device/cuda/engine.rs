@@ -1,0 +1,150 @@
+//! The engine: one opened device behind the common interface, and what is known of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::cublaslt;
+use cudarc::driver::sys::{self, CUctx_flags, CUdevice_attribute};
+
+use super::compiler::Compiler;
+use super::context::Context;
+use super::event::CudaEvent;
+use super::gate::CudaGate;
+use super::host::CudaHostMemory;
+use super::libraries::Library;
+use super::stream::CudaStream;
+use super::telemetry::Sensors;
+use super::{ENGINE, operations, primary};
+use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use crate::device::{DType, Properties, Telemetry};
+
+/// One opened CUDA device.
+pub(super) struct CudaEngine {
+    properties: Properties,
+    sensors: Option<Sensors>,
+    context: Arc<Context>,
+}
+
+impl CudaEngine {
+    /// Opens device `index`; the driver has been initialized.
+    pub(super) fn open(index: usize) -> Result<Self> {
+        let context = Arc::new(Context::open(index)?);
+        let sensors = context.primary.pci_bus_id().ok().and_then(Sensors::find);
+        let mut memory = 0;
+        // Safety: writes one size.
+        let status = unsafe { sys::cuDeviceTotalMem_v2(&mut memory, context.primary.device()) };
+        context.check("cuDeviceTotalMem", status)?;
+        let properties = Properties {
+            name: context.primary.name().to_owned(),
+            model: primary::model(index)?,
+            engine: ENGINE,
+            memory_bytes: Some(memory as u64),
+            wait_policy: wait_policy(&context)?.to_owned(),
+            facts: facts(&context, sensors.as_ref())?,
+        };
+        Ok(Self { properties, sensors, context })
+    }
+}
+
+impl Engine for CudaEngine {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn EngineStream>> {
+        Ok(Arc::new(CudaStream::new(self.context.clone())?))
+    }
+
+    fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>> {
+        Ok(Arc::new(CudaEvent::new(self.context.clone(), timing)?))
+    }
+
+    fn create_gate(&self) -> Result<Arc<dyn EngineGate>> {
+        Ok(Arc::new(CudaGate::new(self.context.clone())?))
+    }
+
+    fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>> {
+        Ok(Box::new(CudaHostMemory::new(&self.context, kind, dtype, len)?))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.context.bind()?;
+        self.context.synchronize()
+    }
+
+    fn telemetry(&self) -> Result<Option<Telemetry>> {
+        Ok(self.sensors.as_ref().and_then(Sensors::read))
+    }
+
+    fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
+        operations::raw_launch_loop(CudaStream::of(stream, &self.context)?.queue(), launches)
+    }
+}
+
+/// How a host thread waits in this context: whoever made it chose.
+fn wait_policy(context: &Context) -> Result<&'static str> {
+    let mut flags = 0;
+    // Safety: writes one word; the context is current.
+    context.check("cuCtxGetFlags", unsafe { sys::cuCtxGetFlags(&mut flags) })?;
+    Ok(policy(flags))
+}
+
+fn policy(flags: u32) -> &'static str {
+    const SPIN: u32 = CUctx_flags::CU_CTX_SCHED_SPIN as u32;
+    const YIELD: u32 = CUctx_flags::CU_CTX_SCHED_YIELD as u32;
+    const BLOCKING: u32 = CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+    match flags & CUctx_flags::CU_CTX_SCHED_MASK as u32 {
+        SPIN => "spin",
+        YIELD => "yield",
+        BLOCKING => "blocking",
+        _ => "auto (spin when there are at least as many processors as contexts, else yield)",
+    }
+}
+
+fn facts(context: &Context, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
+    let unavailable = || "not available".to_owned();
+    let attribute = |attribute| context.primary.attribute(attribute).map(|value| value.to_string());
+    let facts = [
+        ("driver", sensors.and_then(Sensors::driver_version).unwrap_or_else(unavailable)),
+        ("CUDA driver interface", primary::dotted(primary::driver_version())),
+        ("NVRTC", Compiler::load().map(Compiler::version).unwrap_or_else(|_| unavailable())),
+        ("cuBLASLt", cublaslt_version().unwrap_or_else(unavailable)),
+        ("architecture", context.kernels.architecture().to_owned()),
+        ("multiprocessors", context.kernels.multiprocessors().to_string()),
+        ("L2 cache (bytes)", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        ("copy engines", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?),
+    ];
+    Ok(facts.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+/// The version: `13.1.0`.
+fn cublaslt_version() -> Option<String> {
+    if !Library::CublasLt.is_present() {
+        return None;
+    }
+    // Safety: the library is there; the call only returns a number.
+    let version = unsafe { cublaslt::sys::cublasLtGetVersion() };
+    Some(cublas_version(version))
+}
+
+fn cublas_version(version: usize) -> String {
+    format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_policy_is_read_from_the_scheduling_bits_alone() {
+        assert_eq!([policy(8 | 1), policy(2), policy(16 | 4)], ["spin", "yield", "blocking"]);
+        assert!(policy(8).starts_with("auto"));
+    }
+
+    #[test]
+    fn versions_are_shown_as_their_makers_write_them() {
+        assert_eq!(cublas_version(130_100), "13.1.0");
+        assert_eq!(cublas_version(120_401), "12.4.1");
+        assert_eq!(primary::dotted(12_090), "12.9");
+    }
+}

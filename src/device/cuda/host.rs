@@ -1,0 +1,121 @@
+//! Host memory for copies: ordinary, page-locked, or page-locked and write-combined.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED};
+
+use super::context::Context;
+use super::pinned;
+use crate::device::DType;
+use crate::device::engine::{HostKind, HostMemory, Result};
+use crate::error::DeviceError;
+
+/// Host memory that copies of a CUDA device use.
+pub(super) struct CudaHostMemory {
+    len: usize,
+    memory: Memory,
+}
+
+/// Both kinds are changed by the device behind Rust's back, hence no plain slices.
+enum Memory {
+    /// In units that are aligned for every element type.
+    Pageable(UnsafeCell<Box<[u64]>>),
+    Pinned {
+        context: Arc<Context>,
+        /// Dangling where there are no bytes.
+        start: NonNull<c_void>,
+    },
+}
+
+// Safety: the memory is plain bytes; who may touch it when is the contract of `HostMemory`, kept by `HostBuffer`.
+unsafe impl Send for CudaHostMemory {}
+// Safety: as above.
+unsafe impl Sync for CudaHostMemory {}
+
+impl CudaHostMemory {
+    /// `len` zeroed elements.
+    pub(super) fn new(context: &Arc<Context>, kind: HostKind, dtype: DType, len: usize) -> Result<Self> {
+        let device = || context.primary.name().to_owned();
+        let Some(bytes) = len.checked_mul(dtype.size()) else {
+            return Err(DeviceError::InvalidArgument {
+                operation: "host buffer",
+                reason: format!("{len} elements of {dtype} are more than a machine can address"),
+            });
+        };
+        let memory = match kind {
+            HostKind::Pageable => Memory::Pageable(UnsafeCell::new(vec![0; bytes.div_ceil(8)].into_boxed_slice())),
+            HostKind::Pinned | HostKind::WriteCombined => {
+                let combined = if kind == HostKind::WriteCombined { CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
+                let start = if bytes == 0 {
+                    NonNull::<u64>::dangling().cast()
+                } else {
+                    context.bind()?;
+                    pinned::allocate_host(&context.primary, bytes, CU_MEMHOSTALLOC_PORTABLE | combined).map_err(
+                        |error| DeviceError::CallFailed {
+                            device: device(),
+                            call: "cuMemHostAlloc",
+                            reason: format!("{bytes} bytes of pinned memory: {error}"),
+                        },
+                    )?
+                };
+                // Safety: just allocated, that long; nobody else knows it yet.
+                unsafe { start.cast::<u8>().write_bytes(0, bytes) };
+                Memory::Pinned { context: context.clone(), start }
+            }
+        };
+        Ok(Self { len: bytes, memory })
+    }
+
+    /// The memory behind the interface, if it is of this engine.
+    pub(super) fn of<'a>(memory: &'a dyn HostMemory, device: &str) -> Result<&'a Self> {
+        let memory: &dyn Any = memory;
+        memory
+            .downcast_ref::<Self>()
+            .ok_or_else(|| DeviceError::ForeignObject { what: "host buffer", device: device.to_owned() })
+    }
+
+    /// The first byte, for copies.
+    pub(super) fn start(&self) -> *mut c_void {
+        match &self.memory {
+            // Safety: reads the box's address alone; nothing holds a reference to it outside of `bytes_mut`, which
+            // is exclusive.
+            Memory::Pageable(words) => unsafe { (*words.get()).as_mut_ptr().cast() },
+            Memory::Pinned { start, .. } => start.as_ptr(),
+        }
+    }
+
+    /// The size in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.len
+    }
+}
+
+impl HostMemory for CudaHostMemory {
+    fn bytes(&self) -> Box<dyn Deref<Target = [u8]> + '_> {
+        // Safety: that long and initialised; the caller waited for copies into it.
+        Box::new(unsafe { std::slice::from_raw_parts(self.start().cast::<u8>(), self.len) })
+    }
+
+    fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_> {
+        // Safety: that long and initialised; the caller waited for copies from and into it, and has it exclusively.
+        Box::new(unsafe { std::slice::from_raw_parts_mut(self.start().cast::<u8>(), self.len) })
+    }
+}
+
+impl Drop for CudaHostMemory {
+    /// Pending copies are over: `HostBuffer` waits for them. The driver may wait for more before it unpins.
+    fn drop(&mut self) {
+        if let Memory::Pinned { context, start } = &self.memory
+            && self.len > 0
+        {
+            let _ = context.bind();
+            // Safety: allocated in `new`, freed once.
+            unsafe { pinned::free_host(*start) };
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Device memory that is freed in stream order, whichever streams used it.
+//!
+//! Memory belongs to the stream it was allocated on, its home, and is freed there: no event, no lock, one pointer
+//! comparison a use. Another stream that uses it is remembered, and held on to. If there were others, the memory is
+//! freed on an internal stream that waits for all of them: no user's stream is ordered behind another by a drop.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use super::queue::Queue;
+use crate::device::DType;
+use crate::device::engine::{DeviceMemory, Region, Result};
+use crate::error::DeviceError;
+
+/// Memory of a CUDA device.
+pub(super) struct CudaMemory {
+    /// 0 for no elements, which take no memory.
+    pointer: CUdeviceptr,
+    dtype: DType,
+    len: usize,
+    home: Arc<Queue>,
+    guests: Mutex<Vec<Arc<Queue>>>,
+}
+
+impl CudaMemory {
+    /// Memory for `len` elements, usable by work on `home` from now on.
+    pub(super) fn new(home: Arc<Queue>, dtype: DType, len: usize) -> Result<Self> {
+        let pointer = match len.checked_mul(dtype.size()) {
+            Some(0) => 0,
+            Some(bytes) => home.allocate(bytes)?,
+            None => {
+                let device = home.context.primary.name().to_owned();
+                return Err(DeviceError::OutOfMemory { device, requested: usize::MAX, free: None });
+            }
+        };
+        Ok(Self { pointer, dtype, len, home, guests: Mutex::default() })
+    }
+
+    /// The address of a region for work on `queue`, which is remembered as a user.
+    #[inline]
+    pub(super) fn of(region: Region<'_>, queue: &Arc<Queue>) -> Result<CUdeviceptr> {
+        let memory: &dyn Any = &**region.memory;
+        let Some(memory) = memory.downcast_ref::<Self>() else { return Err(foreign(queue)) };
+        debug_assert!(region.offset + region.len <= memory.len, "a region lies within its memory");
+        if !Arc::ptr_eq(&memory.home, queue) {
+            memory.remember(queue)?;
+        }
+        Ok(memory.pointer + (region.offset * memory.dtype.size()) as u64)
+    }
+
+    #[cold]
+    fn remember(&self, queue: &Arc<Queue>) -> Result<()> {
+        if !self.home.context.primary.is_same(&queue.context.primary) {
+            return Err(foreign(queue));
+        }
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if !guests.iter().any(|guest| Arc::ptr_eq(guest, queue)) {
+            guests.push(queue.clone());
+        }
+        Ok(())
+    }
+}
+
+fn foreign(queue: &Queue) -> DeviceError {
+    DeviceError::ForeignObject { what: "memory", device: queue.context.primary.name().to_owned() }
+}
+
+impl DeviceMemory for CudaMemory {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
+impl Drop for CudaMemory {
+    /// Enqueues the free and goes on. Errors have nobody to tell.
+    fn drop(&mut self) {
+        if self.pointer == 0 {
+            return;
+        }
+        let _ = self.home.context.bind();
+        let guests = self.guests.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if guests.is_empty() {
+            self.home.free(self.pointer);
+        } else {
+            let users = guests.iter().chain([&self.home]).map(|queue| queue.raw());
+            self.home.context.free_after(self.pointer, users);
+        }
+    }
+}

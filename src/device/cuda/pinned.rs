@@ -1,0 +1,237 @@
+//! Small pinned memory that outlives the objects that use it: flags, fault words, staging slots.
+//!
+//! Work that is still enqueued may read or write such memory after its stream or gate has been dropped, and freeing
+//! pinned memory can wait for the device. So nothing is given back before the device closes: pieces are recycled.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr, CUresult, CUstream};
+
+use super::handles::EventHandle;
+use super::primary::Primary;
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// The size of a staging slot, and the largest transfer that goes through one.
+pub(super) const SLOT_BYTES: usize = 64 << 10;
+
+/// The size of a cell: a cache line, so that the host's polling of one disturbs no other.
+const CELL_BYTES: usize = 64;
+
+const CELLS_A_CHUNK: usize = 1024;
+const SLOTS_A_CHUNK: usize = 16;
+
+/// 64 bytes of host memory that the device sees too; zero when first handed out.
+#[derive(Clone, Copy)]
+pub(super) struct Cell {
+    host: NonNull<u8>,
+    device: CUdeviceptr,
+}
+
+// Safety: the memory lives until the device closes; access is by volatile or atomic operations of its owners.
+unsafe impl Send for Cell {}
+// Safety: as above.
+unsafe impl Sync for Cell {}
+
+impl Cell {
+    pub(super) fn host<T>(self) -> NonNull<T> {
+        self.host.cast()
+    }
+
+    pub(super) fn device(self) -> CUdeviceptr {
+        self.device
+    }
+}
+
+/// What a cell is used for, once and for all: a gate's word must never be set back, as clearing fault words would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Gate,
+    Fault,
+}
+
+/// A staging slot: pinned memory and the event of its last use.
+pub(super) struct Slot {
+    memory: NonNull<u8>,
+    last_use: EventHandle,
+    in_use: bool,
+}
+
+// Safety: the memory lives until the device closes and has one owner at a time.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    /// The start of its [`SLOT_BYTES`] bytes.
+    pub(super) fn memory(&self) -> NonNull<u8> {
+        self.memory
+    }
+
+    /// Keeps the slot from being handed out until the work enqueued on `stream` so far is over.
+    pub(super) fn hold(&mut self, primary: &Primary, stream: CUstream) -> Result<()> {
+        self.in_use = true;
+        // Safety: both handles are live.
+        primary.check("cuEventRecord", unsafe { sys::cuEventRecord(self.last_use.raw(), stream) })
+    }
+
+    fn is_free(&self) -> bool {
+        // Safety: the event is live.
+        !self.in_use || unsafe { sys::cuEventQuery(self.last_use.raw()) } == CUresult::CUDA_SUCCESS
+    }
+}
+
+/// The pinned pieces of one opened device.
+pub(super) struct Pinned(Mutex<Pieces>);
+
+#[derive(Default)]
+struct Pieces {
+    chunks: Vec<NonNull<c_void>>,
+    /// Never handed out yet.
+    cells: Vec<Cell>,
+    gates: Vec<Cell>,
+    faults: Vec<Cell>,
+    slots: VecDeque<Slot>,
+}
+
+// Safety: the chunks are reached through the lock alone, and freed once.
+unsafe impl Send for Pieces {}
+
+impl Pinned {
+    /// Allocates the first pieces now: pinning later may wait for the device.
+    pub(super) fn new(primary: &Primary) -> Result<Self> {
+        let pinned = Self(Mutex::default());
+        {
+            let mut pieces = pinned.lock();
+            pieces.add_cells(primary)?;
+            pieces.add_slots(primary)?;
+        }
+        Ok(pinned)
+    }
+
+    /// A cell, with the content that its last owner left.
+    pub(super) fn take_cell(&self, primary: &Primary, purpose: Purpose) -> Result<Cell> {
+        let mut pieces = self.lock();
+        loop {
+            if let Some(cell) = pieces.used(purpose).pop().or_else(|| pieces.cells.pop()) {
+                return Ok(cell);
+            }
+            pieces.add_cells(primary)?;
+        }
+    }
+
+    /// Gives a cell back to its purpose. Nothing enqueued may write it any more; a stream may still read a gate's.
+    pub(super) fn return_cell(&self, cell: Cell, purpose: Purpose) {
+        self.lock().used(purpose).push(cell);
+    }
+
+    /// A slot that nothing enqueued uses. Never waits for the device: where all are in use there will be more.
+    pub(super) fn take_slot(&self, primary: &Primary) -> Result<Slot> {
+        let mut pieces = self.lock();
+        loop {
+            for _ in 0..pieces.slots.len() {
+                match pieces.slots.pop_front() {
+                    Some(mut slot) if slot.is_free() => {
+                        slot.in_use = false;
+                        return Ok(slot);
+                    }
+                    Some(slot) => pieces.slots.push_back(slot),
+                    None => break,
+                }
+            }
+            pieces.add_slots(primary)?;
+        }
+    }
+
+    /// Gives a slot back; one that was held is handed out again when its work is over.
+    ///
+    /// A slot that was not held is the first to be handed out: the next scalar read finds it in the cache.
+    pub(super) fn return_slot(&self, slot: Slot) {
+        let mut pieces = self.lock();
+        if slot.in_use { pieces.slots.push_back(slot) } else { pieces.slots.push_front(slot) }
+    }
+
+    /// Poisoned pieces are still whole: each operation moves one piece.
+    fn lock(&self) -> MutexGuard<'_, Pieces> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn new(primary: &Primary, memory: NonNull<u8>) -> Result<Self> {
+        Ok(Self { memory, last_use: EventHandle::new(primary, false)?, in_use: false })
+    }
+}
+
+impl Pieces {
+    fn used(&mut self, purpose: Purpose) -> &mut Vec<Cell> {
+        match purpose {
+            Purpose::Gate => &mut self.gates,
+            Purpose::Fault => &mut self.faults,
+        }
+    }
+
+    fn allocate(&mut self, primary: &Primary, bytes: usize) -> Result<NonNull<c_void>> {
+        let chunk = allocate_host(primary, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)?;
+        // Safety: the chunk is new and that long.
+        unsafe { chunk.cast::<u8>().write_bytes(0, bytes) };
+        self.chunks.push(chunk);
+        Ok(chunk)
+    }
+
+    fn add_cells(&mut self, primary: &Primary) -> Result<()> {
+        let chunk = self.allocate(primary, CELLS_A_CHUNK * CELL_BYTES)?;
+        let mut device = 0;
+        // Safety: the chunk is mapped; writes one address.
+        let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, chunk.as_ptr(), 0) };
+        primary.check("cuMemHostGetDevicePointer", status)?;
+        self.cells.extend((0..CELLS_A_CHUNK).rev().map(|i| Cell {
+            // Safety: within the chunk.
+            host: unsafe { chunk.cast::<u8>().add(i * CELL_BYTES) },
+            device: device + (i * CELL_BYTES) as u64,
+        }));
+        Ok(())
+    }
+
+    fn add_slots(&mut self, primary: &Primary) -> Result<()> {
+        let chunk = self.allocate(primary, SLOTS_A_CHUNK * SLOT_BYTES)?;
+        for i in 0..SLOTS_A_CHUNK {
+            // Safety: within the chunk.
+            let memory = unsafe { chunk.cast::<u8>().add(i * SLOT_BYTES) };
+            self.slots.push_front(Slot::new(primary, memory)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pieces {
+    /// Runs when the device closes: nothing is enqueued any more.
+    fn drop(&mut self) {
+        for chunk in &self.chunks {
+            // Safety: allocated by `allocate`, freed once.
+            unsafe { free_host(*chunk) };
+        }
+    }
+}
+
+/// Pinned host memory with the given flags of `cuMemHostAlloc`.
+pub(super) fn allocate_host(primary: &Primary, bytes: usize, flags: u32) -> Result<NonNull<c_void>> {
+    let mut memory = ptr::null_mut();
+    // Safety: writes one address.
+    primary.check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, bytes, flags) })?;
+    NonNull::new(memory).ok_or_else(|| DeviceError::CallFailed {
+        device: primary.name().to_owned(),
+        call: "cuMemHostAlloc",
+        reason: format!("it gave no memory for {bytes} bytes"),
+    })
+}
+
+/// Frees what [`allocate_host`] gave. May wait for the device.
+///
+/// # Safety
+/// The memory came from `allocate_host`, is freed once, and nothing uses it any more.
+pub(super) unsafe fn free_host(memory: NonNull<c_void>) {
+    // Safety: the caller's promise. Errors have nobody to tell.
+    unsafe { sys::cuMemFreeHost(memory.as_ptr()) };
+}

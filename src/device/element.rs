@@ -1,0 +1,181 @@
+//! The types that tensors and host buffers hold.
+
+use std::fmt::{Debug, Display};
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+
+/// The type of an element, as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// IEEE half precision.
+    Fp16,
+    /// bfloat16: the upper half of an fp32.
+    Bf16,
+    /// IEEE single precision.
+    Fp32,
+    /// 64-bit signed integer: positions and counts.
+    I64,
+    /// One byte: truth values.
+    U8,
+}
+
+impl DType {
+    /// The size of an element in bytes.
+    pub fn size(self) -> usize {
+        match self {
+            DType::Fp16 | DType::Bf16 => 2,
+            DType::Fp32 => 4,
+            DType::I64 => 8,
+            DType::U8 => 1,
+        }
+    }
+
+    /// The name, as in suites and results: `fp16`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Fp16 => "fp16",
+            DType::Bf16 => "bf16",
+            DType::Fp32 => "fp32",
+            DType::I64 => "i64",
+            DType::U8 => "u8",
+        }
+    }
+}
+
+impl Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A type that tensors and host buffers can hold: [`f16`], [`bf16`], `f32`, `i64` or `u8`.
+///
+/// The trait is sealed: engines know these types and no others.
+pub trait Element: Pod + Debug + Display + PartialEq + Send + Sync + sealed::Sealed {
+    /// The type as a value.
+    const DTYPE: DType;
+}
+
+/// A floating-point element: [`f16`], [`bf16`] or `f32`.
+pub trait Real: Element {
+    /// The distance from 1 to the next larger number: 2⁻¹⁰, 2⁻⁷, 2⁻²³.
+    const EPSILON: f32;
+
+    /// The value, exactly.
+    fn to_f32(self) -> f32;
+
+    /// The nearest value, ties to even.
+    fn from_f32(value: f32) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($type:ty => $dtype:ident),+ $(,)?) => {$(
+        impl sealed::Sealed for $type {}
+        impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )+};
+}
+
+elements!(f16 => Fp16, bf16 => Bf16, f32 => Fp32, i64 => I64, u8 => U8);
+
+impl Real for f32 {
+    const EPSILON: f32 = f32::EPSILON;
+
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+}
+
+macro_rules! half_reals {
+    ($($type:ty),+) => {$(
+        impl Real for $type {
+            const EPSILON: f32 = <$type>::EPSILON.to_f32_const();
+
+            fn to_f32(self) -> f32 {
+                <$type>::to_f32(self)
+            }
+
+            fn from_f32(value: f32) -> Self {
+                <$type>::from_f32(value)
+            }
+        }
+    )+};
+}
+
+half_reals!(f16, bf16);
+
+/// A floating-point element type, as a value: what a suite may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RealDType {
+    /// IEEE half precision.
+    Fp16,
+    /// bfloat16.
+    Bf16,
+    /// IEEE single precision.
+    Fp32,
+}
+
+impl RealDType {
+    /// All of them, in the documents' order.
+    pub const ALL: [Self; 3] = [RealDType::Fp16, RealDType::Bf16, RealDType::Fp32];
+
+    /// The name, as in suites and results: `fp16`.
+    pub fn name(self) -> &'static str {
+        DType::from(self).name()
+    }
+}
+
+impl From<RealDType> for DType {
+    fn from(dtype: RealDType) -> Self {
+        match dtype {
+            RealDType::Fp16 => DType::Fp16,
+            RealDType::Bf16 => DType::Bf16,
+            RealDType::Fp32 => DType::Fp32,
+        }
+    }
+}
+
+impl std::str::FromStr for RealDType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|dtype| dtype.name() == text);
+        found.ok_or_else(|| format!("expected one of fp16, bf16, fp32 and found `{text}`"))
+    }
+}
+
+/// Evaluates an expression with a Rust type in the place of a [`RealDType`]: `with_real!(dtype, T => f::<T>())`.
+macro_rules! with_real {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::device::RealDType::Fp16 => {
+                type $T = ::half::f16;
+                $body
+            }
+            $crate::device::RealDType::Bf16 => {
+                type $T = ::half::bf16;
+                $body
+            }
+            $crate::device::RealDType::Fp32 => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_real;

@@ -1,0 +1,346 @@
+//! Devices, streams, events, gates and host buffers.
+//!
+//! A [`Device`] runs work that a host enqueues on its [`Stream`]s. Every method here either *enqueues* (the host goes
+//! on at once) or is a *barrier* (the host waits), and says which. Streams are ordered within themselves and in no
+//! way among each other, except through an [`Event`] or a [`Gate`].
+//!
+//! Two engines stand behind the one interface: `cuda`, over the driver, and `cpu`, a real asynchronous engine with a
+//! worker thread a stream.
+
+mod element;
+pub(crate) mod engine;
+mod host;
+pub mod philox;
+mod properties;
+
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+#[cfg(feature = "cuda")]
+pub use cuda::kernels;
+pub(crate) use element::with_real;
+pub use element::{DType, Element, Real, RealDType};
+pub use engine::{Binary, HostKind, Precision};
+pub use host::{HostBuffer, HostSlice, HostSliceMut};
+pub use properties::{Properties, Telemetry};
+
+use crate::error::DeviceError;
+use engine::{DeviceMemory, Engine, EngineEvent, EngineGate, EngineStream, Operation, Region, Result};
+
+/// A device that runs enqueued work. Cheap to clone; all clones are the same device.
+#[derive(Clone)]
+pub struct Device {
+    engine: Arc<dyn Engine>,
+}
+
+/// A device that could be opened.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The name to open it by: `cuda:0`.
+    pub name: String,
+    /// The hardware: `NVIDIA H200`.
+    pub model: String,
+}
+
+impl Device {
+    /// Opens a device by name: `cuda:0`, `cpu:1`. Two openings of one name are two devices, whose tensors do not mix:
+    /// clone a `Device` to share it.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSuchDevice`] names the devices there are; [`DeviceError::EngineUnavailable`] says what CUDA
+    /// lacks on this machine and where it was looked for.
+    pub fn open(name: &str) -> Result<Self> {
+        let missing = |note| DeviceError::NoSuchDevice {
+            name: name.to_owned(),
+            available: Self::list().into_iter().map(|d| d.name).collect(),
+            note,
+        };
+        let (engine, index) = name.split_once(':').ok_or_else(|| missing(None))?;
+        let index: usize = index.parse().map_err(|_| missing(None))?;
+        match engine {
+            "cpu" if index < cpu::DEVICES => Ok(Self { engine: cpu::open(index) }),
+            #[cfg(feature = "cuda")]
+            "cuda" => match cuda::list() {
+                Ok(devices) if index < devices.len() => Ok(Self { engine: cuda::open(index)? }),
+                Ok(_) => Err(missing(None)),
+                Err(error) => Err(missing(Some(error.to_string()))),
+            },
+            #[cfg(not(feature = "cuda"))]
+            "cuda" => Err(missing(Some("this build has no CUDA engine: the feature `cuda` is off".to_owned()))),
+            _ => Err(missing(None)),
+        }
+    }
+
+    /// The best device of this machine: `cuda:0` where there is one, else `cpu:0`.
+    ///
+    /// # Errors
+    /// A CUDA device that is there and cannot be opened is an error, not a reason to fall back silently.
+    pub fn best() -> Result<Self> {
+        let name = if Self::cuda_unavailable().is_none() { "cuda:0" } else { "cpu:0" };
+        Self::open(name)
+    }
+
+    /// All devices of this machine, opened.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn all() -> Result<Vec<Self>> {
+        Self::list().iter().map(|d| Self::open(&d.name)).collect()
+    }
+
+    /// All devices of this machine, without opening them.
+    pub fn list() -> Vec<Listing> {
+        let mut devices = Vec::new();
+        #[cfg(feature = "cuda")]
+        devices.extend(cuda::list().unwrap_or_default());
+        devices.extend(cpu::list());
+        devices
+    }
+
+    /// Why there is no CUDA device here; `None` where there is one.
+    pub fn cuda_unavailable() -> Option<DeviceError> {
+        #[cfg(feature = "cuda")]
+        return cuda::list().err();
+        #[cfg(not(feature = "cuda"))]
+        return Some(DeviceError::EngineUnavailable {
+            engine: "cuda",
+            reason: "the feature `cuda` is off in this build".to_owned(),
+        });
+    }
+
+    /// What is known of the device.
+    pub fn properties(&self) -> &Properties {
+        self.engine.properties()
+    }
+
+    /// The device's name: `cuda:0`.
+    pub fn name(&self) -> &str {
+        &self.engine.properties().name
+    }
+
+    /// A new stream, ordered against no other.
+    pub fn stream(&self) -> Result<Stream> {
+        Ok(Stream { device: self.clone(), raw: self.engine.create_stream()?, normals: Arc::default() })
+    }
+
+    /// A new event for ordering; cheaper to record than one with timing.
+    pub fn event(&self) -> Result<Event> {
+        Ok(Event { raw: self.engine.create_event(false)? })
+    }
+
+    /// A new event with which times are taken.
+    pub fn timing_event(&self) -> Result<Event> {
+        Ok(Event { raw: self.engine.create_event(true)? })
+    }
+
+    /// A new closed gate.
+    pub fn gate(&self) -> Result<Gate> {
+        Ok(Gate { raw: self.engine.create_gate()? })
+    }
+
+    /// A host buffer of `len` zeros for copies from and to this device.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none.
+    pub fn host_buffer<T: Element>(&self, kind: HostKind, len: usize) -> Result<HostBuffer<T>> {
+        HostBuffer::new(self, kind, len)
+    }
+
+    /// Barrier: waits until all work on all streams of this device has completed.
+    ///
+    /// # Errors
+    /// A failure of work enqueued earlier.
+    pub fn synchronize(&self) -> Result<()> {
+        self.engine.synchronize()
+    }
+
+    /// Host time of `launches` bare launches of a small kernel on `stream`, by the lowest-level call that the engine
+    /// stands on: the floor of what an enqueue can cost.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotApplicable`] where the engine has no such call.
+    pub fn raw_launch_loop(&self, stream: &Stream, launches: usize) -> Result<Duration> {
+        self.engine.raw_launch_loop(stream.raw(), launches)
+    }
+
+    /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.
+    pub fn telemetry(&self) -> Result<Option<Telemetry>> {
+        self.engine.telemetry()
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({}, {})", self.name(), self.properties().model)
+    }
+}
+
+/// An ordered queue of work on a device. Cheap to clone; all clones are the same stream.
+///
+/// Dropping the last handle does not wait: what was enqueued still runs.
+#[derive(Clone)]
+pub struct Stream {
+    device: Device,
+    raw: Arc<dyn EngineStream>,
+    normals: Arc<Normals>,
+}
+
+/// Where a stream stands in its random numbers.
+#[derive(Default)]
+struct Normals {
+    seed: AtomicU64,
+    next: AtomicU64,
+}
+
+impl Stream {
+    /// The device of this stream.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sets the seed of [`normal`](Self::normal) and starts its sequences anew.
+    pub fn set_seed(&self, seed: u64) {
+        self.normals.seed.store(seed, Ordering::Relaxed);
+        self.normals.next.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn next_sequence(&self) -> (u64, u64) {
+        (self.normals.seed.load(Ordering::Relaxed), self.normals.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Enqueues the recording of `event` behind the work enqueued so far.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        self.raw.record(&*event.raw)
+    }
+
+    /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.raw.wait_event(&*event.raw)
+    }
+
+    /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
+    pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
+        self.raw.wait_gate(&*gate.raw)
+    }
+
+    /// Enqueues work that keeps this stream busy for `duration`.
+    pub fn spin(&self, duration: Duration) -> Result<()> {
+        self.enqueue(&Operation::Spin { duration })
+    }
+
+    /// Whether everything enqueued so far has completed. Never blocks.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.raw.is_complete()
+    }
+
+    /// Barrier: waits until everything enqueued on this stream so far has completed.
+    ///
+    /// # Errors
+    /// A failure of work enqueued earlier.
+    pub fn synchronize(&self) -> Result<()> {
+        self.raw.synchronize()
+    }
+
+    /// Whether both handles are the same stream.
+    pub fn is_same(&self, other: &Stream) -> bool {
+        Arc::ptr_eq(&self.raw, &other.raw)
+    }
+
+    pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
+        self.raw.enqueue(operation)
+    }
+
+    pub(crate) fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
+        self.raw.allocate(dtype, len)
+    }
+
+    pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
+        self.raw.upload(source, target)
+    }
+
+    pub(crate) fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+        self.raw.download(source, target)
+    }
+
+    pub(crate) fn raw(&self) -> &dyn EngineStream {
+        &*self.raw
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({}, {:p})", self.device.name(), Arc::as_ptr(&self.raw))
+    }
+}
+
+/// A mark in a stream. Recording it again moves it; waits that were enqueued before keep the earlier mark.
+#[derive(Clone)]
+pub struct Event {
+    raw: Arc<dyn EngineEvent>,
+}
+
+impl Event {
+    /// Whether the last recording has been reached; true for an event never recorded. Never blocks.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.raw.is_complete()
+    }
+
+    /// Barrier: waits until the last recording has been reached.
+    pub fn synchronize(&self) -> Result<()> {
+        self.raw.synchronize()
+    }
+
+    /// Device time from `start` to this event. Never blocks.
+    ///
+    /// # Errors
+    /// [`DeviceError::EventNotReady`] unless both were made with timing, recorded and reached.
+    pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
+        self.raw.elapsed_since(&*start.raw)
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({:p})", Arc::as_ptr(&self.raw))
+    }
+}
+
+/// A flag that streams wait on and the host opens: the way to hold a stream for exactly as long as is needed.
+///
+/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open.
+#[derive(Clone)]
+pub struct Gate {
+    raw: Arc<dyn EngineGate>,
+}
+
+impl Gate {
+    /// Lets every waiting stream go on. A gate stays open.
+    pub fn open(&self) {
+        self.raw.open();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.raw) == 1 {
+            self.raw.open();
+        }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate({:p})", Arc::as_ptr(&self.raw))
+    }
+}

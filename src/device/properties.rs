@@ -1,0 +1,38 @@
+//! What is known of a device, and what its sensors say.
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of a device without asking it again.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Properties {
+    /// The name it is opened by: `cuda:0`.
+    pub name: String,
+    /// The hardware: `NVIDIA H200`.
+    pub model: String,
+    /// The engine's name: `cuda`, `cpu`.
+    pub engine: &'static str,
+    /// Its memory in bytes, where the engine can tell.
+    pub memory_bytes: Option<u64>,
+    /// How a blocked host thread waits: `spin`, `yield`, `blocking`, `condition variable`. It sets what a barrier costs.
+    pub wait_policy: String,
+    /// Further facts for the reader of a results file, in order: driver, library versions, architecture, …
+    pub facts: Vec<(String, String)>,
+}
+
+/// What a device's sensors said at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    /// Clock of the multiprocessors in MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Clock of the memory in MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Temperature of the chip in °C.
+    pub temperature_c: Option<u32>,
+    /// Power drawn in watts.
+    pub power_w: Option<f64>,
+    /// Why the clocks are held back, in the driver's words; empty when they are not.
+    pub throttle_reasons: Vec<String>,
+}

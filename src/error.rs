@@ -1,0 +1,309 @@
+//! The errors of the library, one enum per concern.
+//!
+//! Every message says what was wrong, where, and, where there is one, the remedy.
+
+use std::any::Any;
+use std::path::PathBuf;
+
+/// What can go wrong between the host and a device.
+///
+/// Errors are `Clone`: a failure in enqueued work is reported by every later call on its stream.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// No device has this name.
+    #[error("there is no device `{name}`; there are: {}{}", available.join(", "), note.as_deref().map(|n| format!(" ({n})")).unwrap_or_default())]
+    NoSuchDevice {
+        /// The name that was asked for.
+        name: String,
+        /// The names of the devices there are.
+        available: Vec<String>,
+        /// Why an engine offers none, where that explains the miss.
+        note: Option<String>,
+    },
+    /// An engine cannot be used on this machine.
+    #[error("{engine} cannot be used here: {reason}")]
+    EngineUnavailable {
+        /// The engine, as in a device name: `cuda`.
+        engine: &'static str,
+        /// What is missing, and where it was looked for.
+        reason: String,
+    },
+    /// The device has no room for an allocation.
+    #[error("{device} has no room for {requested} bytes{}", free.map(|f| format!(" ({f} bytes are free)")).unwrap_or_default())]
+    OutOfMemory {
+        /// The device's name.
+        device: String,
+        /// The size of the allocation, in bytes.
+        requested: usize,
+        /// What was free, in bytes, where the device can tell.
+        free: Option<usize>,
+    },
+    /// The operation has no meaning on this engine.
+    #[error("{what} has no meaning on {device}: {reason}")]
+    NotApplicable {
+        /// What was asked for.
+        what: String,
+        /// The device's name.
+        device: String,
+        /// Why it has none.
+        reason: String,
+    },
+    /// Enqueued work failed. The stream stays failed: what it computed since cannot be trusted.
+    #[error("work enqueued on {device} failed in `{operation}`: {reason}")]
+    WorkFailed {
+        /// The device's name.
+        device: String,
+        /// The operation that failed.
+        operation: String,
+        /// What it reported.
+        reason: String,
+    },
+    /// A call into a driver or library failed.
+    #[error("{call} failed on {device}: {reason}")]
+    CallFailed {
+        /// The device's name.
+        device: String,
+        /// The call, by its own name: `cuLaunchKernel`.
+        call: &'static str,
+        /// Its code and message.
+        reason: String,
+    },
+    /// A device kernel does not compile.
+    #[error("kernels/{file} does not compile for {architecture}:\n{log}")]
+    KernelBuild {
+        /// The file's name.
+        file: &'static str,
+        /// The target architecture: `sm_90`.
+        architecture: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// Two objects of different devices met in one call.
+    #[error("{what} belongs to another device than {device}")]
+    ForeignObject {
+        /// The object.
+        what: &'static str,
+        /// The device of the call.
+        device: String,
+    },
+    /// The time between two events was asked for before both had completed or without timing.
+    #[error("no time lies between these events: {reason}")]
+    EventNotReady {
+        /// Which condition does not hold.
+        reason: &'static str,
+    },
+    /// The arguments of an operation do not fit together.
+    #[error("{operation}: {reason}")]
+    InvalidArgument {
+        /// The operation.
+        operation: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+/// What can go wrong while cases are sampled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// The sampling plan cannot end or cannot give an estimate.
+    #[error("sampling plan: {0}")]
+    Plan(String),
+    /// There are too few samples for the estimate.
+    #[error("an estimate of `{case}` needs at least {needed} samples, there are {got}")]
+    TooFewSamples {
+        /// The case's name.
+        case: String,
+        /// The least number of samples.
+        needed: usize,
+        /// What there is.
+        got: usize,
+    },
+    /// A case failed while it ran.
+    #[error("case `{case}`: {source}")]
+    Case {
+        /// The case's name.
+        case: String,
+        /// Why it failed.
+        source: DeviceError,
+    },
+    /// A sample is no finite number.
+    #[error("sample {index} of `{case}` is {value}, which is no finite number: the case must return a measured value")]
+    NotFinite {
+        /// The case's name.
+        case: String,
+        /// The place of the sample, from 0.
+        index: usize,
+        /// What it is.
+        value: f64,
+    },
+    /// Sample sets that are to be subtracted are not of the same rounds.
+    #[error("`{a}` has {len_a} samples and `{b}` has {len_b}: only sets of one sampling can be subtracted")]
+    Unpaired {
+        /// The one case.
+        a: String,
+        /// The number of its samples.
+        len_a: usize,
+        /// The other case.
+        b: String,
+        /// The number of its samples.
+        len_b: usize,
+    },
+    /// The user asked to stop before a round had been kept.
+    #[error("interrupted before a whole round of samples had been kept")]
+    Interrupted,
+}
+
+/// What can be wrong with a suite file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuiteError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text does not describe a suite.
+    #[error("{origin}:{line}:{column}: {message}{}", nearest.as_deref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
+    Invalid {
+        /// The file's name.
+        origin: String,
+        /// The line, from 1; 0 where the text as a whole is meant.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What was found and what was expected.
+        message: String,
+        /// The nearest known name to an unknown one.
+        nearest: Option<String>,
+    },
+}
+
+/// What can be wrong with a results file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultsError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not JSON, or was cut short.
+    #[error("{}:{line}:{column}: not a whole results file: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What the parser met.
+        message: String,
+    },
+    /// The file has a schema version that this program does not read.
+    #[error("{}: schema version {found} is not one that this program reads ({supported}); use a newer syncscope", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The file's version.
+        found: String,
+        /// The versions that are read.
+        supported: String,
+    },
+    /// The file is JSON of the right version whose content contradicts itself.
+    #[error("{}: {message}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What contradicts what.
+        message: String,
+    },
+}
+
+/// What can be wrong with a document file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentError {
+    /// The text does not describe a document.
+    #[error("{origin}:{line}:{column}: {message}")]
+    Invalid {
+        /// The file's name.
+        origin: String,
+        /// The line, from 1; 0 where the text as a whole is meant.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What was found and what was expected.
+        message: String,
+    },
+}
+
+/// What can go wrong while a book is made.
+#[cfg(feature = "report")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BookError {
+    /// There is nothing to publish.
+    #[error("a book needs the results of at least one run")]
+    NoRuns,
+    /// A document that comes with the program is wrong.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// A file that comes with the program is missing or is not text.
+    #[error("the program carries no text file `{name}`")]
+    Embedded {
+        /// The file's name in the source tree.
+        name: String,
+    },
+    /// A template failed.
+    #[error("report-templates/{name}: {message}")]
+    Template {
+        /// The template's name.
+        name: String,
+        /// The template engine's message, with an excerpt of the template.
+        message: String,
+    },
+    /// A plot could not be drawn.
+    #[error("plot `{id}`: {source}")]
+    Plot {
+        /// The plot's identifier.
+        id: String,
+        /// Why.
+        source: PlotError,
+    },
+    /// A file or folder of the book cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// mdBook did not build the site.
+    #[error("mdBook: {message}")]
+    Build {
+        /// Its message and the causes.
+        message: String,
+    },
+}
+
+/// Why a plot could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("the plot could not be drawn: {message}")]
+pub struct PlotError {
+    /// What the drawing library reported.
+    pub message: String,
+}
+
+/// What a caught panic said.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}

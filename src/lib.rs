@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+
+pub mod device;
+pub mod error;
+pub mod tensor;
+pub mod units;

@@ -1,0 +1,108 @@
+//! Making tensors on a stream.
+
+use std::marker::PhantomData;
+
+use super::{Result, Tensor, invalid};
+use crate::device::engine::Operation;
+use crate::device::{Element, HostBuffer, Real, Stream};
+
+/// Making tensors. All but [`tensor`](Stream::tensor) enqueue and return.
+impl Stream {
+    /// A tensor whose elements are undefined until something is enqueued that writes them.
+    ///
+    /// # Errors
+    /// No room, or a shape whose number of elements does not fit in memory.
+    pub fn empty<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+        let shape = shape.into();
+        let len = shape.iter().try_fold(1usize, |len, n| len.checked_mul(*n));
+        let len =
+            len.filter(|len| len.checked_mul(T::DTYPE.size()).is_some_and(|bytes| isize::try_from(bytes).is_ok()));
+        let len = len.ok_or_else(|| invalid("empty", format!("{shape:?} has too many elements")))?;
+        let memory = self.allocate(T::DTYPE, len)?;
+        Ok(Tensor { stream: self.clone(), memory, offset: 0, shape, element: PhantomData })
+    }
+
+    /// A tensor of `value`s; `value` is converted to the element type.
+    pub fn full<T: Element>(&self, shape: impl Into<Vec<usize>>, value: f64) -> Result<Tensor<T>> {
+        let out = self.empty(shape)?;
+        if !out.is_empty() {
+            self.enqueue(&Operation::Fill { out: out.region(), value })?;
+        }
+        Ok(out)
+    }
+
+    /// A tensor of zeros.
+    pub fn zeros<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+        self.full(shape, 0.0)
+    }
+
+    /// A tensor of ones.
+    pub fn ones<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+        self.full(shape, 1.0)
+    }
+
+    /// Standard normals from a seed: the same seed gives the same numbers on every device, up to rounding
+    /// (see [`philox`](crate::device::philox)).
+    pub fn seeded_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
+        self.sequence_normal(shape, seed, 0)
+    }
+
+    /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
+    /// unless [`set_seed`](Stream::set_seed) set another.
+    pub fn normal<T: Real>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+        let (seed, sequence) = self.next_sequence();
+        self.sequence_normal(shape, seed, sequence)
+    }
+
+    fn sequence_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64, sequence: u64) -> Result<Tensor<T>> {
+        let out = self.empty(shape)?;
+        if !out.is_empty() {
+            self.enqueue(&Operation::Normal { out: out.region(), seed, sequence })?;
+        }
+        Ok(out)
+    }
+
+    /// A tensor of host values. Returns once they have been read, which may block; see [`copy_from`](Tensor::copy_from)
+    /// for a copy that leaves the host free.
+    ///
+    /// # Errors
+    /// The shape has another number of elements than `values`.
+    pub fn tensor<T: Element>(&self, values: &[T], shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+        let out = self.empty(shape)?;
+        if out.len() != values.len() {
+            return Err(invalid("tensor", format!("{} values do not fill {:?}", values.len(), out.shape)));
+        }
+        if !out.is_empty() {
+            self.upload(bytemuck::cast_slice(values), out.region())?;
+        }
+        Ok(out)
+    }
+}
+
+/// Copies from and to host buffers. They enqueue; the hardware may block all the same (pageable memory).
+impl<T: Element> Tensor<T> {
+    /// Enqueues a copy of `source`'s whole content into this tensor, on this tensor's stream.
+    ///
+    /// # Errors
+    /// The sizes differ.
+    pub fn copy_from(&self, source: &HostBuffer<T>) -> Result<()> {
+        self.same_size("copy_from", source.len())?;
+        if self.is_empty() { Ok(()) } else { source.enqueue_upload(&self.stream, self.region()) }
+    }
+
+    /// Enqueues a copy of this tensor into all of `target`, on this tensor's stream.
+    ///
+    /// # Errors
+    /// The sizes differ.
+    pub fn copy_to(&self, target: &mut HostBuffer<T>) -> Result<()> {
+        self.same_size("copy_to", target.len())?;
+        if self.is_empty() { Ok(()) } else { target.enqueue_download(&self.stream, self.region()) }
+    }
+
+    fn same_size(&self, operation: &'static str, len: usize) -> Result<()> {
+        if len == self.len() {
+            return Ok(());
+        }
+        Err(invalid(operation, format!("the tensor has {} elements and the buffer {len}", self.len())))
+    }
+}

@@ -1,0 +1,210 @@
+//! Operations: each enqueues on the tensor's stream and returns a new tensor at once.
+
+use std::sync::Arc;
+
+use super::{Result, Tensor, invalid};
+use crate::device::engine::{Binary, Operation};
+use crate::device::{Element, Precision, Real};
+
+impl<T: Real> Tensor<T> {
+    /// The matrix product of `[m, k]` and `[k, n]`: `[m, n]`. Accumulated in fp32; fp32 operands are not rounded.
+    ///
+    /// On CUDA the first product of a shape searches for the fastest plan and blocks while it does: warm up.
+    ///
+    /// # Errors
+    /// The shapes do not fit.
+    pub fn matmul(&self, other: &Self) -> Result<Self> {
+        self.matmul_in(other, Precision::Full)
+    }
+
+    /// [`matmul`](Self::matmul) with the arithmetic stated.
+    ///
+    /// # Errors
+    /// The shapes do not fit, or the engine has no such arithmetic.
+    pub fn matmul_in(&self, other: &Self, precision: Precision) -> Result<Self> {
+        let (&[m, k], &[inner, n]) = (&self.shape[..], &other.shape[..]) else {
+            return Err(invalid("matmul", format!("needs two matrices, not {:?} and {:?}", self.shape, other.shape)));
+        };
+        if k != inner {
+            return Err(invalid("matmul", format!("{:?} and {:?} share no inner dimension", self.shape, other.shape)));
+        }
+        other.belongs_to(&self.stream)?;
+        let out = self.stream.empty([m, n])?;
+        if out.is_empty() {
+            return Ok(out);
+        }
+        let operation = match k {
+            0 => Operation::Fill { out: out.region(), value: 0.0 },
+            _ => Operation::Matmul {
+                a: self.region(),
+                b: other.region(),
+                out: out.region(),
+                sizes: [m, k, n],
+                precision,
+            },
+        };
+        self.stream.enqueue(&operation)?;
+        Ok(out)
+    }
+
+    /// `self · scale + shift`, element by element.
+    pub fn affine(&self, scale: f32, shift: f32) -> Result<Self> {
+        let out = self.stream.empty(self.shape.clone())?;
+        if !out.is_empty() {
+            self.stream.enqueue(&Operation::Affine { x: self.region(), out: out.region(), scale, shift })?;
+        }
+        Ok(out)
+    }
+
+    /// Replaces each element by `self · scale + shift`: an enqueue that allocates nothing.
+    pub fn affine_in_place(&self, scale: f32, shift: f32) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.stream.enqueue(&Operation::Affine { x: self.region(), out: self.region(), scale, shift })
+    }
+
+    /// `self + value`, element by element.
+    pub fn add_scalar(&self, value: f32) -> Result<Self> {
+        self.affine(1.0, value)
+    }
+
+    /// `self · value`, element by element.
+    pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
+        self.affine(value, 0.0)
+    }
+
+    /// `self + other`, element by element; the shapes are equal.
+    pub fn add(&self, other: &Self) -> Result<Self> {
+        self.elementwise(Binary::Add, other)
+    }
+
+    /// `self - other`, element by element; the shapes are equal.
+    pub fn subtract(&self, other: &Self) -> Result<Self> {
+        self.elementwise(Binary::Subtract, other)
+    }
+
+    /// `self · other`, element by element; the shapes are equal.
+    pub fn multiply(&self, other: &Self) -> Result<Self> {
+        self.elementwise(Binary::Multiply, other)
+    }
+
+    fn elementwise(&self, kind: Binary, other: &Self) -> Result<Self> {
+        self.same_shape("elementwise", other)?;
+        let out = self.stream.empty(self.shape.clone())?;
+        if !out.is_empty() {
+            let (a, b, out) = (self.region(), other.region(), out.region());
+            self.stream.enqueue(&Operation::Elementwise { kind, a, b, out })?;
+        }
+        Ok(out)
+    }
+
+    /// 1 where an element is greater than `threshold`, else 0.
+    pub fn greater(&self, threshold: f32) -> Result<Tensor<u8>> {
+        let out = self.stream.empty(self.shape.clone())?;
+        if !out.is_empty() {
+            self.stream.enqueue(&Operation::Greater { x: self.region(), out: out.region(), threshold })?;
+        }
+        Ok(out)
+    }
+
+    /// The sum of all elements, in fp32, as a scalar on the device.
+    pub fn sum(&self) -> Result<Tensor<f32>> {
+        let out = self.stream.empty([])?;
+        let operation = match self.is_empty() {
+            true => Operation::Fill { out: out.region(), value: 0.0 },
+            false => Operation::Sum { x: self.region(), out: out.region() },
+        };
+        self.stream.enqueue(&operation)?;
+        Ok(out)
+    }
+
+    /// The mean of all elements, in fp32, as a scalar on the device; NaN for an empty tensor.
+    pub fn mean(&self) -> Result<Tensor<f32>> {
+        self.sum()?.multiply_scalar(1.0 / self.len() as f32)
+    }
+
+    /// The rows `rows` of this tensor, chosen by host-side numbers: they are checked here and copied to the device.
+    /// Rows are parts along the first dimension.
+    ///
+    /// # Errors
+    /// A row number outside of the tensor, or a scalar.
+    pub fn rows_at(&self, rows: &[usize]) -> Result<Self> {
+        let height = self.height()?;
+        if let Some(bad) = rows.iter().find(|&&row| row >= height) {
+            return Err(invalid("rows_at", format!("row {bad} is outside of {:?}", self.shape)));
+        }
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        self.gather(&self.stream.tensor(&rows, [rows.len()])?)
+    }
+
+    /// The rows `rows` of this tensor, chosen by numbers on the device. The host does not know them: a number outside
+    /// of the tensor fails the stream, and the next call on it says so.
+    ///
+    /// # Errors
+    /// `rows` is not one-dimensional, or this tensor is a scalar.
+    pub fn gather(&self, rows: &Tensor<i64>) -> Result<Self> {
+        self.height()?;
+        rows.belongs_to(&self.stream)?;
+        let &[count] = rows.shape() else {
+            return Err(invalid("gather", format!("row numbers have the shape {:?}, not one dimension", rows.shape())));
+        };
+        let mut shape = self.shape.clone();
+        shape[0] = count;
+        let out = self.stream.empty(shape)?;
+        if !out.is_empty() {
+            let width = self.shape[1..].iter().product();
+            self.stream.enqueue(&Operation::Gather {
+                x: self.region(),
+                rows: rows.region(),
+                out: out.region(),
+                width,
+            })?;
+        }
+        Ok(out)
+    }
+
+    fn height(&self) -> Result<usize> {
+        self.shape.first().copied().ok_or_else(|| invalid("gather", "a scalar has no rows".to_owned()))
+    }
+
+    /// Tensors of one shape, one behind the other along a new first dimension. Enqueued on the stream of the first.
+    ///
+    /// # Errors
+    /// No tensor, or shapes that differ.
+    pub fn stack(parts: &[Self]) -> Result<Self> {
+        let first = parts.first().ok_or_else(|| invalid("stack", "there is no tensor to stack".to_owned()))?;
+        parts.iter().try_for_each(|part| first.same_shape("stack", part))?;
+        let shape: Vec<usize> = std::iter::once(parts.len()).chain(first.shape.iter().copied()).collect();
+        let out: Self = first.stream.empty(shape)?;
+        for (i, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            first.stream.enqueue(&Operation::Copy { x: part.region(), out: out.at([i])?.region() })?;
+        }
+        Ok(out)
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    /// Enqueues a copy of `source`'s elements into this tensor's, on this tensor's stream.
+    ///
+    /// # Errors
+    /// The shapes differ, or both share memory.
+    pub fn assign(&self, source: &Self) -> Result<()> {
+        self.same_shape("assign", source)?;
+        if Arc::ptr_eq(&self.memory, &source.memory) {
+            return Err(invalid("assign", "source and target share memory".to_owned()));
+        }
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.stream.enqueue(&Operation::Copy { x: source.region(), out: self.region() })
+    }
+
+    fn same_shape(&self, operation: &'static str, other: &Self) -> Result<()> {
+        other.belongs_to(&self.stream)?;
+        if self.shape == other.shape {
+            return Ok(());
+        }
+        Err(invalid(operation, format!("the shapes {:?} and {:?} differ", self.shape, other.shape)))
+    }
+}

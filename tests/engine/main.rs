@@ -1,0 +1,50 @@
+//! What both engines promise, checked on every engine of this machine: operations against a float64 reference, order
+//! between streams, barriers, and what happens to failures.
+//!
+//! A test that needs a device which this machine lacks is reported as ignored, and the reason is printed.
+
+mod failures;
+mod operations;
+mod ordering;
+mod reference;
+
+use std::sync::{Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use syncscope::device::Device;
+
+/// A behaviour to check on a device.
+type Check = fn(&Device) -> Result<(), Failed>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let missing = Device::cuda_unavailable();
+    if let Some(reason) = &missing {
+        eprintln!("tests on cuda:0 are ignored: {reason}");
+    }
+    let checks: Vec<(&str, Check)> =
+        [operations::CHECKS, ordering::CHECKS, failures::CHECKS].into_iter().flatten().copied().collect();
+    let mut trials = Vec::new();
+    for (name, check) in checks {
+        trials.push(trial("cpu:0", name, check));
+        trials.push(trial("cuda:0", name, check).with_ignored_flag(missing.is_some()));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn trial(device: &'static str, name: &str, check: Check) -> Trial {
+    Trial::test(name, move || {
+        let _turn = (device == "cuda:0").then(|| GPU.lock().unwrap_or_else(PoisonError::into_inner));
+        check(&Device::open(device)?)
+    })
+    .with_kind(device)
+}
+
+/// Tests on one GPU take turns: a driver call of one (loading code, pinning memory) may wait for the whole device, and
+/// with it for a stream that another holds with a gate.
+static GPU: Mutex<()> = Mutex::new(());
+
+/// Fails with `message` unless `condition` holds.
+fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), Failed> {
+    if condition { Ok(()) } else { Err(message().into()) }
+}

@@ -1,0 +1,50 @@
+//! The device kernels compile, on machines without a device too: NVRTC needs none.
+//!
+//! Where NVRTC is missing the tests say so and pass, unless `SYNCSCOPE_REQUIRE_NVRTC` is set.
+#![cfg(feature = "cuda")]
+
+use syncscope::device::kernels::compile_all;
+use syncscope::error::DeviceError;
+
+/// Turing, Ampere, Hopper, Blackwell.
+const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
+
+#[test]
+fn every_kernel_file_compiles_for_every_architecture_that_nvrtc_knows() -> Result<(), DeviceError> {
+    for architecture in ARCHITECTURES {
+        match compile_all(architecture) {
+            Ok(files) => {
+                for file in files {
+                    assert_eq!(file.cubin.get(..4), Some(b"\x7fELF".as_slice()), "{} is no image", file.file);
+                    println!("{}: {} for {architecture}, {} bytes", file.compiler, file.file, file.cubin.len());
+                }
+            }
+            Err(missing @ DeviceError::EngineUnavailable { .. }) => {
+                if std::env::var_os("SYNCSCOPE_REQUIRE_NVRTC").is_some() {
+                    return Err(missing);
+                }
+                println!("skipped: {missing}");
+                return Ok(());
+            }
+            // An older NVRTC is no fault of the kernels.
+            Err(DeviceError::KernelBuild { log, .. }) if log.contains("invalid value for --gpu-architecture") => {
+                println!("skipped: {architecture} is unknown to this NVRTC");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_unknown_architecture_is_an_error_that_names_the_file_and_shows_the_log() {
+    match compile_all("sm_1") {
+        Err(DeviceError::KernelBuild { file, architecture, log }) => {
+            assert!(file.ends_with(".cu"), "{file}");
+            assert_eq!(architecture, "sm_1");
+            assert!(log.contains("gpu-architecture"), "{log}");
+        }
+        Err(missing @ DeviceError::EngineUnavailable { .. }) => println!("skipped: {missing}"),
+        other => panic!("{other:?}"),
+    }
+}
