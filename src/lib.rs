@@ -2,5 +2,6 @@
 
 pub mod device;
 pub mod error;
+pub mod measure;
 pub mod tensor;
 pub mod units;

@@ -1,0 +1,170 @@
+//! Whether two cases differ, and by how much.
+
+use std::fmt;
+
+use super::bootstrap::Bootstrap;
+use super::estimate::{Estimate, quantile};
+use super::samples::Samples;
+use crate::error::MeasureError;
+use crate::units::Unit;
+
+/// Two cases that were sampled in the same rounds, and their paired difference.
+///
+/// The difference is the median over the rounds of the one sample less the other, so what moves both (a clock, a
+/// temperature) is not in it. Where the cases do not differ, a difference is claimed in about 5 % of comparisons.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// The first case, in the unit of its samples.
+    pub a: Estimate,
+    /// The second case.
+    pub b: Estimate,
+    /// The second less the first, round by round.
+    pub difference: Estimate,
+    samples: (Samples, Samples),
+}
+
+impl Comparison {
+    /// The comparison of two cases from the samples of one sampling.
+    ///
+    /// # Errors
+    /// [`MeasureError::Unpaired`] where the numbers of samples differ.
+    pub fn new(a: Samples, b: Samples) -> Result<Self, MeasureError> {
+        let difference = b.minus(&a)?.estimate();
+        Ok(Self { a: a.estimate(), b: b.estimate(), difference, samples: (a, b) })
+    }
+
+    /// The raw samples of the first and of the second case.
+    pub fn samples(&self) -> (&Samples, &Samples) {
+        (&self.samples.0, &self.samples.1)
+    }
+
+    /// Whether the 95 % interval of the difference excludes zero. Never with fewer than six samples.
+    pub fn is_distinguishable(&self) -> bool {
+        self.difference.excludes_zero()
+    }
+
+    /// The median difference as a share of the first case's median: 0.5 where the second takes half as long again.
+    /// `None` where that median is 0.
+    pub fn relative(&self) -> Option<f64> {
+        let share = self.difference.median / self.a.median;
+        share.is_finite().then_some(share)
+    }
+
+    /// The 95 % interval of [`relative`](Self::relative), by a percentile bootstrap over the rounds: the first case's
+    /// median is not known exactly either. On synthetic pairs of 15 to 100 rounds it held the truth in 94 % to 97 % of
+    /// trials (`tests/statistics.rs`). `None` where a resample's median is 0, or with fewer than six samples.
+    ///
+    /// Whether the cases differ is for [`is_distinguishable`](Self::is_distinguishable) to say, whose interval is exact.
+    pub fn relative_interval(&self) -> Option<(f64, f64)> {
+        if !self.difference.is_interval() {
+            return None;
+        }
+        let sets = [self.samples.0.values(), self.samples.1.values()];
+        Bootstrap::default().interval(&sets, 0.95, |sets| {
+            let differences = sets[1].iter().zip(&sets[0]).map(|(b, a)| b - a).collect();
+            median(differences) / median(sets[0].clone())
+        })
+    }
+
+    /// The comparison in `unit`, on one line.
+    ///
+    /// A difference whose interval holds zero reads as not distinguishable from 0, with the interval and without a number.
+    pub fn format(&self, unit: Unit) -> String {
+        let names = format!("{} − {}", self.samples.1.name(), self.samples.0.name());
+        let n = self.difference.n;
+        if !self.difference.is_interval() {
+            return format!("{names}: not distinguishable from 0 (n = {n} is too few for a 95 % interval)");
+        }
+        if !self.is_distinguishable() {
+            let interval = self.difference.format_interval(unit);
+            return format!("{names}: not distinguishable from 0 (interval {interval}, n = {n})");
+        }
+        let relative = self.relative().map(|share| format!(", {}", percent(share, self.samples.0.name())));
+        format!("{names}: {}{}", self.difference.format(unit), relative.unwrap_or_default())
+    }
+}
+
+/// Writes the comparison of two times.
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.format(Unit::Seconds))
+    }
+}
+
+fn percent(share: f64, of: &str) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    let percent = share.abs() * 100.0;
+    let decimals = if percent < 10.0 { 1 } else { 0 };
+    format!("{sign}{percent:.decimals$} % of {of}")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    fn compared(a: impl Fn(u32) -> f64, b: impl Fn(u32) -> f64, n: u32) -> Comparison {
+        let samples = |name, value: &dyn Fn(u32) -> f64| Samples::new(name, (0..n).map(value).collect()).unwrap();
+        Comparison::new(samples("async", &a), samples("forced", &b)).unwrap()
+    }
+
+    /// A value between 0 and 1, always the same for an `i` and without order among them.
+    fn noise(i: u32) -> f64 {
+        Xoshiro256PlusPlus::seed_from_u64(u64::from(i)).random()
+    }
+
+    #[test]
+    fn noise_common_to_a_round_is_not_in_the_difference() {
+        let comparison =
+            compared(|i| 10e-6 + 50e-6 * noise(i), |i| 13e-6 + 50e-6 * noise(i) + 0.1e-6 * noise(i + 99), 40);
+        assert!(comparison.is_distinguishable());
+        assert!((comparison.difference.median - 3.05e-6).abs() < 0.05e-6);
+        assert!(comparison.a.high > comparison.b.low, "the medians alone would not tell them apart");
+    }
+
+    #[test]
+    fn a_difference_whose_interval_holds_zero_is_not_written_as_a_number() {
+        let comparison = compared(|i| 1e-6 * noise(i), |i| 1e-6 * noise(i + 1_000), 30);
+        assert!(!comparison.is_distinguishable());
+        let text = comparison.to_string();
+        assert!(text.starts_with("forced − async: not distinguishable from 0 (interval [−"), "{text}");
+        assert!(text.ends_with("ns, n = 30)"), "{text}");
+    }
+
+    #[test]
+    fn a_difference_is_written_with_its_interval_and_its_share() {
+        let text = compared(|_| 10e-6, |i| 14e-6 + 1e-6 * noise(i), 30).to_string();
+        assert!(text.starts_with("forced − async: 4.") && text.contains("µs ["), "{text}");
+        assert!(text.contains("(n = 30), +4") && text.ends_with("% of async"), "{text}");
+    }
+
+    #[test]
+    fn fewer_than_six_samples_are_never_distinguishable() {
+        let comparison = compared(|_| 1.0, |_| 2.0, 5);
+        assert!(!comparison.is_distinguishable());
+        assert_eq!(comparison.relative_interval(), None);
+        assert!(comparison.to_string().contains("too few"));
+    }
+
+    #[test]
+    fn a_share_of_zero_is_none_rather_than_infinite() {
+        let comparison = compared(|_| 0.0, |_| 1.0, 10);
+        assert_eq!((comparison.relative(), comparison.relative_interval()), (None, None));
+    }
+
+    #[test]
+    fn the_interval_of_the_share_holds_the_share() {
+        let comparison = compared(|i| 10.0 + noise(i), |i| 15.0 + noise(i + 500), 40);
+        let (low, high) = comparison.relative_interval().unwrap();
+        let share = comparison.relative().unwrap();
+        assert!(low <= share && share <= high && (share - 0.476).abs() < 0.03 && high - low < 0.1);
+    }
+}

@@ -1,0 +1,250 @@
+//! A median and the interval within which it is known.
+//!
+//! # Method
+//! The interval ends on two of the samples: on which is in [`ranks`](super::ranks). That is what a percentile bootstrap
+//! of a median does as well, since every resampled median of an odd number of samples is one of the samples; its only
+//! freedom is the choice of ranks, and it makes that choice by resampling, with an error that depends on n and on the
+//! seed. The coverage of a pair of ranks is known exactly, for every distribution without ties. So the bootstrap is
+//! calibrated in closed form: no resampling, no seed, the same interval for the same samples on every machine.
+//! [`Bootstrap`](super::Bootstrap) is there for statistics without such a form.
+//!
+//! Where the two ends take different ranks, the further one lies on the side where the outermost sample is further from
+//! the next; where both are as far, both ends take the further rank. Changing the sign of all samples therefore mirrors
+//! the interval. The choice hangs on the two extremes alone because these say nearly nothing of where the bulk lies:
+//! a choice by the quartiles was tried, and raised coverage by 3 percentage points at n = 16.
+//!
+//! `tests/statistics.rs` measures the coverage for normal, lognormal, Student t (2 and 3 degrees of freedom) and two-mode
+//! samples.
+//!
+//! # What it does not cover
+//! The samples are taken as independent; a drift makes the interval too narrow. A clock that steps coarsely gives many
+//! equal samples and, at worst, an interval of width zero: it then says that the median is within one step of the
+//! clock, which [`timer_resolution`](super::timer_resolution) gives.
+
+use std::fmt;
+
+use super::ranks::{LEAST_COVERAGE, Ranks};
+use crate::units::Unit;
+
+/// The median of samples, with an interval and the quartiles, in the unit of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// The median: of an even number of samples, the mean of the two in the middle.
+    pub median: f64,
+    /// The lower end of the interval of the median: always one of the samples.
+    pub low: f64,
+    /// The upper end of the interval of the median: always one of the samples.
+    pub high: f64,
+    /// A quarter of the samples is below it (linear between samples, as numpy's default).
+    pub lower_quartile: f64,
+    /// A quarter of the samples is above it (linear between samples, as numpy's default).
+    pub upper_quartile: f64,
+    /// The number of samples.
+    pub n: usize,
+    /// The probability with which an interval of these ranks holds the true median, of a distribution without ties: near
+    /// 0.95 from six samples on. Below twelve samples the choice of the side can add up to 0.03.
+    ///
+    /// Fewer samples give no 95 % interval. `low` and `high` are then the least and the greatest sample, and this is
+    /// what that range is worth: 0.9375 for five samples, 0.5 for two, 0 for one.
+    pub coverage: f64,
+}
+
+impl Estimate {
+    /// The estimate from samples in ascending order, of which there is at least one.
+    pub(crate) fn of_sorted(sorted: &[f64]) -> Self {
+        let n = sorted.len();
+        let ranks = Ranks::of(n);
+        let next = 1.min(n - 1);
+        let gap_below = sorted[next] - sorted[0];
+        let gap_above = sorted[n - 1] - sorted[n - 1 - next];
+        let lower = if gap_above > gap_below { ranks.inner } else { ranks.outer };
+        let upper = if gap_above < gap_below { ranks.inner } else { ranks.outer };
+        Self {
+            median: quantile(sorted, 0.5),
+            low: sorted[lower - 1],
+            high: sorted[n - upper],
+            lower_quartile: quantile(sorted, 0.25),
+            upper_quartile: quantile(sorted, 0.75),
+            n,
+            coverage: ranks.coverage,
+        }
+    }
+
+    /// Whether `low` and `high` are a 95 % interval, which takes six samples.
+    pub fn is_interval(&self) -> bool {
+        self.coverage >= LEAST_COVERAGE
+    }
+
+    /// Whether zero lies outside of a 95 % interval.
+    pub fn excludes_zero(&self) -> bool {
+        self.is_interval() && (self.low > 0.0 || self.high < 0.0)
+    }
+
+    /// Half the width of the interval as a share of the median; infinite for a median of 0 with an interval around it.
+    pub fn relative_error(&self) -> f64 {
+        let half_width = (self.high - self.low) / 2.0;
+        if half_width == 0.0 { 0.0 } else { half_width / self.median.abs() }
+    }
+
+    /// The estimate multiplied by `factor`, as for an extrapolation or another unit.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        let ordered = |a: f64, b: f64| if factor < 0.0 { (b * factor, a * factor) } else { (a * factor, b * factor) };
+        let (low, high) = ordered(self.low, self.high);
+        let (lower_quartile, upper_quartile) = ordered(self.lower_quartile, self.upper_quartile);
+        Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, ..*self }
+    }
+
+    /// The estimate in `unit`, as in `14.4 µs [14.1, 14.9] (n = 50)`: one prefix and as many decimals for all three, so
+    /// many that the interval's width shows.
+    ///
+    /// Where there are too few samples for an interval, the brackets hold their range and it says so.
+    pub fn format(&self, unit: Unit) -> String {
+        let scale = Scale::of(self, unit);
+        let kind = if self.is_interval() { "" } else { ", range" };
+        let median = scale.with_symbol(scale.number(self.median));
+        format!("{median} [{}, {}] (n = {}{kind})", scale.number(self.low), scale.number(self.high), self.n)
+    }
+
+    /// The interval alone, as in `[−0.2, 0.3] µs`.
+    pub fn format_interval(&self, unit: Unit) -> String {
+        let scale = Scale::of(self, unit);
+        scale.with_symbol(format!("[{}, {}]", scale.number(self.low), scale.number(self.high)))
+    }
+}
+
+/// Writes the estimate in seconds.
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.format(Unit::Seconds))
+    }
+}
+
+/// The prefix and the decimals that an estimate's three numbers share.
+struct Scale {
+    factor: f64,
+    symbol: &'static str,
+    decimals: usize,
+}
+
+impl Scale {
+    /// Three significant digits of the largest number, or as many as one digit of the width takes, up to six.
+    fn of(estimate: &Estimate, unit: Unit) -> Self {
+        let largest = estimate.median.abs().max(estimate.low.abs()).max(estimate.high.abs());
+        let (factor, symbol) = unit.scale(largest);
+        let decimals_for = |value: f64, digits: i32| match value / factor {
+            scaled if scaled > 0.0 && scaled.is_finite() => digits - 1 - scaled.log10().floor() as i32,
+            _ => 0,
+        };
+        let decimals = decimals_for(estimate.high - estimate.low, 1)
+            .clamp(decimals_for(largest, 3), decimals_for(largest, 6))
+            .clamp(0, 300);
+        Self { factor, symbol, decimals: decimals as usize }
+    }
+
+    fn number(&self, value: f64) -> String {
+        let text = format!("{:.*}", self.decimals, value / self.factor);
+        match text.strip_prefix('-') {
+            Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
+            Some(digits) => format!("−{digits}"),
+            None => text,
+        }
+    }
+
+    fn with_symbol(&self, number: String) -> String {
+        if self.symbol.is_empty() { number } else { format!("{number} {}", self.symbol) }
+    }
+}
+
+/// The quantile at `share` of ascending values, of which there is at least one: linear between neighbours (type 7 of
+/// Hyndman and Fan, Am. Stat. 50, 1996).
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let position = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+    let below = position.floor() as usize;
+    let above = position.ceil() as usize;
+    let weight = position - below as f64;
+    if weight == 0.0 { sorted[below] } else { sorted[below] * (1.0 - weight) + sorted[above] * weight }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(values: &[f64]) -> Estimate {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Estimate::of_sorted(&sorted)
+    }
+
+    #[test]
+    fn the_numbers_of_a_known_sample_are_those_worked_out_by_hand() {
+        let known = estimate(&(1..=17).map(f64::from).collect::<Vec<_>>());
+        assert_eq!((known.median, known.low, known.high), (9.0, 5.0, 13.0));
+        assert_eq!((known.lower_quartile, known.upper_quartile, known.n), (5.0, 13.0, 17));
+        assert!((known.coverage - 0.951).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_further_rank_lies_on_the_side_of_the_longer_tail() {
+        let mut values: Vec<f64> = (1..=16).map(f64::from).collect();
+        assert_eq!((estimate(&values).low, estimate(&values).high), (4.0, 13.0));
+        values[15] = 100.0;
+        assert_eq!((estimate(&values).low, estimate(&values).high), (5.0, 13.0));
+        values[0] = -200.0;
+        assert_eq!((estimate(&values).low, estimate(&values).high), (4.0, 12.0));
+    }
+
+    #[test]
+    fn changing_every_sign_mirrors_the_interval() {
+        for n in 1..60 {
+            let values: Vec<f64> = (0..n).map(|i| ((i * 37 % 61) as f64).powf(1.7)).collect();
+            let mirrored: Vec<f64> = values.iter().map(|v| -v).collect();
+            let (a, b) = (estimate(&values), estimate(&mirrored));
+            assert_eq!((a.low, a.high), (-b.high, -b.low), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn equal_samples_give_an_interval_of_width_zero() {
+        let constant = estimate(&[3.0; 20]);
+        assert_eq!((constant.median, constant.low, constant.high), (3.0, 3.0, 3.0));
+        assert_eq!(constant.relative_error(), 0.0);
+    }
+
+    #[test]
+    fn fewer_than_six_samples_give_their_range_and_claim_nothing() {
+        for n in 1..=5_usize {
+            let few = estimate(&(1..=n).map(|v| v as f64).collect::<Vec<_>>());
+            assert_eq!((few.low, few.high), (1.0, n as f64));
+            assert!(!few.is_interval() && !few.excludes_zero() && few.coverage.is_finite());
+        }
+        assert!(estimate(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).excludes_zero());
+    }
+
+    #[test]
+    fn an_estimate_shows_one_unit_and_enough_decimals_for_its_interval() {
+        let shown = |median, low, high| Estimate {
+            median,
+            low,
+            high,
+            lower_quartile: low,
+            upper_quartile: high,
+            n: 50,
+            coverage: 0.9511,
+        };
+        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.4 µs [14.1, 14.9] (n = 50)");
+        assert_eq!(shown(14.4012e-6, 14.4001e-6, 14.4023e-6).to_string(), "14.401 µs [14.400, 14.402] (n = 50)");
+        assert_eq!(shown(-1e-9, -1.2e-6, 1.3e-6).to_string(), "0.00 µs [−1.20, 1.30] (n = 50)");
+        assert_eq!(shown(0.0, 0.0, 0.0).to_string(), "0 s [0, 0] (n = 50)");
+        assert_eq!(shown(0.5, 0.4, 0.6).format(Unit::Ratio), "0.500 [0.400, 0.600] (n = 50)");
+        assert_eq!(shown(55.2e9, 54e9, 56e9).format_interval(Unit::BytesPerSecond), "[54.0, 56.0] GB/s");
+        assert_eq!(estimate(&[1.0, 2.0]).to_string(), "1.50 s [1.00, 2.00] (n = 2, range)");
+    }
+
+    #[test]
+    fn scaling_by_a_negative_factor_keeps_low_below_high() {
+        let scaled = estimate(&(1..=17).map(f64::from).collect::<Vec<_>>()).scaled(-2.0);
+        assert_eq!((scaled.median, scaled.low, scaled.high), (-18.0, -26.0, -10.0));
+    }
+}

@@ -1,0 +1,267 @@
+//! Runs cases in rounds and keeps their samples.
+//!
+//! # Protocol
+//! In each round every case runs exactly once. The order is shuffled anew each round (Fisher–Yates over xoshiro256++,
+//! from the plan's seed). A case's turn is: prepare, settle, measure, settle. Warm-up rounds are the same and not kept.
+//! After each whole round the plan's rules are checked. No sample is dropped, but for those of a round that an interrupt
+//! left incomplete.
+//!
+//! # What it does not cover
+//! Without [`Sampler::settle_on`], work that one case enqueued and did not wait for is still running when the next case
+//! begins: a case that waits is then charged for it. Cases that use a device asynchronously need it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
+
+use super::case::Case;
+use super::comparison::Comparison;
+use super::samples::Samples;
+use super::sampling::{Sampling, StoppedBy};
+use super::stopping::Stopping;
+use crate::device::Device;
+use crate::error::{DeviceError, MeasureError};
+
+/// Is told of each round that has ended, between two rounds and outside of every measurement.
+pub type Observer = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How far a sampling has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Whether the round that has ended was of the warm-up.
+    pub warming_up: bool,
+    /// The round that has ended, from 1; the warm-up counts by itself.
+    pub round: usize,
+    /// The number of rounds, where the plan states it; another rule may end sampling before.
+    pub rounds: Option<usize>,
+    /// How far the rule that is nearest to its end has come, from 0 to 1; 0 during warm-up.
+    pub share: f64,
+}
+
+/// What a sampling left.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Sampled {
+    /// The samples of each case, in the order in which the cases were given; all of the same length.
+    pub sets: Vec<Samples>,
+    /// The rule that ended it.
+    pub stopped_by: StoppedBy,
+}
+
+impl Sampled {
+    /// The samples of the case `name`.
+    pub fn get(&self, name: &str) -> Option<&Samples> {
+        self.sets.iter().find(|samples| samples.name() == name)
+    }
+}
+
+/// Takes samples after a plan. Owned and cheap to clone; it keeps nothing between two samplings.
+#[derive(Clone, Default)]
+pub struct Sampler {
+    plan: Sampling,
+    device: Option<Device>,
+    interrupt: Option<Arc<AtomicBool>>,
+    observer: Option<Observer>,
+}
+
+impl Sampler {
+    /// A sampler after `plan`.
+    pub fn new(plan: Sampling) -> Self {
+        Self { plan, ..Self::default() }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Sampling {
+        &self.plan
+    }
+
+    /// With `device` synchronized before and after each case's measurement, outside of it.
+    #[must_use]
+    pub fn settle_on(mut self, device: &Device) -> Self {
+        self.device = Some(device.clone());
+        self
+    }
+
+    /// Ends after the current sample once `flag` is true. The samples of whole rounds are kept.
+    #[must_use]
+    pub fn interrupted_by(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.interrupt = Some(flag);
+        self
+    }
+
+    /// With `observer` told of each round that has ended. The next round waits for it to return.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Samples `cases`, interleaved.
+    ///
+    /// # Errors
+    /// [`MeasureError::Plan`] for a plan that cannot end, for no cases and for two of one name;
+    /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
+    /// [`MeasureError::Interrupted`] where not one round was kept.
+    pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Sampled, MeasureError> {
+        let mut begun = None;
+        self.sample_by(cases, &mut || begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64())
+    }
+
+    /// Samples two cases, interleaved, for how long each holds the host, and estimates the paired difference `b − a`.
+    ///
+    /// Where a case enqueues work without waiting for it, [settle](Self::settle_on) on the device: else the other case
+    /// may wait for it.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use syncscope::device::Device;
+    /// use syncscope::measure::Sampler;
+    ///
+    /// let device = Device::best()?;
+    /// let stream = device.stream()?;
+    /// let work = || stream.spin(Duration::from_micros(100));
+    ///
+    /// let cost = Sampler::default().settle_on(&device).compare(
+    ///     ("async", || { work()?; Ok(()) }),
+    ///     ("forced", || { work()?; device.synchronize() }),
+    /// )?;
+    /// println!("{cost}"); // the median difference, its interval, and its share of `async`
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    pub fn compare<A, B>(&self, a: (&str, A), b: (&str, B)) -> Result<Comparison, MeasureError>
+    where
+        A: FnMut() -> Result<(), DeviceError>,
+        B: FnMut() -> Result<(), DeviceError>,
+    {
+        let sampled = self.sample(vec![Case::host_timed(a.0, a.1), Case::host_timed(b.0, b.1)])?;
+        let [first, second] = sampled.sets.as_slice() else {
+            return Err(MeasureError::Plan("a comparison takes two cases".to_owned()));
+        };
+        Comparison::new(first.clone(), second.clone())
+    }
+
+    /// `seconds` is first called when the first kept round begins, and says how long ago that was.
+    fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Sampled, MeasureError> {
+        self.plan.validate()?;
+        check_names(&cases)?;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed);
+        let mut order: Vec<usize> = (0..cases.len()).collect();
+        let mut values = vec![0.0; cases.len()];
+
+        for round in 1..=self.plan.warmup {
+            order.shuffle(&mut rng);
+            if !self.round(&mut cases, &order, 0, &mut values)? {
+                return Err(MeasureError::Interrupted);
+            }
+            self.report(Progress { warming_up: true, round, rounds: Some(self.plan.warmup), share: 0.0 });
+        }
+
+        let mut kept = vec![Vec::new(); cases.len()];
+        let mut stopping = Stopping::new(&self.plan, cases.len());
+        seconds();
+        let stopped_by = loop {
+            order.shuffle(&mut rng);
+            if !self.round(&mut cases, &order, stopping.rounds(), &mut values)? {
+                break StoppedBy::Interrupt;
+            }
+            kept.iter_mut().zip(&values).for_each(|(set, value)| set.push(*value));
+            stopping.keep(&values);
+            let elapsed = seconds();
+            self.report(Progress {
+                warming_up: false,
+                round: stopping.rounds(),
+                rounds: self.plan.samples.map(usize::from),
+                share: stopping.share(elapsed),
+            });
+            if let Some(rule) = stopping.met(elapsed) {
+                break rule;
+            }
+        };
+        if stopping.rounds() == 0 {
+            return Err(MeasureError::Interrupted);
+        }
+        let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
+        Ok(Sampled { sets: sets.collect::<Result<_, _>>()?, stopped_by })
+    }
+
+    /// Runs every case once. False where an interrupt left the round incomplete.
+    fn round(
+        &self,
+        cases: &mut [Case<'_>],
+        order: &[usize],
+        index: usize,
+        values: &mut [f64],
+    ) -> Result<bool, MeasureError> {
+        for &turn in order {
+            if self.is_interrupted() {
+                return Ok(false);
+            }
+            let case = &mut cases[turn];
+            let value =
+                self.turn(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
+            if !value.is_finite() {
+                return Err(MeasureError::NotFinite { case: case.name().to_owned(), index, value });
+            }
+            values[turn] = value;
+        }
+        Ok(true)
+    }
+
+    fn turn(&self, case: &mut Case<'_>) -> Result<f64, DeviceError> {
+        case.prepare()?;
+        self.settle()?;
+        let value = case.measure()?;
+        // Again: a failure of work that this case enqueued is this case's, not the next one's.
+        self.settle()?;
+        Ok(value)
+    }
+
+    fn settle(&self) -> Result<(), DeviceError> {
+        self.device.as_ref().map_or(Ok(()), Device::synchronize)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn report(&self, progress: Progress) {
+        if let Some(observer) = &self.observer {
+            observer(progress);
+        }
+    }
+}
+
+impl fmt::Debug for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sampler").field("plan", &self.plan).field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+/// Cases are told apart by name.
+fn check_names(cases: &[Case<'_>]) -> Result<(), MeasureError> {
+    if cases.is_empty() {
+        return Err(MeasureError::Plan("there is no case to sample".to_owned()));
+    }
+    let mut seen = BTreeSet::new();
+    match cases.iter().find(|case| !seen.insert(case.name())) {
+        Some(twice) => {
+            Err(MeasureError::Plan(format!("two cases are named `{}`; give each its own name", twice.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The sampler over scripted cases and, where time matters, a scripted clock.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+
+use super::*;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Three cases that note their turns in `log` and return 1, 2 and 3.
+fn logged<'a>(log: &'a RefCell<Vec<&'static str>>) -> Vec<Case<'a>> {
+    let case = |index: usize| {
+        Case::new(NAMES[index], move || {
+            log.borrow_mut().push(NAMES[index]);
+            Ok(index as f64 + 1.0)
+        })
+    };
+    (0..3).map(case).collect()
+}
+
+/// A clock that goes on by `step` seconds with each round.
+fn ticking(step: f64) -> impl FnMut() -> f64 {
+    let mut reading = -step;
+    move || {
+        reading += step;
+        reading
+    }
+}
+
+fn failure() -> DeviceError {
+    DeviceError::EventNotReady { reason: "scripted" }
+}
+
+#[test]
+fn every_round_is_complete_and_the_order_is_shuffled() {
+    let log = RefCell::new(Vec::new());
+    Sampler::new(Sampling::samples(50).with_warmup(0)).sample(logged(&log)).unwrap();
+    let log = log.into_inner();
+    let mut orders = BTreeSet::new();
+    for round in log.chunks(3) {
+        let mut sorted = round.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, NAMES);
+        orders.insert(round.to_vec());
+    }
+    assert_eq!((log.len(), orders.len()), (150, 6));
+}
+
+#[test]
+fn the_order_follows_the_seed() {
+    let order = |seed| {
+        let log = RefCell::new(Vec::new());
+        Sampler::new(Sampling::samples(20).with_seed(seed)).sample(logged(&log)).unwrap();
+        log.into_inner()
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+}
+
+#[test]
+fn warm_up_rounds_are_run_and_not_kept() {
+    let calls = Cell::new(0.0);
+    let counting = Case::new("count", || {
+        calls.set(calls.get() + 1.0);
+        Ok(calls.get())
+    });
+    let sampled = Sampler::new(Sampling::samples(3).with_warmup(4)).sample(vec![counting]).unwrap();
+    assert_eq!(sampled.sets[0].values(), [5.0, 6.0, 7.0]);
+}
+
+#[test]
+fn samples_of_one_index_are_of_one_round() {
+    let calls = Cell::new(0);
+    let round_of = |name| {
+        let calls = &calls;
+        Case::new(name, move || {
+            calls.set(calls.get() + 1);
+            Ok(f64::from((calls.get() - 1) / 2))
+        })
+    };
+    let sampled = Sampler::new(Sampling::samples(9).with_warmup(0)).sample(vec![round_of("x"), round_of("y")]).unwrap();
+    assert_eq!(sampled.get("x").unwrap().values(), sampled.get("y").unwrap().values());
+    assert_eq!(sampled.get("z"), None);
+}
+
+#[test]
+fn the_stated_number_of_samples_ends_it() {
+    let log = RefCell::new(Vec::new());
+    let sampled = Sampler::new(Sampling::samples(4)).sample(logged(&log)).unwrap();
+    assert_eq!(sampled.stopped_by, StoppedBy::Samples);
+    assert!(sampled.sets.iter().all(|set| set.len() == 4));
+}
+
+#[test]
+fn the_relative_error_of_the_worst_case_ends_it() {
+    let calls = Cell::new(0);
+    let narrowing = Case::new("narrowing", || {
+        calls.set(calls.get() + 1);
+        Ok(if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 })
+    });
+    let steady = Case::new("steady", || Ok(1.0));
+    let plan = Sampling::until_relative_error(0.01).with_warmup(0);
+    let sampled = Sampler::new(plan).sample(vec![narrowing, steady]).unwrap();
+    assert_eq!(sampled.stopped_by, StoppedBy::RelativeError);
+    let estimate = sampled.sets[0].estimate();
+    assert!(estimate.relative_error() <= 0.01 && estimate.n > 20, "{estimate:?}");
+}
+
+#[test]
+fn a_time_limit_ends_it_after_whole_rounds() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Sampling::for_seconds(2.0).with_warmup(5));
+    let sampled = sampler.sample_by(logged(&log), &mut ticking(0.25)).unwrap();
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 8));
+}
+
+#[test]
+fn a_time_limit_leaves_enough_samples_for_an_interval() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Sampling::for_seconds(2.0));
+    let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, Sampling::MINIMUM));
+    assert!(sampled.sets[0].estimate().is_interval());
+}
+
+#[test]
+fn fewer_samples_than_the_minimum_are_taken_where_the_plan_says_so() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Sampling::samples(2).with_time_limit(2.0));
+    let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::Samples, 2));
+}
+
+#[test]
+fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let calls = Cell::new(0);
+    let case = |name| {
+        let (calls, flag) = (&calls, &flag);
+        Case::new(name, move || {
+            calls.set(calls.get() + 1);
+            flag.store(calls.get() == 7, Ordering::Relaxed);
+            Ok(1.0)
+        })
+    };
+    let sampler = Sampler::new(Sampling::samples(100).with_warmup(0)).interrupted_by(flag.clone());
+    let sampled = sampler.sample(vec![case("a"), case("b")]).unwrap();
+    assert_eq!((sampled.stopped_by, calls.get()), (StoppedBy::Interrupt, 7));
+    assert!(sampled.sets.iter().all(|set| set.len() == 3));
+}
+
+#[test]
+fn an_interrupt_before_the_first_whole_round_is_an_error() {
+    for warmup in [0, 3] {
+        let flag = Arc::new(AtomicBool::new(true));
+        let sampler = Sampler::new(Sampling::samples(9).with_warmup(warmup)).interrupted_by(flag);
+        let interrupted = sampler.sample(vec![Case::new("a", || Ok(1.0))]);
+        assert!(matches!(interrupted, Err(MeasureError::Interrupted)));
+    }
+}
+
+#[test]
+fn a_failing_case_names_itself() {
+    let cases = vec![Case::new("good", || Ok(1.0)), Case::new("bad", || Err(failure()))];
+    let failed = Sampler::default().sample(cases).unwrap_err();
+    assert!(matches!(&failed, MeasureError::Case { case, source } if case == "bad" && *source == failure()));
+
+    let unprepared = Case::new("unprepared", || Ok(1.0)).prepared_by(|| Err(failure()));
+    let failed = Sampler::default().sample(vec![unprepared]).unwrap_err();
+    assert!(matches!(failed, MeasureError::Case { case, .. } if case == "unprepared"));
+}
+
+#[test]
+fn a_value_that_is_not_finite_names_its_case() {
+    let failed = Sampler::default().sample(vec![Case::new("quotient", || Ok(f64::INFINITY))]).unwrap_err();
+    assert!(matches!(failed, MeasureError::NotFinite { case, index: 0, .. } if case == "quotient"));
+}
+
+#[test]
+fn preparation_comes_before_each_measurement_and_outside_of_it() {
+    let prepared = Cell::new(false);
+    let case = Case::new("x", || Ok(if prepared.replace(false) { 1.0 } else { f64::NAN })).prepared_by(|| {
+        prepared.set(true);
+        Ok(())
+    });
+    let sampled = Sampler::new(Sampling::samples(10)).sample(vec![case]).unwrap();
+    assert_eq!(sampled.sets[0].values(), [1.0; 10]);
+}
+
+#[test]
+fn no_cases_and_cases_of_one_name_are_refused() {
+    assert!(matches!(Sampler::default().sample(vec![]), Err(MeasureError::Plan(_))));
+    let twins = vec![Case::new("a", || Ok(1.0)), Case::new("a", || Ok(2.0))];
+    assert!(matches!(Sampler::default().sample(twins), Err(MeasureError::Plan(reason)) if reason.contains("`a`")));
+}
+
+#[test]
+fn the_observer_sees_every_round_and_the_end() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let observer: Observer = Arc::new(move |progress| notes.lock().unwrap().push(progress));
+    let sampler = Sampler::new(Sampling::samples(4).with_warmup(1)).observed_by(observer);
+    sampler.clone().sample(vec![Case::new("a", || Ok(1.0))]).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 5);
+    assert!(seen[0].warming_up && seen[0].share == 0.0);
+    assert_eq!(seen[4], Progress { warming_up: false, round: 4, rounds: Some(4), share: 1.0 });
+}
+
+#[test]
+fn a_comparison_subtracts_the_first_case_from_the_second() {
+    let comparison = Sampler::new(Sampling::samples(12)).compare(("a", || Ok(())), ("b", || Ok(()))).unwrap();
+    let (a, b) = comparison.samples();
+    assert_eq!((a.name(), b.name(), comparison.difference.n), ("a", "b", 12));
+}
