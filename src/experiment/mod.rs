@@ -1,0 +1,170 @@
+//! Experiments: what runs, and what it leaves behind.
+//!
+//! An experiment is one file here and one line in the registry below. It is a struct of its parameters, which a suite
+//! names, and a list of the rows that it leaves. It knows devices and measuring, and nothing of suites, files or books.
+
+mod bench;
+mod find;
+mod idle_device;
+mod row;
+mod self_audit;
+mod sync_points;
+
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Serialize};
+
+pub use bench::{Bench, Watcher};
+pub use find::{Absence, Finding, Findings, Origin};
+pub use idle_device::IdleDevice;
+pub use row::{Derivation, Outcome, Parameter, Parameters, Row};
+pub use self_audit::SelfAudit;
+pub use sync_points::SyncPoints;
+
+use crate::device::RealDType;
+use crate::measure::Instrument;
+use crate::units::Unit;
+
+/// A row that an experiment leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RowPlan {
+    /// The identifier.
+    pub id: &'static str,
+    /// What runs, in a few words: the row's label on a console.
+    pub what: &'static str,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// What takes its samples.
+    pub instrument: Instrument,
+}
+
+impl RowPlan {
+    const fn host_time(id: &'static str, what: &'static str) -> Self {
+        Self { id, what, unit: Unit::Seconds, instrument: Instrument::HostClock }
+    }
+
+    const fn device_time(id: &'static str, what: &'static str) -> Self {
+        Self { id, what, unit: Unit::Seconds, instrument: Instrument::DeviceEvents }
+    }
+
+    const fn observed(id: &'static str, what: &'static str, unit: Unit) -> Self {
+        Self { id, what, unit, instrument: Instrument::Observation }
+    }
+}
+
+/// A count that is known not to be 0.
+const fn count(value: usize) -> NonZeroUsize {
+    match NonZeroUsize::new(value) {
+        Some(value) => value,
+        None => NonZeroUsize::MIN,
+    }
+}
+
+/// A part of an experiment's console summary.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Section {
+    /// The heading.
+    pub title: &'static str,
+    /// The rows in it: each identifier that equals one of these or begins with it and a dot.
+    pub rows: &'static [&'static str],
+}
+
+impl Section {
+    /// Whether the row `id` stands in it.
+    pub fn holds(&self, id: &str) -> bool {
+        let begins =
+            |prefix: &&str| id.strip_prefix(*prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.rows.iter().any(begins)
+    }
+}
+
+/// An experiment with its parameters.
+pub trait Experiment {
+    /// The rows that it leaves, in the order in which they are shown.
+    fn rows(&self) -> &'static [RowPlan];
+
+    /// The parts of its summary, in the order of the document that it mirrors.
+    fn sections(&self) -> &'static [Section];
+
+    /// With the element type and the turns of a loop that a command line names.
+    ///
+    /// # Errors
+    /// The experiment has no such parameter.
+    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String>;
+
+    /// Runs it: every planned row ends in `bench`, measured or with the reason why not.
+    fn run(&self, bench: &mut Bench);
+
+    /// What follows from the values just measured, in sentences; nothing where nothing was measured.
+    fn takeaways(&self, _findings: &Findings<'_>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+macro_rules! registry {
+    ($($name:literal, $type:ident: $summary:literal;)+) => {
+        /// An experiment with its parameters, by its name.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+        pub enum Entry {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $type($type),
+            )+
+        }
+
+        impl Entry {
+            /// The names of all experiments, in the order of the documents.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The experiment `name` with the parameters that suit an engine; `None` for an unknown name.
+            pub fn suited_to(name: &str, engine: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Entry::$type($type::suited_to(engine))),)+
+                    _ => None,
+                }
+            }
+
+            /// The experiment's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Entry::$type(_) => $name,)+
+                }
+            }
+
+            /// What the experiment asks.
+            pub fn summary(&self) -> &'static str {
+                match self {
+                    $(Entry::$type(_) => $summary,)+
+                }
+            }
+
+            /// With the element type and the turns of a loop that a command line names.
+            ///
+            /// # Errors
+            /// The experiment has no such parameter.
+            pub fn with(mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<Self, String> {
+                match &mut self {
+                    $(Entry::$type(experiment) => experiment.set(dtype, iters)?,)+
+                }
+                Ok(self)
+            }
+
+            /// The experiment.
+            pub fn experiment(&self) -> &dyn Experiment {
+                match self {
+                    $(Entry::$type(experiment) => experiment,)+
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    "self-audit", SelfAudit: "What the instruments resolve and cost, and what the library adds to a bare launch";
+    "idle-device", IdleDevice: "Whether waiting for a busy device each step costs more than waiting for an idle one";
+    "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
+}
