@@ -1,0 +1,155 @@
+//! Where, when and with what a run was made. No user names, home paths or device serial numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Device;
+
+/// Where, when and with what a run was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Environment {
+    /// When the run began, in UTC, RFC 3339.
+    pub started: String,
+    /// The host.
+    pub host: Host,
+    /// The device.
+    pub device: DeviceDescription,
+    /// The program.
+    pub program: Program,
+    /// Why there was no CUDA device, where there was none.
+    pub cuda_unavailable: Option<String>,
+}
+
+/// The host that enqueued.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// The processor's model.
+    pub cpu: String,
+    /// Logical processors that the program may use.
+    pub logical_cpus: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Operating system and kernel.
+    pub system: String,
+}
+
+/// The device that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceDescription {
+    /// The name it was opened by: `cuda:0`.
+    pub name: String,
+    /// The engine: `cuda`, `cpu`.
+    pub engine: String,
+    /// The hardware.
+    pub model: String,
+    /// Its memory in bytes, where it could be told.
+    pub memory_bytes: Option<u64>,
+    /// How a blocked host thread waits.
+    pub wait_policy: String,
+    /// Further facts in order: driver, library versions, architecture.
+    pub facts: Vec<(String, String)>,
+}
+
+/// The program that measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// The crate's version.
+    pub version: String,
+    /// The commit it was built from, where it was built in a checkout.
+    pub commit: Option<String>,
+    /// Whether the checkout had uncommitted changes.
+    pub dirty: Option<bool>,
+    /// Compiler optimisations: `release` or `debug`.
+    pub profile: String,
+    /// The command line, with the program's own folder left out.
+    pub command: Vec<String>,
+}
+
+impl Environment {
+    /// The environment of a run that begins now on `device`, started by `command` (the program's arguments).
+    pub fn now(device: &Device, command: Vec<String>) -> Self {
+        let properties = device.properties();
+        Self {
+            started: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
+            host: Host::here(),
+            device: DeviceDescription {
+                name: properties.name.clone(),
+                engine: properties.engine.to_owned(),
+                model: properties.model.clone(),
+                memory_bytes: properties.memory_bytes,
+                wait_policy: properties.wait_policy.clone(),
+                facts: properties.facts.clone(),
+            },
+            program: Program {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: option_env!("SYNCSCOPE_COMMIT").map(str::to_owned),
+                dirty: option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true"),
+                profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+                command: command.iter().map(|argument| without_folders(argument)).collect(),
+            },
+            cuda_unavailable: Device::cuda_unavailable().map(|error| error.to_string()),
+        }
+    }
+}
+
+impl Host {
+    fn here() -> Self {
+        use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+        let what = RefreshKind::nothing()
+            .with_cpu(CpuRefreshKind::nothing())
+            .with_memory(MemoryRefreshKind::nothing().with_ram());
+        let system = System::new_with_specifics(what);
+        let unknown = || "unknown".to_owned();
+        Self {
+            cpu: system.cpus().first().map_or_else(unknown, |cpu| cpu.brand().trim().to_owned()),
+            logical_cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: system.total_memory(),
+            system: format!(
+                "{}, kernel {}",
+                System::long_os_version().unwrap_or_else(unknown),
+                System::kernel_version().unwrap_or_else(unknown)
+            ),
+        }
+    }
+}
+
+/// An argument without the folders of an absolute path in it: they may hold a user's name.
+fn without_folders(argument: &str) -> String {
+    let (option, value) = match argument.split_once('=') {
+        Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
+        _ => (String::new(), argument),
+    };
+    let path = std::path::Path::new(value);
+    let inside = path.is_absolute() || value.starts_with('~') || value.starts_with("..");
+    match path.file_name().filter(|_| inside) {
+        Some(name) => format!("{option}{}", name.to_string_lossy()),
+        None => argument.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_may_name_a_user_are_left_out_of_the_command() {
+        assert_eq!(without_folders("/home/someone/suite.yaml"), "suite.yaml");
+        assert_eq!(without_folders("--out=/home/someone/site"), "--out=site");
+        assert_eq!(without_folders("../../someone/suite.yaml"), "suite.yaml");
+        assert_eq!(without_folders("book/suites/quick.yaml"), "book/suites/quick.yaml");
+        assert_eq!(without_folders("--iters=5"), "--iters=5");
+    }
+
+    #[test]
+    fn an_environment_holds_no_name_or_home_of_its_user() {
+        let device = Device::open("cpu:0").unwrap();
+        let text = serde_json::to_string(&Environment::now(&device, vec!["run".to_owned()])).unwrap();
+        for secret in ["HOME", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok()) {
+            // A user named `root` is in words such as these anyway; a short name proves nothing.
+            assert!(secret.len() < 6 || !text.contains(&secret), "{text}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The results of a run, as they are kept in a file (JSON).
+//!
+//! All raw samples are kept in the order in which they were taken; estimates are computed from them by whoever reads
+//! the file, so that a better estimate needs no new run. A results file may come from anywhere: reading one checks its
+//! version first and never trusts its content to be consistent.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::environment::Environment;
+use super::suite::Suite;
+use crate::device::Telemetry;
+use crate::error::ResultsError;
+use crate::experiment::{Findings, Outcome, Row};
+
+/// The version of the schema that this program writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run of a suite on one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The version of this schema.
+    pub schema_version: u32,
+    /// Whether the run was interrupted: the rows that it did not reach are there as skipped.
+    pub partial: bool,
+    /// The suite as it was run.
+    pub suite: Suite,
+    /// Where, when and with what it was run.
+    pub environment: Environment,
+    /// What each experiment left, in the order in which they ran.
+    pub experiments: Vec<ExperimentRun>,
+}
+
+/// What one experiment left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentRun {
+    /// The experiment's name: `sync-points`.
+    pub name: String,
+    /// How long it took, in seconds.
+    pub duration: f64,
+    /// The device's sensors before it ran, where it has any.
+    pub before: Option<Telemetry>,
+    /// The device's sensors after it ran.
+    pub after: Option<Telemetry>,
+    /// Why the experiment as a whole failed, where it did; the rows it had left are kept.
+    pub failure: Option<String>,
+    /// Its rows.
+    pub rows: Vec<Row>,
+}
+
+impl ExperimentRun {
+    /// Whether it failed, or one of its rows.
+    pub fn has_failures(&self) -> bool {
+        self.failure.is_some() || self.rows.iter().any(|row| matches!(row.outcome, Outcome::Failed { .. }))
+    }
+
+    /// Why the clocks were held back before or after it, each reason once; empty where nothing is known to have been.
+    pub fn throttle_reasons(&self) -> Vec<&str> {
+        let mut reasons: Vec<&str> = [&self.before, &self.after]
+            .into_iter()
+            .flatten()
+            .flat_map(|t| &t.throttle_reasons)
+            .map(String::as_str)
+            .collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        reasons
+    }
+}
+
+impl Run {
+    /// All rows, in the order in which they were left.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.experiments.iter().flat_map(|experiment| &experiment.rows)
+    }
+
+    /// All rows, to find things in.
+    pub fn findings(&self) -> Findings<'_> {
+        Findings::new(self.rows())
+    }
+
+    /// Whether an experiment or a row failed.
+    pub fn has_failures(&self) -> bool {
+        self.experiments.iter().any(ExperimentRun::has_failures)
+    }
+
+    /// Reads a results file.
+    ///
+    /// # Errors
+    /// [`ResultsError`] says whether the file cannot be read, is not whole, or has a version that is not read.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        let text = std::fs::read_to_string(path).map_err(|source| io(path, source))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads results from their text; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ResultsError> {
+        /// The one part that every version shares.
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema_version: serde_json::Value,
+        }
+        let syntax = |error: serde_json::Error| ResultsError::Syntax {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            message: error.to_string(),
+        };
+        let versioned: Versioned = serde_json::from_str(text).map_err(syntax)?;
+        if versioned.schema_version != SCHEMA_VERSION {
+            return Err(ResultsError::Version {
+                path: path.to_owned(),
+                found: versioned.schema_version.to_string(),
+                supported: SCHEMA_VERSION.to_string(),
+            });
+        }
+        serde_json::from_str(text).map_err(syntax)
+    }
+
+    /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one.
+    ///
+    /// # Errors
+    /// [`ResultsError::Io`] names the file.
+    pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
+        std::fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| ResultsError::Content { path: path.to_owned(), message: error.to_string() })?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(|source| io(&folder, source))?;
+        file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(|source| io(path, source))?;
+        file.as_file().sync_all().map_err(|source| io(path, source))?;
+        file.persist(path).map_err(|error| io(path, error.error))?;
+        Ok(())
+    }
+}
+
+fn io(path: &Path, source: std::io::Error) -> ResultsError {
+    ResultsError::Io { path: path.to_owned(), source }
+}
