@@ -8,4 +8,19 @@ pub mod tensor;
 pub mod units;
 
 #[cfg(feature = "report")]
+pub mod book;
+#[cfg(feature = "report")]
+pub mod document;
+#[cfg(feature = "report")]
+pub mod present;
+#[cfg(feature = "report")]
 pub mod run;
+
+/// What a program or a notebook needs most.
+pub mod prelude {
+    pub use crate::device::{Device, Event, Gate, HostBuffer, HostKind, Stream};
+    pub use crate::error::{DeviceError, MeasureError};
+    pub use crate::measure::{Case, Comparison, Estimate, Sampler, Samples, Sampling, device_time, host_time};
+    pub use crate::tensor::Tensor;
+    pub use half::{bf16, f16};
+}

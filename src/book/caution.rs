@@ -1,0 +1,114 @@
+//! What a reader should know before trusting a run's figures.
+
+use std::fmt;
+
+use crate::experiment::{Outcome, Row};
+use crate::measure::StoppedBy;
+use crate::run::Run;
+
+/// Something that limits what a run's figures say. Its text gives the cause and the remedy.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Caution {
+    /// The program was built without optimisation.
+    DebugBuild,
+    /// The program was built from a checkout with uncommitted changes.
+    DirtyCheckout,
+    /// The device held its clocks back.
+    Throttled {
+        /// During which experiment.
+        experiment: String,
+        /// Before it, after it, or both.
+        when: &'static str,
+        /// The driver's words.
+        reasons: Vec<String>,
+    },
+    /// The sampling of some rows was interrupted.
+    Interrupted {
+        /// In which experiment.
+        experiment: String,
+        /// How many of its rows.
+        rows: usize,
+    },
+    /// An experiment failed as a whole.
+    ExperimentFailed {
+        /// Which.
+        experiment: String,
+        /// Why.
+        reason: String,
+    },
+    /// CUDA could not be used.
+    NoCuda {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Caution {
+    /// All cautions about a run, those about the program first, then in the order of the experiments.
+    pub fn of(run: &Run) -> Vec<Self> {
+        let environment = &run.environment;
+        let mut cautions = Vec::new();
+        if environment.program.profile != "release" {
+            cautions.push(Caution::DebugBuild);
+        }
+        if environment.program.dirty == Some(true) {
+            cautions.push(Caution::DirtyCheckout);
+        }
+        if let Some(reason) = &environment.cuda_unavailable {
+            cautions.push(Caution::NoCuda { reason: reason.clone() });
+        }
+        for experiment in &run.experiments {
+            if let Some(reason) = &experiment.failure {
+                let experiment = experiment.name.clone();
+                cautions.push(Caution::ExperimentFailed { experiment, reason: reason.clone() });
+            }
+            let rows = experiment.rows.iter().filter(|row| is_interrupted(row)).count();
+            if rows > 0 {
+                cautions.push(Caution::Interrupted { experiment: experiment.name.clone(), rows });
+            }
+            for (when, telemetry) in [("before", &experiment.before), ("after", &experiment.after)] {
+                if let Some(telemetry) = telemetry.as_ref().filter(|t| !t.throttle_reasons.is_empty()) {
+                    let reasons = telemetry.throttle_reasons.clone();
+                    cautions.push(Caution::Throttled { experiment: experiment.name.clone(), when, reasons });
+                }
+            }
+        }
+        cautions
+    }
+}
+
+fn is_interrupted(row: &Row) -> bool {
+    matches!(row.outcome, Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Caution::DebugBuild => f.write_str(
+                "The program was built without optimisation: host times are too long. Build it with `--release`.",
+            ),
+            Caution::DirtyCheckout => f.write_str(
+                "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
+                 Commit and run again.",
+            ),
+            Caution::NoCuda { reason } => write!(f, "CUDA could not be used: {reason}"),
+            Caution::Interrupted { experiment, rows } => write!(
+                f,
+                "The run was interrupted during {experiment}: {rows} of its rows hold fewer samples than its plan asks \
+                 for. Run it again to the end."
+            ),
+            Caution::ExperimentFailed { experiment, reason } => {
+                write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
+            }
+            Caution::Throttled { experiment, when, reasons } => {
+                let reasons = reasons.join(", ");
+                write!(
+                    f,
+                    "The device held its clocks back {when} {experiment} ({reasons}): times may be too long. Let it \
+                     cool, or lock its clocks, and run again."
+                )
+            }
+        }
+    }
+}

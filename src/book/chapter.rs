@@ -1,0 +1,109 @@
+//! A document's chapter: its question, what ran, its tables with the measured values beside, its plots.
+
+use std::collections::BTreeMap;
+
+use minijinja::{Value, context};
+
+use super::templates::{Templates, anchor, finished};
+use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
+use crate::error::BookError;
+use crate::present::{bar_plot, machine_labels, mirrored};
+use crate::run::Run;
+
+/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one.
+pub(super) fn render(
+    templates: &Templates,
+    document: &Document,
+    listing: Option<&str>,
+    runs: &[Run],
+) -> Result<String, BookError> {
+    let sections = document.tables.iter().map(|table| {
+        context! {
+            anchor => anchor(&table.id),
+            title => table.title.as_str(),
+            caption => finished(table.caption.trim()),
+            has_published => table.has_published(),
+            table => finished(mirrored(document, table, runs).to_html()),
+            parameters => parameters(table, runs),
+        }
+    });
+    let figures = document.figures.iter().map(|figure| figure_context(document, figure, runs));
+    let context = context! {
+        title => document.title.as_str(),
+        source => document.source.as_str(),
+        gpu => document.gpu.as_deref(),
+        question => finished(document.question.trim()),
+        method => finished(document.method.trim()),
+        listing => listing.map(|text| finished(text.trim_end())),
+        sections => sections.collect::<Vec<Value>>(),
+        figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
+        absences => absences(document, runs),
+    };
+    templates.render("chapter.md.j2", context)
+}
+
+fn figure_context(document: &Document, figure: &DocumentFigure, runs: &[Run]) -> Result<Value, BookError> {
+    let mut machines = Vec::new();
+    for (number, (run, machine)) in runs.iter().zip(machine_labels(runs)).enumerate() {
+        let mut panels = Vec::new();
+        for panel in &figure.panels {
+            let Some(table) = document.table(&panel.table) else { continue };
+            let id = format!("{}-{}-{}-{}", document.id, figure.id, panel.table, number + 1);
+            let svg = bar_plot(table, panel, &machine, run).to_svg(&id);
+            panels.push(finished(svg.map_err(|source| BookError::Plot { id, source })?));
+        }
+        machines.push(context! { machine, panels });
+    }
+    Ok(context! {
+        anchor => anchor(&figure.id),
+        title => figure.title.as_str(),
+        caption => finished(figure.caption.trim()),
+        machines,
+    })
+}
+
+/// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
+fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (run, machine) in runs.iter().zip(machine_labels(runs)) {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for comparison in Comparison::all(table) {
+            let Ok(reading) = comparison.measured(run) else { continue };
+            for (name, value) in &reading.finding.row.parameters {
+                if !comparison.case.select.contains_key(name) {
+                    let (known, value) = (values.entry(name.clone()).or_default(), value.to_string());
+                    if !known.contains(&value) {
+                        known.push(value);
+                    }
+                }
+            }
+        }
+        let values: Vec<String> =
+            values.iter().map(|(name, values)| format!("{name} {}", values.join(" and "))).collect();
+        if !values.is_empty() {
+            found.push(context! { machine, values => values.join(", ") });
+        }
+    }
+    found
+}
+
+/// The rows that a run did not measure: state and reason, with all rows that share them.
+fn absences(document: &Document, runs: &[Run]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (run, machine) in runs.iter().zip(machine_labels(runs)) {
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        for comparison in document.tables.iter().flat_map(Comparison::all) {
+            let Err(absence) = comparison.measured(run) else { continue };
+            let (table, row, case) = (&comparison.table.title, &comparison.row.label, &comparison.case.label);
+            let (reason, row) = (absence.to_string(), format!("{table}: {row} ({case})"));
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, rows)) => rows.push(row),
+                None => reasons.push((reason, vec![row])),
+            }
+        }
+        let reasons: Vec<Value> =
+            reasons.into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") }).collect();
+        found.push(context! { machine, reasons });
+    }
+    found
+}

@@ -1,0 +1,155 @@
+//! The page on the machines and the method: where each run was made, how it sampled, what it did not measure.
+
+use minijinja::{Value, context};
+
+use super::caution::Caution;
+use super::templates::{Templates, finished};
+use crate::error::BookError;
+use crate::experiment::Absence;
+use crate::experiment::Row as Measurement;
+use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
+use crate::run::Run;
+use crate::units::Unit;
+
+/// The experiment that measures the measuring.
+const SELF_AUDIT: &str = "self-audit";
+
+/// The page as Markdown.
+pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, BookError> {
+    let machines = runs.iter().zip(machine_labels(runs)).map(|(run, machine)| {
+        context! {
+            machine,
+            suite => run.suite.title.as_str(),
+            cautions => Caution::of(run).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            environment => finished(environment(run).to_html()),
+            sampling => finished(sampling(run).to_html()),
+            sensors => sensors(run).map(|table| finished(table.to_html())),
+            audit => audit(run).map(|table| finished(table.to_html())),
+            absences => absences(run).map(|table| finished(table.to_html())),
+        }
+    });
+    templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
+}
+
+fn environment(run: &Run) -> Table {
+    let (environment, text) = (&run.environment, |text: &str| Cell::Text(text.to_owned()));
+    let (host, device, program) = (&environment.host, &environment.device, &environment.program);
+    let bytes = |bytes: u64| Cell::Text(Unit::Bytes.format(bytes as f64, 4));
+    let unknown = || Missing { state: "not known".to_owned(), reason: None };
+    let dirty = match program.dirty {
+        Some(true) => ", with uncommitted changes",
+        Some(false) | None => "",
+    };
+    let mut facts = vec![
+        ("device".to_owned(), text(&device.model)),
+        ("opened as".to_owned(), text(&device.name)),
+        ("engine".to_owned(), text(&device.engine)),
+        ("device memory".to_owned(), device.memory_bytes.map_or(Cell::Missing(unknown()), bytes)),
+        ("a blocked host thread".to_owned(), text(&device.wait_policy)),
+    ];
+    facts.extend(device.facts.iter().map(|(name, value)| (name.clone(), text(value))));
+    facts.extend([
+        ("host processor".to_owned(), text(&host.cpu)),
+        ("logical processors".to_owned(), Cell::Text(host.logical_cpus.to_string())),
+        ("host memory".to_owned(), bytes(host.memory_bytes)),
+        ("system".to_owned(), text(&host.system)),
+        ("run began".to_owned(), text(&environment.started)),
+        ("program".to_owned(), Cell::Text(format!("syncscope {}, {} build", program.version, program.profile))),
+        (
+            "commit".to_owned(),
+            program.commit.as_ref().map_or(Cell::Missing(unknown()), |commit| Cell::Text(format!("{commit}{dirty}"))),
+        ),
+        ("command".to_owned(), Cell::Text(program.command.join(" "))),
+    ]);
+    Table::facts("Where the run was made", ["fact", "value"], facts)
+}
+
+fn sampling(run: &Run) -> Table {
+    let plan = &run.suite.sampling;
+    let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
+    let error = plan.relative_error.map(|error| format!("± {} %", crate::units::significant(error * 100.0, 2)));
+    let facts = [
+        ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
+        ("stop after samples".to_owned(), rule(plan.samples.map(|samples| samples.to_string()))),
+        ("stop at a relative error of".to_owned(), rule(error)),
+        ("stop after".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
+        ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),
+    ];
+    Table::facts("How it sampled", ["rule", "value"], facts)
+}
+
+/// The device's sensors around each experiment, where it has any.
+fn sensors(run: &Run) -> Option<Table> {
+    let mut rows = Vec::new();
+    for experiment in &run.experiments {
+        for (when, telemetry) in [("before", &experiment.before), ("after", &experiment.after)] {
+            let Some(telemetry) = telemetry else { continue };
+            let cell = |value: Option<String>| value.map_or(Cell::Nothing, Cell::Text);
+            rows.push(Row {
+                id: None,
+                label: format!("{when} {}", experiment.name),
+                cells: vec![
+                    cell(telemetry.sm_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
+                    cell(telemetry.memory_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
+                    cell(telemetry.temperature_c.map(|degrees| format!("{degrees} °C"))),
+                    cell(telemetry.power_w.map(|watts| format!("{watts:.0} W"))),
+                    cell((!telemetry.throttle_reasons.is_empty()).then(|| telemetry.throttle_reasons.join(", "))),
+                ],
+            });
+        }
+    }
+    let headings = ["processor clock", "memory clock", "temperature", "power", "held back by"];
+    table("What the device's sensors said", "when", &headings, rows)
+}
+
+/// What the measuring itself costs: every row of the self-audit, whatever it is.
+fn audit(run: &Run) -> Option<Table> {
+    let experiments = run.experiments.iter().filter(|experiment| experiment.name == SELF_AUDIT);
+    let rows = experiments.flat_map(|experiment| &experiment.rows).map(|row| {
+        let cell = crate::present::row_cell(row);
+        Row { id: Some(row.id.clone()), label: label(row, SELF_AUDIT), cells: vec![cell] }
+    });
+    let rows = rows.collect();
+    let columns = vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured")];
+    filled(Table { title: "What the measuring costs".to_owned(), columns, groups: vec![Group { label: None, rows }] })
+}
+
+/// What was not measured, and why.
+fn absences(run: &Run) -> Option<Table> {
+    let rows = run.experiments.iter().flat_map(|experiment| {
+        experiment.rows.iter().filter_map(|row| {
+            let absence = row.finding().err()?;
+            Some(Row { id: None, label: label(row, ""), cells: absence_cells(&absence) })
+        })
+    });
+    table("What was not measured", "row", &["state", "reason"], rows.collect())
+}
+
+fn absence_cells(absence: &Absence) -> Vec<Cell> {
+    let reason = absence.reason().map_or(Cell::Nothing, |reason| Cell::Text(reason.to_owned()));
+    vec![Cell::Text(absence.state().to_owned()), reason]
+}
+
+/// A row's identifier in words, without the experiment's name, and its parameters.
+fn label(row: &Measurement, experiment: &str) -> String {
+    let name = match row.id.strip_prefix(experiment).and_then(|rest| rest.strip_prefix('.')) {
+        Some(rest) => rest.replace(['.', '-'], " "),
+        None => row.id.clone(),
+    };
+    if row.parameters.is_empty() {
+        return name;
+    }
+    let parameters: Vec<String> = row.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    format!("{name} ({})", parameters.join(", "))
+}
+
+fn table(title: &str, label: &str, headings: &[&str], rows: Vec<Row>) -> Option<Table> {
+    let facts = headings.iter().map(|heading| Column::new(Role::Fact, *heading));
+    let columns = std::iter::once(Column::new(Role::Label, label)).chain(facts).collect();
+    filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
+}
+
+/// The table, unless it has no rows.
+fn filled(table: Table) -> Option<Table> {
+    table.groups.iter().any(|group| !group.rows.is_empty()).then_some(table)
+}

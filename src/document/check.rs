@@ -1,0 +1,154 @@
+//! What the shape of a document file cannot say: that names are unique and references lead somewhere.
+
+use std::collections::BTreeSet;
+
+use super::{Document, DocumentTable};
+use crate::error::DocumentError;
+
+/// Finds the first contradiction in a document.
+pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(), DocumentError> {
+    let source = Source { origin, text };
+    let mut tables = BTreeSet::new();
+    let mut rows = BTreeSet::new();
+    let figures = document.figures.iter().map(|figure| &figure.id);
+    let mut ids = std::iter::once(&document.id).chain(document.tables.iter().map(|table| &table.id)).chain(figures);
+    if let Some(id) = ids.find(|id| !is_name(id)) {
+        return Err(source.invalid(id, format!("`{id}` is no identifier: lower-case letters, digits and hyphens")));
+    }
+    for table in &document.tables {
+        if !tables.insert(table.id.as_str()) {
+            return Err(source.invalid(&table.id, format!("table `{}` is named twice", table.id)));
+        }
+        for row in &table.rows {
+            if !rows.insert(row.id.as_str()) {
+                return Err(source.invalid(&row.id, format!("row `{}` is named twice", row.id)));
+            }
+            if !row.id.strip_prefix(document.id.as_str()).is_some_and(|rest| rest.starts_with('.')) {
+                let message =
+                    format!("row `{}` does not begin with the document's identifier `{}`", row.id, document.id);
+                return Err(source.invalid(&row.id, message));
+            }
+        }
+        check_cases(table, &source)?;
+    }
+    check_figures(document, &source)
+}
+
+/// Whether `id` can be the name of a file and an anchor.
+fn is_name(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn check_cases(table: &DocumentTable, source: &Source<'_>) -> Result<(), DocumentError> {
+    let known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
+    for row in &table.rows {
+        let relative = row.relative.iter().flat_map(|relative| relative.published.keys());
+        if let Some(case) = row.published.keys().chain(relative).find(|case| !known.contains(case.as_str())) {
+            let known: Vec<&str> = known.into_iter().collect();
+            let message = format!("row `{}` has a figure for `{case}`; its cases are {}", row.id, known.join(", "));
+            return Err(source.invalid(&row.id, message));
+        }
+        if let Some(relative) = row.relative.as_ref().filter(|relative| table.row(&relative.to).is_none()) {
+            let message = format!("row `{}` is relative to `{}`, which its table does not hold", row.id, relative.to);
+            return Err(source.invalid(&row.id, message));
+        }
+    }
+    Ok(())
+}
+
+fn check_figures(document: &Document, source: &Source<'_>) -> Result<(), DocumentError> {
+    for figure in &document.figures {
+        for panel in &figure.panels {
+            let Some(table) = document.table(&panel.table) else {
+                let message = format!("figure `{}` draws table `{}`, which there is not", figure.id, panel.table);
+                return Err(source.invalid(&figure.id, message));
+            };
+            if let Some(bar) = panel.bars.iter().find(|bar| table.row(bar).is_none()) {
+                let message = format!("figure `{}` draws `{bar}`, which table `{}` does not hold", figure.id, table.id);
+                return Err(source.invalid(&figure.id, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text that a document was read from, to find the line of a name in it.
+struct Source<'a> {
+    origin: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at the last line that gives `id` as an identifier: of two of one name, the second is the wrong one.
+    fn invalid(&self, id: &str, message: String) -> DocumentError {
+        let place = self.text.lines().enumerate().filter_map(|(index, line)| {
+            let at = line.find("id:")?;
+            let value = line[at + 3..].trim_start();
+            let rest = value.trim_start_matches(['"', '\'']).strip_prefix(id)?;
+            let ends = rest.chars().next().is_none_or(|next| !(next.is_alphanumeric() || matches!(next, '.' | '-')));
+            ends.then_some((index + 1, line.len() - value.len() + 1))
+        });
+        let (line, column) = place.last().unwrap_or((0, 0));
+        DocumentError::Invalid { origin: self.origin.to_owned(), line, column, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "\
+id: d
+title: T
+source: d.txt
+question: Q
+method: M
+tables:
+  - id: t
+    title: T
+    caption: C
+    cases: [{label: fp16, select: {dtype: fp16}}]
+    rows:
+      - {id: d.a, label: a, published: {fp16: 14.0e-6}}
+";
+
+    fn error(tail: &str) -> String {
+        Document::parse("d.yaml", &format!("{HEAD}{tail}")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_document_is_read() {
+        let document = Document::parse("d.yaml", HEAD).unwrap();
+        assert_eq!(document.tables[0].rows[0].published["fp16"].as_ref().unwrap().digits, 3);
+    }
+
+    #[test]
+    fn a_row_named_twice_is_reported_at_its_second_line() {
+        assert_eq!(error("      - {id: d.a, label: b}\n"), "d.yaml:13:14: row `d.a` is named twice");
+    }
+
+    #[test]
+    fn a_figure_for_an_unknown_case_names_the_known_ones() {
+        let message = error("      - {id: d.b, label: b, published: {fp61: 1}}\n");
+        assert_eq!(message, "d.yaml:13:14: row `d.b` has a figure for `fp61`; its cases are fp16");
+    }
+
+    #[test]
+    fn an_unknown_field_is_reported_with_its_line() {
+        let message = error("      - {id: d.b, label: b, publisched: {}}\n");
+        assert!(message.starts_with("d.yaml:13:") && message.contains("publisched"), "{message}");
+    }
+
+    #[test]
+    fn an_identifier_that_could_leave_its_folder_is_refused() {
+        let text = HEAD.replacen("id: d\n", "id: ../d\n", 1);
+        let message = Document::parse("d.yaml", &text).unwrap_err().to_string();
+        assert!(message.starts_with("d.yaml:1:5: `../d` is no identifier"), "{message}");
+    }
+
+    #[test]
+    fn a_plot_of_a_row_that_there_is_not_is_refused() {
+        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.z]}]}]\n";
+        assert!(error(tail).contains("figure `f` draws `d.z`, which table `t` does not hold"));
+    }
+}

@@ -1,0 +1,144 @@
+//! A document's figure and a run's, side by side.
+//!
+//! A ratio of the two is given only where it means something: both exist, neither is a difference that cannot be told
+//! from 0 or has changed its sign, and the run measured what the document did, with the parameters that it states.
+
+use std::fmt;
+
+use super::{Case, DocumentRow, DocumentTable, Figure};
+use crate::experiment::{Absence, Finding, Parameter, Parameters};
+use crate::measure::Estimate;
+use crate::run::Run;
+
+/// A row of a document's table for one case.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    /// The table.
+    pub table: &'a DocumentTable,
+    /// The row.
+    pub row: &'a DocumentRow,
+    /// The case.
+    pub case: &'a Case,
+}
+
+/// What a run says to a row of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading<'a> {
+    /// The row and its samples.
+    pub finding: Finding<'a>,
+    /// What they come to.
+    pub estimate: Estimate,
+    /// The same relative to another row, where the document's row is.
+    pub relative: Option<Relative>,
+    /// Parameters of the document that the run measured with another value.
+    pub deviations: Vec<Deviation>,
+}
+
+/// A value relative to another row's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relative {
+    /// The label of the row that is the whole.
+    pub of: String,
+    /// The share.
+    pub share: f64,
+    /// The ends of its interval: those of the value over the median of the whole, whose own spread is left out.
+    pub interval: (f64, f64),
+}
+
+/// A parameter that the run measured with another value than the document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deviation {
+    /// Its name.
+    pub name: String,
+    /// The document's value.
+    pub document: Parameter,
+    /// The run's value.
+    pub run: Parameter,
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}, in the document {}", self.name, self.run, self.document)
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// All rows of a table for all of its cases, case by case.
+    pub fn all(table: &'a DocumentTable) -> impl Iterator<Item = Self> {
+        table.cases.iter().flat_map(move |case| table.rows.iter().map(move |row| Self { table, row, case }))
+    }
+
+    /// What the document prints.
+    pub fn published(&self) -> Option<&'a Figure> {
+        self.row.published_for(self.case)
+    }
+
+    /// What the document prints as a share of another row, and that row's label.
+    pub fn published_share(&self) -> Option<(&'a Figure, &'a str)> {
+        let relative = self.row.relative.as_ref()?;
+        let figure = relative.published.get(&self.case.label)?.as_ref()?;
+        Some((figure, self.table.row(&relative.to)?.label.as_str()))
+    }
+
+    /// What the run measured.
+    ///
+    /// # Errors
+    /// Says why it did not.
+    pub fn measured<'r>(&self, run: &'r Run) -> Result<Reading<'r>, Absence> {
+        let finding = self.find(run, &self.row.id)?;
+        let estimate = finding.estimate()?;
+        let relative = self.relative(run, &estimate);
+        let deviations = self.deviations(&finding.row.parameters);
+        Ok(Reading { finding, estimate, relative, deviations })
+    }
+
+    fn find<'r>(&self, run: &'r Run, id: &str) -> Result<Finding<'r>, Absence> {
+        run.findings().find(id, &self.case.select, &self.stated())
+    }
+
+    fn relative(&self, run: &Run, estimate: &Estimate) -> Option<Relative> {
+        let to = self.table.row(&self.row.relative.as_ref()?.to)?;
+        let whole = self.find(run, &to.id).ok()?.estimate().ok()?.median;
+        let interval = (estimate.low / whole, estimate.high / whole);
+        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: estimate.median / whole, interval })
+    }
+
+    /// The parameters with which the document measured this row.
+    fn stated(&self) -> Parameters {
+        let mut stated = self.table.stated.clone();
+        stated.extend(self.row.stated.clone());
+        stated
+    }
+
+    fn deviations(&self, parameters: &Parameters) -> Vec<Deviation> {
+        let deviation = |(name, document): (String, Parameter)| {
+            let run = parameters.get(&name)?.clone();
+            (run != document).then_some(Deviation { name, document, run })
+        };
+        self.stated().into_iter().filter_map(deviation).collect()
+    }
+}
+
+impl Reading<'_> {
+    /// Whether it is a difference whose interval holds 0.
+    pub fn is_indistinguishable_from_zero(&self) -> bool {
+        self.finding.is_difference() && !self.estimate.excludes_zero()
+    }
+
+    /// The measured value over the published one, where that means something.
+    ///
+    /// # Errors
+    /// Says why it means nothing.
+    pub fn ratio(&self, published: &Figure) -> Result<f64, &'static str> {
+        let ratio = self.estimate.median / published.value;
+        if !self.deviations.is_empty() {
+            Err("measured with other parameters")
+        } else if self.is_indistinguishable_from_zero() {
+            Err("the difference may be 0")
+        } else if ratio.is_finite() && ratio > 0.0 {
+            Ok(ratio)
+        } else {
+            Err("the signs differ")
+        }
+    }
+}

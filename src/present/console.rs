@@ -1,0 +1,138 @@
+//! A table as text in aligned columns.
+//!
+//! A column of values is two: the value itself, aligned to the right so that magnitudes compare at a glance, and what
+//! is known of it, aligned to the left.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::table::{Cell, Column, Table};
+
+/// What separates two columns.
+const GAP: &str = "  ";
+
+/// A cell as text: the part that is aligned to the right and what follows it.
+struct Text {
+    main: String,
+    detail: String,
+    /// Words are neither value nor detail: they run across both.
+    words: bool,
+}
+
+pub(super) fn render(table: &Table) -> String {
+    let mut lines: Vec<Vec<Text>> = vec![table.columns.iter().map(heading).collect()];
+    let mut group_labels = Vec::new();
+    for group in &table.groups {
+        if let Some(label) = &group.label {
+            group_labels.push((lines.len(), label));
+        }
+        for row in &group.rows {
+            let indent = if group.label.is_some() { GAP } else { "" };
+            let label = Text { main: format!("{indent}{}", row.label), detail: String::new(), words: true };
+            lines.push(std::iter::once(label).chain(row.cells.iter().map(cell)).collect());
+        }
+    }
+
+    let mains: Vec<usize> = (0..table.columns.len()).map(|column| main_width(&lines, column)).collect();
+    let widths: Vec<usize> = (0..table.columns.len()).map(|column| full_width(&lines, column, &mains)).collect();
+
+    let mut out = format!("{}\n", table.title);
+    for (index, line) in lines.iter().enumerate() {
+        for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
+            out.push_str(label);
+            out.push('\n');
+        }
+        let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
+        out.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn heading(column: &Column) -> Text {
+    let main = match &column.detail {
+        Some(detail) => format!("{} ({detail})", column.heading),
+        None => column.heading.clone(),
+    };
+    Text { main, detail: String::new(), words: true }
+}
+
+fn cell(cell: &Cell) -> Text {
+    let words = |main: String| Text { main, detail: String::new(), words: true };
+    match cell {
+        Cell::Text(text) => words(text.clone()),
+        Cell::Nothing => Text { main: "—".to_owned(), detail: String::new(), words: false },
+        Cell::Missing(missing) => words(match &missing.reason {
+            Some(reason) => format!("{}: {reason}", missing.state),
+            None => missing.state.clone(),
+        }),
+        Cell::Value(value) => {
+            let written = value.written();
+            let details = written.details();
+            let detail = if details.is_empty() { String::new() } else { format!("({})", details.join(", ")) };
+            Text { main: written.main, detail, words: false }
+        }
+    }
+}
+
+fn main_width(lines: &[Vec<Text>], column: usize) -> usize {
+    let values = lines.iter().filter_map(|line| line.get(column)).filter(|text| !text.words);
+    values.map(|text| text.main.width()).max().unwrap_or(0)
+}
+
+fn full_width(lines: &[Vec<Text>], column: usize, mains: &[usize]) -> usize {
+    let main = mains.get(column).copied().unwrap_or(0);
+    let texts = lines.iter().filter_map(|line| line.get(column));
+    texts.map(|text| joined(text, main).width()).max().unwrap_or(0)
+}
+
+fn aligned(text: &Text, main: usize, full: usize) -> String {
+    let joined = joined(text, main);
+    let missing = full.saturating_sub(joined.width());
+    joined + &" ".repeat(missing)
+}
+
+fn joined(text: &Text, main: usize) -> String {
+    if text.words {
+        return text.main.clone();
+    }
+    let indent = " ".repeat(main.saturating_sub(text.main.width()));
+    let gap = if text.detail.is_empty() { "" } else { " " };
+    format!("{indent}{}{gap}{}", text.main, text.detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{Group, Missing, Role, Row};
+    use super::super::value::{Precision, Value};
+    use super::*;
+    use crate::units::Unit;
+
+    fn value(seconds: f64, samples: usize) -> Cell {
+        let plain = Value::plain(seconds, Unit::Seconds, Precision::Digits(3));
+        Cell::Value(Box::new(Value { samples: Some(samples), ..plain }))
+    }
+
+    #[test]
+    fn values_align_to_the_right_and_details_to_the_left() {
+        let row = |label: &str, cell| Row { id: None, label: label.to_owned(), cells: vec![cell] };
+        let table = Table {
+            title: "Title".to_owned(),
+            columns: vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured").of("器")],
+            groups: vec![Group {
+                label: Some("fp16".to_owned()),
+                rows: vec![
+                    row("async", value(1.5e-6, 9)),
+                    row("forced", value(120e-6, 10)),
+                    row("print", Cell::Missing(Missing { state: "skipped".into(), reason: Some("no room".into()) })),
+                ],
+            }],
+        };
+        let expected = "Title\n\
+                        what      measured (器)\n\
+                        fp16\n  \
+                          async   1.50 µs (n = 9)\n  \
+                          forced   120 µs (n = 10)\n  \
+                          print   skipped: no room\n";
+        assert_eq!(table.to_console(), expected);
+    }
+}

@@ -1,0 +1,108 @@
+//! A table as HTML.
+//!
+//! Every cell has the class of its column's role, so that a style sheet can tell a published value from a measured one.
+//! The table stands in a wrapper that scrolls sideways, which a keyboard can reach. No line is empty: an empty line
+//! would end a block of HTML in Markdown.
+
+use super::escape::escape;
+use super::table::{Cell, Column, Group, Row, Table};
+use super::value::Value;
+use crate::units::Unit;
+
+pub(super) fn render(table: &Table) -> String {
+    let title = escape(&table.title);
+    let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
+    out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
+    for column in &table.columns {
+        out.push_str(&heading(column));
+    }
+    out.push_str("</tr></thead>\n");
+    for group in &table.groups {
+        out.push_str(&rows(group, &table.columns));
+    }
+    out.push_str("</table>\n</div>\n");
+    out
+}
+
+fn heading(column: &Column) -> String {
+    let detail = match &column.detail {
+        Some(detail) => format!(" <span class=\"device\">{}</span>", escape(detail)),
+        None => String::new(),
+    };
+    format!("<th scope=\"col\" class=\"{}\">{}{detail}</th>\n", column.role.name(), escape(&column.heading))
+}
+
+fn rows(group: &Group, columns: &[Column]) -> String {
+    let mut out = "<tbody>\n".to_owned();
+    if let Some(label) = &group.label {
+        let (label, rest) = (escape(label), columns.len().saturating_sub(1));
+        out.push_str(&format!(
+            "<tr class=\"group\"><th scope=\"rowgroup\">{label}</th><td colspan=\"{rest}\"></td></tr>\n"
+        ));
+    }
+    for entry in &group.rows {
+        out.push_str(&row(entry, columns));
+    }
+    out.push_str("</tbody>\n");
+    out
+}
+
+fn row(row: &Row, columns: &[Column]) -> String {
+    let id = row.id.as_ref().map(|id| format!(" data-id=\"{}\"", escape(id))).unwrap_or_default();
+    let mut out = format!("<tr{id}><th scope=\"row\">{}</th>", escape(&row.label));
+    for (entry, column) in row.cells.iter().zip(columns.iter().skip(1)) {
+        out.push_str(&cell(entry, column.role.name()));
+    }
+    out.push_str("</tr>\n");
+    out
+}
+
+fn cell(cell: &Cell, role: &str) -> String {
+    match cell {
+        Cell::Text(text) => format!("<td class=\"{role}\">{}</td>", escape(text)),
+        Cell::Nothing => format!("<td class=\"{role} nothing\">—</td>"),
+        Cell::Missing(missing) => {
+            let reason = missing.reason.as_ref().map(|reason| span("reason", reason)).unwrap_or_default();
+            format!("<td class=\"{role} missing\">{}{reason}</td>", span("state", &missing.state))
+        }
+        Cell::Value(value) => value_cell(value, role),
+    }
+}
+
+fn value_cell(value: &Value, role: &str) -> String {
+    let written = value.written();
+    let class = if value.is_indistinguishable_from_zero() { "value zero" } else { "value" };
+    let mut out = span(class, &written.main);
+    let parts = [("interval", &written.interval), ("samples", &written.samples), ("share", &written.share)];
+    for (class, text) in parts {
+        if let Some(text) = text {
+            out.push_str(&span(class, text));
+        }
+    }
+    for note in &written.notes {
+        out.push_str(&span("note", note));
+    }
+    format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
+}
+
+/// What the cell says when it is pointed at: the same, in full words.
+fn hint(value: &Value) -> String {
+    let (Some(samples), written) = (value.samples, value.written()) else { return String::new() };
+    let what = match (value.difference, value.unit) {
+        (true, _) => "median difference",
+        (false, Unit::Ratio) => "share",
+        (false, _) => "median",
+    };
+    let mut hint = format!("{what} from n = {samples} samples");
+    if let Some(source) = &value.source {
+        hint.push_str(&format!(", {source}"));
+    }
+    if let Some(interval) = written.interval {
+        hint.push_str(&format!("; 95 % interval {interval}"));
+    }
+    format!(" title=\"{}\"", escape(&hint))
+}
+
+fn span(class: &str, text: &str) -> String {
+    format!("<span class=\"{class}\">{}</span> ", escape(text))
+}

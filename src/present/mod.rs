@@ -1,0 +1,27 @@
+//! How results look: one [`Table`] for the console, Markdown and HTML, and the plots.
+//!
+//! What a value reads like is decided once, in [`Value::written`]; the three forms of a table only place it. Whatever
+//! comes from outside (the name of a device, the title of a suite) passes through [`escape`] on its way into Markdown,
+//! HTML and SVG.
+
+mod console;
+mod escape;
+mod found;
+mod html;
+mod markdown;
+mod plot;
+mod summary;
+mod table;
+mod value;
+
+#[cfg(feature = "report")]
+mod mirrored;
+
+pub use escape::escape;
+pub(crate) use found::row_cell;
+#[cfg(feature = "report")]
+pub use mirrored::{bar_plot, machine_labels, mirrored};
+pub use plot::{Bar, BarGroup, BarPlot};
+pub use summary::summary;
+pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
+pub use value::{Precision, Share, Value, Written};

@@ -1,0 +1,139 @@
+//! The one table: what stands in it, whatever form it takes.
+
+use super::console;
+use super::html;
+use super::markdown;
+use super::value::Value;
+
+/// A table of results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What the table is about.
+    pub title: String,
+    /// Its columns; the first labels the rows.
+    pub columns: Vec<Column>,
+    /// Its rows, in groups.
+    pub groups: Vec<Group>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// What stands in it.
+    pub role: Role,
+    /// Its heading.
+    pub heading: String,
+    /// Whose values stand in it: a device.
+    pub detail: Option<String>,
+}
+
+/// What stands in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// The label of the row.
+    Label,
+    /// What a document printed.
+    Published,
+    /// What a run measured.
+    Measured,
+    /// A measured value over a published one.
+    Ratio,
+    /// A fact in words.
+    Fact,
+}
+
+/// Rows that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they have in common, where the table has several groups.
+    pub label: Option<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The identifier of what was measured, where the row stands for one.
+    pub id: Option<String>,
+    /// What the row is about.
+    pub label: String,
+    /// A cell for every column but the first.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A value.
+    Value(Box<Value>),
+    /// There is no value, and this is why.
+    Missing(Missing),
+    /// There is nothing to say: the document prints no figure.
+    Nothing,
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missing {
+    /// In a word or two: `skipped`.
+    pub state: String,
+    /// The reason, where one is known.
+    pub reason: Option<String>,
+}
+
+impl Table {
+    /// A table of facts: a name and what is to be said of it.
+    pub fn facts(title: &str, headings: [&str; 2], facts: impl IntoIterator<Item = (String, Cell)>) -> Self {
+        let [label, fact] = headings;
+        let rows = facts.into_iter().map(|(label, cell)| Row { id: None, label, cells: vec![cell] }).collect();
+        Self {
+            title: title.to_owned(),
+            columns: vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)],
+            groups: vec![Group { label: None, rows }],
+        }
+    }
+
+    /// The table as text in aligned columns, for a terminal.
+    pub fn to_console(&self) -> String {
+        console::render(self)
+    }
+
+    /// The table as Markdown.
+    pub fn to_markdown(&self) -> String {
+        markdown::render(self)
+    }
+
+    /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
+    pub fn to_html(&self) -> String {
+        html::render(self)
+    }
+}
+
+impl Column {
+    /// A column with a heading.
+    pub fn new(role: Role, heading: impl Into<String>) -> Self {
+        Self { role, heading: heading.into(), detail: None }
+    }
+
+    /// The column, said to hold the values of one device.
+    pub fn of(self, device: impl Into<String>) -> Self {
+        Self { detail: Some(device.into()), ..self }
+    }
+}
+
+impl Role {
+    /// The role's name, as a class of HTML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Label => "label",
+            Role::Published => "published",
+            Role::Measured => "measured",
+            Role::Ratio => "ratio",
+            Role::Fact => "fact",
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A value and what it reads like.
+//!
+//! A value that was measured is written with as many decimals as its interval supports: two digits of the half width,
+//! but never fewer than three significant digits nor more than five. A published value keeps the digits that its
+//! document printed. A difference whose interval holds 0 is not written as a number at all, only as its interval:
+//! neither its size nor its sign is known.
+
+use crate::units::Unit;
+
+/// A value with what is known of its uncertainty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// The value, in `unit`.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// With how many digits it is written.
+    pub precision: Precision,
+    /// The ends of its 95 % interval, in `unit`, where it has one.
+    pub interval: Option<(f64, f64)>,
+    /// The number of samples behind it, where there are samples.
+    pub samples: Option<usize>,
+    /// Whether it is a difference of two measured values.
+    pub difference: bool,
+    /// What it is a sum of, in `unit`, where its source gives the terms.
+    pub terms: Vec<f64>,
+    /// The value as a share of another.
+    pub share: Option<Share>,
+    /// What took it, for a reader who asks: `device events`.
+    pub source: Option<String>,
+    /// What must stand beside it: a deviating size, an extrapolation.
+    pub notes: Vec<String>,
+}
+
+/// With how many digits a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// This many significant digits.
+    Digits(usize),
+    /// As many as its interval supports.
+    Interval,
+}
+
+/// A value as a share of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// The share; 1 is the whole.
+    pub value: f64,
+    /// The ends of its interval, where it has one.
+    pub interval: Option<(f64, f64)>,
+    /// With how many digits it is written.
+    pub precision: Precision,
+    /// What the whole is: `async`.
+    pub of: String,
+}
+
+/// What a value reads like, in parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// The value, or that it cannot be told from 0.
+    pub main: String,
+    /// Its interval, with the unit.
+    pub interval: Option<String>,
+    /// The number of samples.
+    pub samples: Option<String>,
+    /// Its share of another value.
+    pub share: Option<String>,
+    /// What must stand beside it.
+    pub notes: Vec<String>,
+}
+
+impl Value {
+    /// A value that stands for itself: no interval, no samples.
+    pub fn plain(value: f64, unit: Unit, precision: Precision) -> Self {
+        Self {
+            value,
+            unit,
+            precision,
+            interval: None,
+            samples: None,
+            difference: false,
+            terms: Vec::new(),
+            share: None,
+            source: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether it is a difference whose interval holds 0.
+    pub fn is_indistinguishable_from_zero(&self) -> bool {
+        self.difference && self.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0)
+    }
+
+    /// What the value reads like.
+    pub fn written(&self) -> Written {
+        let scale = Scale::of(self.unit, self.value, self.interval);
+        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let unknown = self.is_indistinguishable_from_zero();
+        let main = if unknown {
+            "not distinguishable from 0".to_owned()
+        } else if self.terms.is_empty() {
+            scale.write(self.value, decimals)
+        } else {
+            let terms: Vec<String> = self.terms.iter().map(|term| scale.write(*term, decimals)).collect();
+            format!("{} = {}", terms.join(" + "), scale.write(self.value, decimals))
+        };
+        Written {
+            main,
+            share: self.share.as_ref().map(|share| share.written(unknown)),
+            interval: self.interval.map(|ends| scale.write_interval(ends, decimals)),
+            samples: self.samples.map(|n| format!("n = {n}")),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+impl Share {
+    /// The share in percent; as its interval alone where the value it belongs to cannot be told from 0.
+    fn written(&self, unknown: bool) -> String {
+        let scale = Scale { factor: 0.01, symbol: "%" };
+        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let text = match self.interval {
+            Some(ends) if unknown => scale.write_interval(ends, decimals),
+            _ => scale.write(self.value, decimals),
+        };
+        format!("{text} of {}", self.of)
+    }
+}
+
+impl Written {
+    /// All that stands beside the main text, in the order in which it is read.
+    pub fn details(&self) -> Vec<String> {
+        let parts = [&self.interval, &self.samples, &self.share];
+        parts.into_iter().flatten().chain(&self.notes).cloned().collect()
+    }
+}
+
+/// A divisor and the symbol that goes with it.
+struct Scale {
+    factor: f64,
+    symbol: &'static str,
+}
+
+impl Scale {
+    /// The scale that suits a value and its interval; the largest of the three decides, so that all can share it.
+    fn of(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> Self {
+        let (factor, symbol) = unit.scale(largest(value, interval));
+        Self { factor, symbol }
+    }
+
+    fn decimals(&self, value: f64, interval: Option<(f64, f64)>, precision: Precision) -> usize {
+        let exponent = exponent(largest(value, interval) / self.factor);
+        let at = |digits: i64| (digits - 1 - exponent).max(0);
+        let decimals = match (precision, interval) {
+            (Precision::Digits(digits), _) => at(i64::try_from(digits).unwrap_or(17)),
+            (Precision::Interval, Some((low, high))) if high > low => {
+                let half_width = (high - low) / 2.0 / self.factor;
+                (1 - self::exponent(half_width)).clamp(at(3), at(5))
+            }
+            (Precision::Interval, _) => at(4),
+        };
+        usize::try_from(decimals).unwrap_or(0)
+    }
+
+    fn number(&self, value: f64, decimals: usize) -> String {
+        let text = format!("{:.decimals$}", value / self.factor);
+        match text.strip_prefix('-') {
+            Some(digits) if digits.bytes().all(|b| matches!(b, b'0' | b'.')) => digits.to_owned(),
+            Some(digits) => format!("−{digits}"),
+            None => text,
+        }
+    }
+
+    fn write(&self, value: f64, decimals: usize) -> String {
+        if !value.is_finite() {
+            return "—".to_owned();
+        }
+        self.with_symbol(&self.number(value, decimals))
+    }
+
+    fn write_interval(&self, (low, high): (f64, f64), decimals: usize) -> String {
+        self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
+    }
+
+    fn with_symbol(&self, number: &str) -> String {
+        if self.symbol.is_empty() { number.to_owned() } else { format!("{number} {}", self.symbol) }
+    }
+}
+
+fn largest(value: f64, interval: Option<(f64, f64)>) -> f64 {
+    interval.map_or(value.abs(), |(low, high)| value.abs().max(low.abs()).max(high.abs()))
+}
+
+/// The power of ten of a value's first digit; 0 for 0.
+fn exponent(value: f64) -> i64 {
+    if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(value: f64, low: f64, high: f64) -> Value {
+        let plain = Value::plain(value, Unit::Seconds, Precision::Interval);
+        Value { interval: Some((low, high)), samples: Some(50), ..plain }
+    }
+
+    #[test]
+    fn the_interval_decides_the_decimals() {
+        let written = measured(1.632_17e-3, 1.631_1e-3, 1.634_2e-3).written();
+        assert_eq!(written.main, "1.6322 ms");
+        assert_eq!(written.interval.as_deref(), Some("1.6311 … 1.6342 ms"));
+        assert_eq!(measured(14.43e-6, 12.0e-6, 17.0e-6).written().main, "14.4 µs");
+    }
+
+    #[test]
+    fn a_published_value_keeps_the_digits_of_its_document() {
+        let published = |value, digits| Value::plain(value, Unit::Seconds, Precision::Digits(digits)).written().main;
+        assert_eq!(published(25.0359e-3, 6), "25.0359 ms");
+        assert_eq!(published(14.0e-6, 3), "14.0 µs");
+        assert_eq!(published(-139.4e-6, 4), "−139.4 µs");
+    }
+
+    #[test]
+    fn a_difference_whose_interval_holds_zero_is_not_a_number() {
+        let share =
+            Share { value: 0.001, interval: Some((-0.01, 0.02)), precision: Precision::Interval, of: "a".into() };
+        let value = Value { difference: true, share: Some(share), ..measured(2e-6, -3e-6, 8e-6) };
+        let written = value.written();
+        assert_eq!(written.main, "not distinguishable from 0");
+        assert_eq!(written.interval.as_deref(), Some("−3.00 … 8.00 µs"));
+        assert_eq!(written.share.as_deref(), Some("−1.00 … 2.00 % of a"));
+    }
+
+    #[test]
+    fn a_sum_shows_its_terms() {
+        let value = Value { terms: vec![25.0, 26.0], ..Value::plain(51.0, Unit::Seconds, Precision::Digits(2)) };
+        assert_eq!(value.written().main, "25 s + 26 s = 51 s");
+    }
+
+    #[test]
+    fn a_rounded_negative_does_not_read_as_minus_zero() {
+        let scale = Scale { factor: 1.0, symbol: "" };
+        assert_eq!(scale.number(-0.001, 1), "0.0");
+    }
+}

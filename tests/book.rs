@@ -1,0 +1,342 @@
+//! What a reader of a rendered book relies on.
+//!
+//! `tests/fixtures/results-v1.json` is written by `fixture::run` below: after a change of the schema, run the tests
+//! once with `SYNCSCOPE_REGENERATE=1`.
+#![cfg(feature = "report")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+#[path = "fixtures/run.rs"]
+mod fixture;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use syncscope::book::{Source, render};
+use syncscope::document::{Comparison, Document};
+use syncscope::experiment::{Derivation, Outcome};
+use syncscope::present::escape;
+use syncscope::run::Run;
+use tempfile::TempDir;
+
+/// All files below a folder, by their path within it.
+fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+fn rendered(run: Run) -> (TempDir, BTreeMap<PathBuf, Vec<u8>>) {
+    let out = TempDir::new().unwrap();
+    render(&[run], out.path()).unwrap();
+    let files = tree(out.path());
+    (out, files)
+}
+
+fn page<'a>(files: &'a BTreeMap<PathBuf, Vec<u8>>, name: &str) -> &'a str {
+    std::str::from_utf8(&files[Path::new(name)]).unwrap()
+}
+
+fn pages(files: &BTreeMap<PathBuf, Vec<u8>>) -> impl Iterator<Item = (&PathBuf, &str)> {
+    let html = files.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "html"));
+    html.map(|(path, bytes)| (path, std::str::from_utf8(bytes).unwrap()))
+}
+
+#[test]
+fn the_results_fixture_is_the_run_that_the_tests_build() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+    let text = serde_json::to_string_pretty(&fixture::run()).unwrap() + "\n";
+    if std::env::var_os("SYNCSCOPE_REGENERATE").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let run: Run = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert!(run == fixture::run(), "run once with SYNCSCOPE_REGENERATE=1");
+}
+
+#[test]
+fn the_fixture_has_every_outcome() {
+    let run = fixture::run();
+    let names = run.rows().map(|row| match row.outcome {
+        Outcome::Measured { .. } => "measured",
+        Outcome::Derived { derivation: Derivation::Difference, .. } => "difference",
+        Outcome::Derived { .. } => "derived",
+        Outcome::NotApplicable { .. } => "not applicable",
+        Outcome::Skipped { .. } => "skipped",
+        Outcome::Failed { .. } => "failed",
+    });
+    assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), 6);
+}
+
+#[test]
+fn every_row_of_a_document_has_a_row_in_its_chapter_for_every_case() {
+    let (_out, files) = rendered(fixture::run());
+    for document in Document::embedded().unwrap() {
+        let chapter = page(&files, &format!("site/{}.html", document.id));
+        for table in &document.tables {
+            for row in &table.rows {
+                let found = chapter.matches(&format!("data-id=\"{}\"", row.id)).count();
+                assert_eq!(found, table.cases.len(), "{}", row.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn published_figures_keep_the_digits_of_the_document() {
+    let (_out, files) = rendered(fixture::run());
+    let chapter = page(&files, "site/sync-points.html");
+    for figure in [
+        "25.0359 ms",
+        "25.2747 ms",
+        "238.9 µs",
+        "0.95 % of async",
+        "21.4733 ms",
+        "21.4827 ms",
+        "9.4 µs",
+        "0.04 % of async",
+        "72.4066 ms",
+        "72.2672 ms",
+        "−139.4 µs",
+        "−0.19 % of async",
+        "17.4 µs",
+        "31.8 µs",
+        "14.4 µs",
+        "83.26 % of async",
+        "21.3 µs",
+        "35.3 µs",
+        "14.0 µs",
+        "66.01 % of async",
+        "41.0 µs",
+        "55.6 µs",
+        "14.7 µs",
+        "35.84 % of async",
+        "26.908 ms",
+        "18.719 ms",
+        "71.855 ms",
+        "28.499 ms",
+        "20.658 ms",
+        "75.765 ms",
+        "131 µs",
+        "103 µs",
+        "169 µs",
+        "25 s + 26 s = 51 s",
+    ] {
+        assert!(chapter.contains(&format!(">{figure}</span>")), "{figure}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_shown_with_its_reason() {
+    let (_out, files) = rendered(fixture::run());
+    let chapter = page(&files, "site/sync-points.html");
+    for (state, reason) in [
+        ("not applicable", "this engine takes indices from its own memory alone"),
+        ("skipped", "the interrupt key was pressed"),
+        ("failed", "the stream reported an error"),
+    ] {
+        assert!(chapter.contains(&format!(">{state}</span>")), "{state}");
+        assert!(chapter.contains(reason), "{reason}");
+    }
+    assert!(chapter.contains("not distinguishable from 0"));
+    assert!(page(&files, "site/machine.html").contains(reason_of_caution()));
+}
+
+fn reason_of_caution() -> &'static str {
+    "SW power cap"
+}
+
+#[test]
+fn a_row_measured_at_another_size_says_so_and_has_no_ratio() {
+    let mut run = fixture::run();
+    for row in run.experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
+        if row.id.starts_with("sync-points.big.") {
+            row.parameters.insert("size".to_owned(), syncscope::experiment::Parameter::Integer(1024));
+        }
+    }
+    let (_out, files) = rendered(run);
+    let chapter = page(&files, "site/sync-points.html");
+    assert!(chapter.contains("size 1024, in the document 8192"));
+    assert!(chapter.contains("measured with other parameters"));
+}
+
+#[test]
+fn an_empty_run_still_shows_every_row() {
+    let mut run = fixture::run();
+    run.experiments.clear();
+    let (_out, files) = rendered(run);
+    let chapter = page(&files, "site/sync-points.html");
+    assert!(chapter.contains("25.0359 ms") && chapter.contains(">not in this run</span>"));
+}
+
+#[test]
+fn two_runs_stand_side_by_side_and_are_told_apart() {
+    let out = TempDir::new().unwrap();
+    render(&[fixture::run(), fixture::run()], out.path()).unwrap();
+    let chapter = fs::read_to_string(out.path().join("site/sync-points.html")).unwrap();
+    assert!(chapter.contains("Measured on Test device, test:0 (2) with iters 50, size 8192."));
+    assert!(chapter.contains("Test device, test:0</span>") && chapter.contains("Test device, test:0 (2)</span>"));
+}
+
+/// Not a test of its own: `the_same_results_make_the_same_bytes_anywhere` runs it in another process.
+#[test]
+#[ignore = "run by another test"]
+fn render_where_the_environment_says() {
+    let Some(out) = std::env::var_os("SYNCSCOPE_TEST_OUT") else { return };
+    render(&vec![fixture::run(); runs()], Path::new(&out)).unwrap();
+}
+
+/// How many runs the book is to have, for a look at one by hand.
+fn runs() -> usize {
+    std::env::var("SYNCSCOPE_TEST_RUNS").map_or(1, |runs| runs.parse().unwrap())
+}
+
+#[test]
+fn the_same_results_make_the_same_bytes_anywhere() {
+    let trees = [("UTC", "C", "One"), ("Pacific/Kiritimati", "tr_TR.UTF-8", "Another")].map(|(zone, locale, title)| {
+        let out = TempDir::with_prefix(format!("book-{title}")).unwrap();
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "render_where_the_environment_says", "--ignored", "--quiet"])
+            .env("SYNCSCOPE_TEST_OUT", out.path().join("deep").join(title))
+            .env("TZ", zone)
+            .env("LANG", locale)
+            .env("LC_ALL", locale)
+            .env("MDBOOK_BOOK__TITLE", title)
+            .current_dir(out.path())
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{status:?}");
+        tree(&out.path().join("deep").join(title))
+    });
+    let [one, another] = trees;
+    assert!(one.len() > 20);
+    assert_eq!(one.keys().collect::<Vec<_>>(), another.keys().collect::<Vec<_>>());
+    for (path, content) in &one {
+        assert!(*content == another[path], "{} differs", path.display());
+    }
+}
+
+#[test]
+fn a_hostile_name_is_text_wherever_it_stands() {
+    const HOSTILE: &str =
+        "<script>alert(1)</script> *a* _b_ [c](http://d) | `e` {{#include book.toml}} # f ]]> &lt; \"'";
+    let mut run = fixture::run();
+    run.suite.title = HOSTILE.to_owned();
+    run.environment.device.model = HOSTILE.to_owned();
+    run.environment.device.facts.push((HOSTILE.to_owned(), HOSTILE.to_owned()));
+    run.environment.cuda_unavailable = Some(format!("{HOSTILE}\n\n    {HOSTILE}"));
+    run.experiments[0].failure = Some(HOSTILE.to_owned());
+    for row in run.experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
+        if let Outcome::Skipped { reason } | Outcome::Failed { reason } = &mut row.outcome {
+            *reason = HOSTILE.to_owned();
+        }
+    }
+    let (_out, files) = rendered(run);
+    let plain = rendered(fixture::run()).1;
+    for (path, html) in pages(&files) {
+        let count =
+            |needle: &str| (html.matches(needle).count(), page(&plain, path.to_str().unwrap()).matches(needle).count());
+        for needle in ["<script", "<em>", "<a href=\"http", "<code>"] {
+            let (hostile, harmless) = count(needle);
+            assert_eq!(hostile, harmless, "{needle} in {}", path.display());
+        }
+        assert!(!html.contains("description = "), "{} includes a file", path.display());
+        check_balance(path, html);
+    }
+    let machine = page(&files, "site/machine.html");
+    assert!(machine.contains("{{#include book.toml}}") && machine.contains("&lt;script&gt;alert(1)"));
+    assert!(page(&files, "book/src/machine.md").contains(&escape("<script>alert(1)</script>")));
+}
+
+#[test]
+fn every_page_is_balanced_html_with_unique_identifiers() {
+    let (_out, files) = rendered(fixture::run());
+    assert!(pages(&files).count() >= 4);
+    for (path, html) in pages(&files) {
+        check_balance(path, html);
+        let mut seen = std::collections::BTreeSet::new();
+        for id in html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(seen.insert(id), "`{id}` twice in {}", path.display());
+        }
+    }
+}
+
+/// Panics unless every element of `html` that must be closed is, in order.
+fn check_balance(path: &Path, html: &str) {
+    const VOID: [&str; 8] = ["meta", "link", "br", "hr", "img", "input", "col", "base"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        if rest.starts_with("!--") {
+            rest = &rest[rest.find("-->").unwrap()..];
+            continue;
+        }
+        let tag = &rest[..rest.find('>').unwrap()];
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap();
+        if tag.starts_with('!') || VOID.contains(&name) || tag.ends_with('/') {
+            continue;
+        }
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "in {} before {}", path.display(), &rest[..80.min(rest.len())]);
+        } else if matches!(name, "script" | "style") {
+            rest = &rest[rest.find(&format!("</{name}>")).unwrap() + 2..];
+        } else {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?} not closed in {}", path.display());
+}
+
+#[test]
+fn a_render_that_fails_leaves_the_earlier_book() {
+    let out = TempDir::new().unwrap();
+    render(&[fixture::run()], out.path()).unwrap();
+    let before = tree(out.path());
+
+    // mdBook keeps the name `print` for itself, and says so only when it builds.
+    let mut documents = Document::embedded().unwrap();
+    documents[0].id = "print".to_owned();
+    let source = Source::of(&[fixture::run()], &documents).unwrap();
+    let error = source.write(out.path()).unwrap_err().to_string();
+    assert!(error.contains("print.md is reserved"), "{error}");
+    assert!(render(&[], out.path()).is_err());
+    assert!(before == tree(out.path()));
+}
+
+#[test]
+fn the_listing_stands_in_the_chapter() {
+    let (_out, files) = rendered(fixture::run());
+    let chapter = page(&files, "site/sync-points.html");
+    assert!(chapter.contains("Sampler::default().settle_on("));
+    assert!(!chapter.contains("play-button"));
+}
+
+#[test]
+fn the_console_shows_the_same_values_as_the_chapter() {
+    let run = [fixture::run()];
+    let documents = Document::embedded().unwrap();
+    let (_out, files) = rendered(fixture::run());
+    let chapter = page(&files, "site/sync-points.html");
+    for table in &documents[0].tables {
+        let console = syncscope::present::mirrored(&documents[0], table, &run).to_console();
+        println!("{console}");
+        for comparison in Comparison::all(table) {
+            assert!(console.contains(&comparison.row.label));
+        }
+        let values = console.split_whitespace().filter(|word| word.parse::<f64>().is_ok_and(|n| n.fract() != 0.0));
+        for value in values {
+            assert!(chapter.contains(value), "{value} of\n{console}");
+        }
+    }
+}
