@@ -1,0 +1,32 @@
+//! `report` without a subcommand: runs a suite, prints a summary, renders the book.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syncscope::present::summary;
+
+use crate::run::{What, end_of, measure};
+use crate::{End, book};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    what: What,
+    /// The folder for the results file, the book's source and the site
+    #[arg(long, value_name = "DIR", default_value = "target/report")]
+    out: PathBuf,
+}
+
+pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
+    let results = arguments.out.join("results.json");
+    let run = measure(&arguments.what, &results)?;
+    let entries = run.suite.experiments_on(&run.environment.device.engine);
+    for experiment in &run.experiments {
+        if let Some(entry) = entries.iter().find(|entry| entry.name() == experiment.name) {
+            print!("{}", summary(entry, &experiment.rows));
+        }
+    }
+    println!("results: {}", results.display());
+    book::render(std::slice::from_ref(&run), &arguments.out)?;
+    Ok(end_of(&run))
+}

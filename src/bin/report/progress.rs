@@ -1,0 +1,52 @@
+//! Progress of a run: a bar on a terminal, nothing where standard error is no terminal.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use syncscope::experiment::{Parameters, Watcher};
+use syncscope::measure::Progress;
+
+/// Shows which rows are being measured and how far their sampling has come.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    experiment: Mutex<String>,
+}
+
+impl Bar {
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::new(1000);
+        // The template is a constant: were it wrong, indicatif's own style would do.
+        let template = "{spinner} [{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar, experiment: Mutex::default() }
+    }
+
+    /// An experiment begins.
+    pub(crate) fn experiment(&self, place: usize, of: usize, name: &str) {
+        *self.experiment.lock().unwrap_or_else(PoisonError::into_inner) = name.to_owned();
+        self.bar.set_prefix(format!("{}/{of}", place + 1));
+        self.bar.set_message(name.to_owned());
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watcher for Bar {
+    fn begins(&self, rows: &[&str], parameters: &Parameters) {
+        let parameters: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let first = rows.first().copied().unwrap_or_default();
+        let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
+        self.bar.set_message(format!("{first}{more} ({})", parameters.join(", ")));
+        self.bar.set_position(0);
+    }
+
+    fn advances(&self, progress: Progress) {
+        self.bar.set_position((progress.share * 1000.0) as u64);
+    }
+}
