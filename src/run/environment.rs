@@ -69,7 +69,7 @@ pub struct Program {
 }
 
 impl Environment {
-    /// The environment of a run that begins now on `device`, started by `command` (the program's arguments).
+    /// The environment of a run that begins now on `device`, started by `command` (the program and its arguments).
     pub fn now(device: &Device, command: Vec<String>) -> Self {
         let properties = device.properties();
         Self {
@@ -90,7 +90,7 @@ impl Environment {
                 profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
                 command: command.iter().map(|argument| without_folders(argument)).collect(),
             },
-            cuda_unavailable: Device::cuda_unavailable().map(|error| error.to_string()),
+            cuda_unavailable: Device::cuda_unavailable().map(|error| without_home(&error.to_string())),
         }
     }
 }
@@ -113,6 +113,14 @@ impl Host {
                 System::kernel_version().unwrap_or_else(unknown)
             ),
         }
+    }
+}
+
+/// A text with the user's home folder written as `~`.
+fn without_home(text: &str) -> String {
+    match std::env::var("HOME").ok().filter(|home| home.len() > 1) {
+        Some(home) => text.replace(&home, "~"),
+        None => text.to_owned(),
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
 pub(crate) fn measure(what: &What, out: &Path) -> anyhow::Result<Run> {
     let suite = suite::load(&what.suite)?;
     let device = device::open(what.device.as_deref(), Some(&suite))?;
-    let environment = Environment::now(&device, std::env::args().skip(1).collect());
+    let environment = Environment::now(&device, command_line());
     let interrupt = interrupt::flag()?;
     let bar = Arc::new(Bar::new());
     let watcher: Arc<dyn Watcher> = Arc::clone(&bar) as Arc<dyn Watcher>;
@@ -52,6 +52,11 @@ pub(crate) fn measure(what: &What, out: &Path) -> anyhow::Result<Run> {
     bar.finish();
     run.write(out)?;
     Ok(run)
+}
+
+/// The command as the user gave it, the program by its own name.
+fn command_line() -> Vec<String> {
+    std::iter::once("report".to_owned()).chain(std::env::args().skip(1)).collect()
 }
 
 /// How a run ended.
