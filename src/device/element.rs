@@ -52,7 +52,7 @@ impl Display for DType {
     }
 }
 
-/// A type that tensors and host buffers can hold: [`f16`], [`bf16`], `f32`, `i64` or `u8`.
+/// A type that tensors and host buffers can hold: [`f16`](struct@f16), [`bf16`], `f32`, `i64` or `u8`.
 ///
 /// The trait is sealed: engines know these types and no others.
 pub trait Element: Pod + Debug + Display + PartialEq + Send + Sync + sealed::Sealed {
@@ -60,7 +60,7 @@ pub trait Element: Pod + Debug + Display + PartialEq + Send + Sync + sealed::Sea
     const DTYPE: DType;
 }
 
-/// A floating-point element: [`f16`], [`bf16`] or `f32`.
+/// A floating-point element: [`f16`](struct@f16), [`bf16`] or `f32`.
 pub trait Real: Element {
     /// The distance from 1 to the next larger number: 2⁻¹⁰, 2⁻⁷, 2⁻²³.
     const EPSILON: f32;

@@ -3,6 +3,9 @@
 //! A group of cases is sampled together, interleaved, so that its rows can be compared. A group that fails leaves
 //! each of its rows as failed, with the reason, and the experiment goes on.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use super::RowPlan;
@@ -190,4 +193,19 @@ pub(super) fn integer(value: usize) -> Parameter {
 /// A name as a parameter.
 pub(super) fn text(value: &str) -> Parameter {
     Parameter::Text(value.to_owned())
+}
+
+/// Where printed tensors go: a system call, but no terminal, whose speed would be measured too.
+pub(super) fn null_device() -> Result<File, DeviceError> {
+    let path = if cfg!(windows) { "NUL" } else { "/dev/null" };
+    File::options().write(true).open(path).map_err(|error| host_failure("open", &error))
+}
+
+/// Formats and writes a tensor, as a print does.
+pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<(), DeviceError> {
+    writeln!(file, "{tensor}").map_err(|error| host_failure("write", &error))
+}
+
+fn host_failure(call: &'static str, error: &std::io::Error) -> DeviceError {
+    DeviceError::CallFailed { device: "the host".to_owned(), call, reason: error.to_string() }
 }

@@ -3,6 +3,7 @@
 //! An experiment is one file here and one line in the registry below. It is a struct of its parameters, which a suite
 //! names, and a list of the rows that it leaves. It knows devices and measuring, and nothing of suites, files or books.
 
+mod async_frontend;
 mod bench;
 mod find;
 mod idle_device;
@@ -14,6 +15,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
+pub use async_frontend::AsyncFrontend;
 pub use bench::{Bench, Watcher};
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
@@ -166,5 +168,6 @@ macro_rules! registry {
 registry! {
     "self-audit", SelfAudit: "What the instruments resolve and cost, and what the library adds to a bare launch";
     "idle-device", IdleDevice: "Whether waiting for a busy device each step costs more than waiting for an idle one";
+    "async-frontend", AsyncFrontend: "How far the host runs ahead of the device, and what makes it wait";
     "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
 }

@@ -10,15 +10,13 @@
 //!
 //! What it does not cover: the cost of a framework's own dispatch, which a program in another language adds.
 
-use std::fs::File;
 use std::hint::black_box;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, Formula, integer, parameters, text};
+use super::bench::{Bench, Formula, integer, null_device, parameters, print_to, text};
 use super::{Derivation, Experiment, Findings, Parameter, Parameters, RowPlan, Section, count};
 use crate::device::{Device, Real, RealDType, Stream, with_real};
 use crate::error::DeviceError;
@@ -231,7 +229,7 @@ impl SyncPoints {
                 }),
                 Case::new(print, move || {
                     let y = second()?;
-                    Ok(host_time(|| writeln!(null, "{y}").map_err(|e| host_failure("write", &e)))?.1)
+                    Ok(host_time(|| print_to(&mut null, &y))?.1)
                 }),
                 Case::new(ready, move || {
                     let y = third()?;
@@ -431,13 +429,4 @@ fn takeaways(findings: &Findings<'_>, dtype: RealDType) -> Vec<String> {
         ));
     }
     sentences
-}
-
-fn null_device() -> Result<File, DeviceError> {
-    let path = if cfg!(windows) { "NUL" } else { "/dev/null" };
-    File::options().write(true).open(path).map_err(|e| host_failure("open", &e))
-}
-
-fn host_failure(call: &'static str, error: &std::io::Error) -> DeviceError {
-    DeviceError::CallFailed { device: "the host".to_owned(), call, reason: error.to_string() }
 }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `clock` | how long did this take, on the host, on the device; and how good is the clock |
 //! | `sampling`, `stopping` | when is it enough |
+//! | `blocking` | does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and within which interval |
 //! | `comparison` | is there a difference |
@@ -29,6 +30,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod blocking;
 mod bootstrap;
 mod case;
 mod clock;
@@ -40,6 +42,7 @@ mod samples;
 mod sampling;
 mod stopping;
 
+pub use blocking::blocks;
 pub use bootstrap::Bootstrap;
 pub use case::Case;
 pub use clock::{DeviceClock, device_time, host_time, timer_cost, timer_resolution};
