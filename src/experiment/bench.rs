@@ -12,7 +12,7 @@ use super::RowPlan;
 use super::row::{Derivation, Outcome, Parameter, Parameters, Row};
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Case, Progress, Sampler};
+use crate::measure::{Case, Progress, Sampler, StoppedBy};
 
 /// Told what a bench is doing.
 pub trait Watcher: Send + Sync {
@@ -28,14 +28,14 @@ pub struct Bench {
     device: Device,
     sampler: Sampler,
     watcher: Arc<dyn Watcher>,
-    plan: &'static [RowPlan],
+    plan: Vec<RowPlan>,
     rows: Vec<Row>,
     interrupted: bool,
 }
 
 impl Bench {
     /// A bench for the rows of `plan` on `device`.
-    pub fn new(device: &Device, sampler: Sampler, plan: &'static [RowPlan], watcher: Arc<dyn Watcher>) -> Self {
+    pub fn new(device: &Device, sampler: Sampler, plan: Vec<RowPlan>, watcher: Arc<dyn Watcher>) -> Self {
         let observer = Arc::clone(&watcher);
         let sampler = sampler.settle_on(device).observed_by(Arc::new(move |progress| observer.advances(progress)));
         Self { device: device.clone(), sampler, watcher, plan, rows: Vec::new(), interrupted: false }
@@ -55,17 +55,18 @@ impl Bench {
         make: impl FnOnce(&Device) -> Result<Vec<Case<'static>>, DeviceError>,
     ) {
         if self.interrupted {
-            return self.leave(ids, parameters, || Outcome::Skipped { reason: INTERRUPTED.to_owned() });
+            return self.skipped(ids, parameters, INTERRUPTED);
         }
         self.watcher.begins(ids, parameters);
-        let sampled = make(&self.device).map_err(|e| e.to_string()).and_then(|cases| {
-            self.sampler.sample(cases).map_err(|error| {
-                self.interrupted |= matches!(error, MeasureError::Interrupted);
-                error.to_string()
-            })
-        });
+        let cases = match make(&self.device) {
+            Ok(cases) => cases,
+            Err(DeviceError::NotApplicable { reason, .. }) => return self.not_applicable(ids, parameters, &reason),
+            Err(error) => return self.failed(ids, parameters, &error.to_string()),
+        };
+        let sampled = self.sampler.sample(cases);
         match sampled {
             Ok(sampled) => {
+                self.interrupted |= sampled.stopped_by == StoppedBy::Interrupt;
                 for &id in ids {
                     let outcome = match sampled.get(id) {
                         Some(samples) => Outcome::Measured {
@@ -78,10 +79,11 @@ impl Bench {
                     self.push(id, parameters, outcome);
                 }
             }
-            Err(_) if self.interrupted => {
-                self.leave(ids, parameters, || Outcome::Skipped { reason: INTERRUPTED.to_owned() });
+            Err(MeasureError::Interrupted) => {
+                self.interrupted = true;
+                self.skipped(ids, parameters, INTERRUPTED);
             }
-            Err(reason) => self.leave(ids, parameters, || Outcome::Failed { reason: reason.clone() }),
+            Err(error) => self.failed(ids, parameters, &error.to_string()),
         }
     }
 
@@ -141,7 +143,8 @@ impl Bench {
     /// The rows. A planned row that the experiment left out is there as failed, with `failure` (why the experiment ended)
     /// as the reason, so that it cannot go unseen.
     pub fn finish(mut self, failure: Option<&str>) -> Vec<Row> {
-        let missing: Vec<_> = self.plan.iter().filter(|plan| !self.rows.iter().any(|row| row.id == plan.id)).collect();
+        let left = |id: &str| self.rows.iter().any(|row| row.id == id);
+        let missing: Vec<_> = self.plan.iter().copied().filter(|plan| !left(plan.id)).collect();
         for plan in missing {
             let reason = failure.unwrap_or("the experiment left no such row").to_owned();
             self.push(plan.id, &Parameters::new(), Outcome::Failed { reason });
