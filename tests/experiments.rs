@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use syncscope::device::Device;
-use syncscope::experiment::{Absence, Entry, Findings, Outcome, Parameters, Row, Watcher};
+use syncscope::experiment::{Absence, Entry, Findings, Outcome, Parameters, Row, Selection, Watcher};
 use syncscope::measure::{Progress, Sampler, Sampling};
-use syncscope::run::{Environment, Run, Suite, run, run_one};
+use syncscope::run::{Attendance, Environment, Run, Suite, resume, run, run_one};
 
 struct Unwatched;
 
@@ -32,9 +32,10 @@ const TINY: &str = "  - sync-points: { iters: 2, big: 32, small: 8, steps: 3, sa
 
 fn run_tiny(interrupt: bool) -> Run {
     let device = Device::open("cpu:0").unwrap();
-    let flag = Arc::new(AtomicBool::new(interrupt));
+    let interrupt = Arc::new(AtomicBool::new(interrupt));
     let watcher: Arc<dyn Watcher> = Arc::new(Unwatched);
-    run(&suite(TINY), &device, Environment::now(&device, vec![]), &flag, &watcher, |_, _, _| {})
+    let attendance = Attendance { begins: &|_, _, _| {}, watcher, interrupt };
+    run(&suite(TINY), &Selection::default(), &device, Environment::now(&device, vec![]), &attendance)
 }
 
 /// There is no bare kernel launch and no pinned memory.
@@ -101,6 +102,43 @@ fn an_interrupted_run_is_partial_and_says_so_in_each_row_it_left_out() {
 }
 
 #[test]
+fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
+    let device = Device::open("cpu:0").unwrap();
+    let attend = || Attendance {
+        begins: &|_, _, _| {},
+        watcher: Arc::new(Unwatched),
+        interrupt: Arc::new(AtomicBool::new(false)),
+    };
+    let mut partial = run_tiny(false);
+    let kept = partial.experiments[2].rows[0].clone();
+    partial.partial = true;
+    let cut = &mut partial.experiments[2].rows;
+    let unfinished = cut.iter().position(|row| row.id == "idle-device.stream.other").unwrap();
+    for row in &mut cut[unfinished..] {
+        row.outcome = Outcome::Interrupted;
+    }
+    let whole = resume(partial.clone(), &device, &attend());
+    assert!(!whole.partial && whole.resumed.len() == 1);
+    assert_eq!(whole.experiments[2].rows[0], kept);
+    assert!(whole.experiments[2].rows[unfinished].finding().is_ok());
+    assert_eq!(whole.experiments[1], partial.experiments[1]);
+}
+
+#[test]
+fn only_the_chosen_rows_are_measured() {
+    let device = Device::open("cpu:0").unwrap();
+    let chosen =
+        Selection { only: vec!["sync-points.big".to_owned()], skip: vec!["sync-points.big.forced".to_owned()] };
+    let sampler = Sampler::new(Sampling::samples(1).with_warmup(0));
+    let entry = &suite(TINY).experiments[0];
+    let left = run_one(entry, &chosen, None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows;
+    let measured: Vec<_> = left.iter().filter(|row| row.finding().is_ok()).map(|row| row.id.as_str()).collect();
+    assert_eq!(measured, ["sync-points.big.async"; 3]);
+    let skipped = |row: &&Row| matches!(row.outcome, Outcome::Skipped { .. });
+    assert_eq!(left.iter().filter(skipped).count(), left.len() - 3);
+}
+
+#[test]
 fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
     let entry = &suite("  - sync-points: { dtypes: [fp32], iters: 1, big: 8000000, small: 8, steps: 1, samples: 1 }\n")
         .experiments[0];
@@ -152,7 +190,7 @@ fn calls_that_need_a_value_wait_and_calls_that_need_none_do_not() {
 fn run_once(entry: &Entry) -> Vec<Row> {
     let device = Device::open("cpu:0").unwrap();
     let sampler = Sampler::new(Sampling::samples(1).with_warmup(0));
-    run_one(entry, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows
+    run_one(entry, &Selection::default(), None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows
 }
 
 /// The medians of a row, one for each set of its parameters.

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use super::RowPlan;
 use super::row::{Derivation, Outcome, Parameter, Parameters, Row};
+use super::{RowPlan, Selection};
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Progress, Sampler, StoppedBy};
@@ -29,6 +29,8 @@ pub struct Bench {
     sampler: Sampler,
     watcher: Arc<dyn Watcher>,
     plan: Vec<RowPlan>,
+    selection: Selection,
+    finished: Vec<Row>,
     rows: Vec<Row>,
     interrupted: bool,
 }
@@ -38,7 +40,22 @@ impl Bench {
     pub fn new(device: &Device, sampler: Sampler, plan: Vec<RowPlan>, watcher: Arc<dyn Watcher>) -> Self {
         let observer = Arc::clone(&watcher);
         let sampler = sampler.settle_on(device).observed_by(Arc::new(move |progress| observer.advances(progress)));
-        Self { device: device.clone(), sampler, watcher, plan, rows: Vec::new(), interrupted: false }
+        let (selection, finished, rows) = (Selection::default(), Vec::new(), Vec::new());
+        Self { device: device.clone(), sampler, watcher, plan, selection, finished, rows, interrupted: false }
+    }
+
+    /// With only the rows of `selection` measured; the others are left as skipped.
+    #[must_use]
+    pub fn selecting(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// With the finished ones of `rows` taken over from an earlier run instead of measured again.
+    #[must_use]
+    pub fn continuing(mut self, rows: &[Row]) -> Self {
+        self.finished = rows.iter().filter(|row| row.is_finished()).cloned().collect();
+        self
     }
 
     /// The device.
@@ -54,15 +71,22 @@ impl Bench {
         parameters: &Parameters,
         make: impl FnOnce(&Device) -> Result<Vec<Case<'static>>, DeviceError>,
     ) {
+        let (chosen, others): (Vec<_>, Vec<_>) = ids.iter().copied().partition(|id| self.selection.holds(id));
+        self.skipped(&others, parameters, NOT_CHOSEN);
+        let ids = &chosen[..];
+        if ids.is_empty() || self.take_over(ids, parameters) {
+            return;
+        }
         if self.interrupted {
-            return self.skipped(ids, parameters, INTERRUPTED);
+            return self.leave(ids, parameters, || Outcome::Interrupted);
         }
         self.watcher.begins(ids, parameters);
-        let cases = match make(&self.device) {
+        let mut cases = match make(&self.device) {
             Ok(cases) => cases,
             Err(DeviceError::NotApplicable { reason, .. }) => return self.not_applicable(ids, parameters, &reason),
             Err(error) => return self.failed(ids, parameters, &error.to_string()),
         };
+        cases.retain(|case| ids.contains(&case.name()));
         let sampled = self.sampler.sample(cases);
         match sampled {
             Ok(sampled) => {
@@ -81,7 +105,7 @@ impl Bench {
             }
             Err(MeasureError::Interrupted) => {
                 self.interrupted = true;
-                self.skipped(ids, parameters, INTERRUPTED);
+                self.leave(ids, parameters, || Outcome::Interrupted);
             }
             Err(error) => self.failed(ids, parameters, &error.to_string()),
         }
@@ -93,6 +117,9 @@ impl Bench {
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
     pub(super) fn derive(&mut self, id: &'static str, parameters: &Parameters, formula: Formula<'_>) {
+        if !self.selection.holds(id) {
+            return self.skipped(&[id], parameters, NOT_CHOSEN);
+        }
         let samples: Result<Vec<&[f64]>, Outcome> =
             formula.operands.iter().map(|(operand, parameters)| self.samples(operand, parameters)).collect();
         let outcome = match samples {
@@ -152,6 +179,16 @@ impl Bench {
         self.rows
     }
 
+    /// Takes the rows over from an earlier run, if that finished all of them.
+    fn take_over(&mut self, ids: &[&'static str], parameters: &Parameters) -> bool {
+        let found = |id: &&str| self.finished.iter().find(|row| row.id == *id && row.parameters == *parameters);
+        let rows: Option<Vec<Row>> = ids.iter().map(|id| found(id).cloned()).collect();
+        rows.is_some_and(|rows| {
+            self.rows.extend(rows);
+            true
+        })
+    }
+
     fn leave(&mut self, ids: &[&'static str], parameters: &Parameters, outcome: impl Fn() -> Outcome) {
         for id in ids {
             self.push(id, parameters, outcome());
@@ -169,7 +206,7 @@ impl Bench {
     }
 }
 
-const INTERRUPTED: &str = "the run was interrupted before it";
+const NOT_CHOSEN: &str = "left out by choice";
 
 /// How a derived row is computed.
 pub(super) struct Formula<'a> {

@@ -9,6 +9,7 @@ mod find;
 mod idle_device;
 mod overlap;
 mod row;
+mod select;
 mod self_audit;
 mod sync_points;
 mod synchronize;
@@ -23,6 +24,7 @@ pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
 pub use overlap::Overlap;
 pub use row::{Derivation, Outcome, Parameter, Parameters, Row};
+pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
 pub use synchronize::Synchronize;
@@ -80,9 +82,7 @@ pub struct Section {
 impl Section {
     /// Whether the row `id` stands in it.
     pub fn holds(&self, id: &str) -> bool {
-        let begins =
-            |prefix: &&str| id.strip_prefix(*prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        self.rows.iter().any(begins)
+        self.rows.iter().any(|name| select::begins(id, name))
     }
 }
 
