@@ -25,7 +25,7 @@ fn suite(experiments: &str) -> Suite {
 
 const TINY: &str = "  - sync-points: { iters: 2, big: 32, small: 8, steps: 3, samples: 2 }
   - idle-device: { iters: 2, size: 8 }
-  - async-frontend: { iters: 2, size: 8, chain: 2, branches: [4, 8], steps: 4, every: [1, 2], model: 8, operations: [1, 3] }
+  - async-frontend: { iters: 2, size: 8, chain: 2, small_branch: 4, large_branch: 8, steps: 4, every: [1, 2], model: 8, operations: [1, 3] }
   - synchronize: { size: 8, iters: 2, elements: 64 }
   - overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3 }
 ";
@@ -182,7 +182,8 @@ fn calls_that_need_a_value_wait_and_calls_that_need_none_do_not() {
         assert_eq!(medians(&rows, &format!("overlap.implicit.{call}.blocks")), [1.0], "{call}");
     }
     for call in ["view", "rows-from-host", "rows-on-device", "sum", "upload", "from-pageable", "to-pageable"] {
-        assert_eq!(medians(&rows, &format!("overlap.implicit.{call}.blocks")), [0.0], "{call}");
+        let waited = medians(&rows, &format!("overlap.implicit.{call}.blocks"));
+        assert!(!waited.is_empty() && waited.iter().all(|share| *share == 0.0), "{call}: {waited:?}");
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use crate::device::{Device, HostBuffer, HostKind, Stream};
 use crate::error::DeviceError;
-use crate::experiment::bench::{Bench, null_device, parameters, print_to};
-use crate::experiment::{Parameter, RowPlan};
+use crate::experiment::bench::{Bench, integer, null_device, parameters, print_to};
+use crate::experiment::{Parameter, Parameters, RowPlan};
 use crate::measure::{Case, blocks, host_time};
 use crate::tensor::Tensor;
 use crate::units::Unit;
@@ -21,7 +21,7 @@ use crate::units::Unit;
 /// How long the stream is busy before a call whose stall is measured.
 const BUSY: Duration = Duration::from_millis(2);
 
-/// Elements of the tensor and of the buffers: 256 KiB, more than a driver copies aside for a call to return early.
+/// Elements of the tensor that is read, and of the smaller host buffers: 256 KiB, which a driver may copy aside at once.
 const ELEMENTS: usize = 1 << 16;
 
 macro_rules! calls {
@@ -81,10 +81,10 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(device: &Device, buffer: Option<HostKind>) -> Result<Self, DeviceError> {
+    fn new(device: &Device, buffer: Option<HostKind>, elements: usize) -> Result<Self, DeviceError> {
         let stream = device.stream()?;
-        let buffer = buffer.map(|kind| device.host_buffer(kind, ELEMENTS)).transpose()?.map(RefCell::new);
-        Ok(Self { x: stream.normal([ELEMENTS])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream, buffer })
+        let buffer = buffer.map(|kind| device.host_buffer(kind, elements)).transpose()?.map(RefCell::new);
+        Ok(Self { x: stream.normal([elements])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream, buffer })
     }
 
     fn copy_from(&self) -> Result<(), DeviceError> {
@@ -96,12 +96,24 @@ impl Fixture {
     }
 }
 
-/// A group a call: one that has no meaning on an engine takes no other with it.
-pub(super) fn run(bench: &mut Bench, patience: Duration) {
-    let parameters = parameters([("busy_seconds", Parameter::Float(BUSY.as_secs_f64()))]);
-    for Call { blocks: waits, stall, buffer, call } in CALLS {
-        bench.group(&[waits, stall], &parameters, |device| {
-            let fixture = Rc::new(Fixture::new(device, *buffer)?);
+/// A group a call: one that has no meaning on an engine takes no other with it. Copies of host buffers are called with a
+/// small and with a large buffer, since a driver may treat the two differently.
+pub(super) fn run(bench: &mut Bench, patience: Duration, large: usize) {
+    let busy = ("busy_seconds", Parameter::Float(BUSY.as_secs_f64()));
+    for call in CALLS {
+        let sizes: &[usize] = if call.buffer.is_some() { &[ELEMENTS, large] } else { &[ELEMENTS] };
+        for &elements in sizes {
+            let bytes = ("bytes", integer(elements * size_of::<f32>()));
+            call.run(bench, patience, elements, &parameters([busy.clone(), bytes]));
+        }
+    }
+}
+
+impl Call {
+    fn run(&'static self, bench: &mut Bench, patience: Duration, elements: usize, parameters: &Parameters) {
+        let Call { blocks: waits, stall, buffer, call } = self;
+        bench.group(&[waits, stall], parameters, |device| {
+            let fixture = Rc::new(Fixture::new(device, *buffer, elements)?);
             // Whatever code the call loads is loaded before a gate closes.
             call(&fixture)?;
             let held = Rc::clone(&fixture);

@@ -106,7 +106,7 @@ impl Experiment for Overlap {
     fn run(&self, bench: &mut Bench) {
         self.execution(bench);
         self.finish(bench);
-        implicit::run(bench, self.patience.duration());
+        implicit::run(bench, self.patience.duration(), self.elements.get());
         self.nonzero(bench);
         transfer::run(bench, self.elements.get());
         double_buffer::run(bench, self.elements.get(), self.steps.get());
