@@ -139,12 +139,21 @@ impl Run {
         std::fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| ResultsError::Content { path: path.to_owned(), message: error.to_string() })?;
-        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(|source| io(&folder, source))?;
+        let mut file = readable().tempfile_in(&folder).map_err(|source| io(&folder, source))?;
         file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(|source| io(path, source))?;
         file.as_file().sync_all().map_err(|source| io(path, source))?;
         file.persist(path).map_err(|error| io(path, error.error))?;
         Ok(())
     }
+}
+
+/// Temporary files are their owner's alone; a results file is for whoever the user's mask lets read it.
+fn readable() -> tempfile::Builder<'static, 'static> {
+    #[allow(unused_mut, reason = "where files have no modes")]
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 fn io(path: &Path, source: std::io::Error) -> ResultsError {
