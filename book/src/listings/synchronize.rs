@@ -1,0 +1,27 @@
+use std::time::Duration;
+
+use syncscope::prelude::*;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best()?;
+    let (producer, consumer) = (device.stream()?, device.stream()?);
+    let shared = producer.zeros::<f32>([1024])?;
+    let copy = consumer.zeros::<f32>([1024])?;
+    device.synchronize()?;
+
+    // The producer is busy, and writes after that.
+    producer.spin(Duration::from_millis(5))?;
+    shared.affine_in_place(1.0, 1.0)?;
+    let written = device.event()?;
+    producer.record(&written)?;
+
+    // The consumer waits for the event on the device; the host goes on. Without this line it would read zeros.
+    consumer.wait(&written)?;
+    copy.assign(&shared.on(&consumer)?)?;
+    println!("the event is reached when the host comes by: {}", written.is_complete()?);
+
+    // This barrier waits for one stream. `device.synchronize()` would wait for both.
+    let ((), wait) = host_time(|| consumer.synchronize())?;
+    println!("waited {wait:.6} s; the copy holds {}", copy.at([0])?.item()?);
+    Ok(())
+}
