@@ -32,6 +32,7 @@ pub(super) fn render(
         title => document.title.as_str(),
         source => document.source.as_str(),
         gpu => document.gpu.as_deref(),
+        has_published => document.tables.iter().any(DocumentTable::has_published),
         question => finished(document.question.trim()),
         method => finished(document.method.trim()),
         listing => listing.map(|text| finished(text.trim_end())),

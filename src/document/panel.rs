@@ -39,6 +39,8 @@ pub struct Panel {
 pub struct Lines {
     /// The parameter.
     pub x: String,
+    /// What stands at its axis; left out, its name.
+    pub name: Option<String>,
     /// How its axis is divided.
     #[serde(default)]
     pub scale: Scale,

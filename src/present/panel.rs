@@ -87,7 +87,7 @@ pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &
     LinePlot {
         title: panel.title.as_ref().unwrap_or(&table.title).clone() + &sized(&sizes),
         machine: machine.to_owned(),
-        x: lines.x.clone(),
+        x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
         x_spacing: spacing(lines.scale),
         unit: unit.unwrap_or(Unit::Seconds),
         y_spacing: spacing(lines.values),

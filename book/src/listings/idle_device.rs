@@ -2,7 +2,7 @@ use syncscope::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
-    // A second stream is there on every machine; a second device is not.
+    // Every machine has a second stream; few have a second device.
     let (busy, idle) = (device.stream()?, device.stream()?);
 
     let step = || -> Result<(), DeviceError> {

@@ -7,13 +7,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
     let (transfer, compute) = (device.stream()?, device.stream()?);
 
-    // Only pinned memory leaves the host free during a copy; an engine without it takes ordinary memory.
+    // An engine without pinned memory takes ordinary memory.
     let host_buffer = || {
         let pinned = device.host_buffer::<f32>(HostKind::Pinned, ELEMENTS);
         pinned.or_else(|_| device.host_buffer(HostKind::Pageable, ELEMENTS))
     };
     let mut batches = [host_buffer()?, host_buffer()?];
-    let buffers = [transfer.zeros::<f32>([ELEMENTS])?, transfer.zeros::<f32>([ELEMENTS])?];
+    let buffer = || transfer.zeros::<f32>([ELEMENTS]);
+    let buffers = [buffer()?, buffer()?];
     let filled = [device.event()?, device.event()?];
     let used = [device.event()?, device.event()?];
     device.synchronize()?;
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut sums = Vec::new();
     for step in 0..STEPS {
         let now = step % 2;
-        // The host's own access waits until the copy out of this buffer is over.
+        // Waits until the copy out of this buffer is over.
         batches[now].write()?.fill(step as f32);
 
         // The copy must not overwrite what is still being read, …
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         // … and computing must not begin before the copy has ended.
         compute.wait(&filled[now])?;
-        sums.push(buffers[now].on(&compute)?.multiply_scalar(2.0)?.mean()?);
+        let batch = buffers[now].on(&compute)?;
+        sums.push(batch.multiply_scalar(2.0)?.mean()?);
         compute.record(&used[now])?;
     }
     println!("{}", Tensor::stack(&sums)?);

@@ -15,13 +15,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let written = device.event()?;
     producer.record(&written)?;
 
-    // The consumer waits for the event on the device; the host goes on. Without this line it would read zeros.
+    // The consumer waits on the device, the host goes on.
+    // Without this line the copy might hold zeros.
     consumer.wait(&written)?;
     copy.assign(&shared.on(&consumer)?)?;
-    println!("the event is reached when the host comes by: {}", written.is_complete()?);
+    println!("written yet: {}", written.is_complete()?);
 
-    // This barrier waits for one stream. `device.synchronize()` would wait for both.
+    // A barrier for one stream; `device.synchronize()` waits for all.
     let ((), wait) = host_time(|| consumer.synchronize())?;
-    println!("waited {wait:.6} s; the copy holds {}", copy.at([0])?.item()?);
+    let value = copy.at([0])?.item()?;
+    println!("waited {wait:.6} s for {value}");
     Ok(())
 }

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::{Area, Drawn, FIRST_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT, WHISKER};
-use super::{beside, bold, font, identifier, one_line, significant_short, title_height, with_symbol};
+use super::{beside, bold, font, identifier, one_line, tick_text, title_height};
 use crate::error::PlotError;
 use crate::units::Unit;
 
@@ -62,7 +62,6 @@ impl Bar {
 const VALUES: u32 = 84;
 const AXIS: u32 = 26;
 const BAR: f64 = 18.0;
-const BAR_GAP: f64 = 4.0;
 const GROUP_GAP: f64 = 14.0;
 
 const FIRST: RGBColor = RGBColor(5, 5, 5);
@@ -96,6 +95,14 @@ impl Labels {
         match self {
             Self::Beside => 92,
             Self::Above => 10,
+        }
+    }
+
+    /// The room below a bar: a label above the next one must not seem to belong to this one.
+    fn below(self) -> f64 {
+        match self {
+            Self::Beside => 4.0,
+            Self::Above => 8.0,
         }
     }
 
@@ -165,7 +172,7 @@ impl BarPlot {
     fn rows_height(&self) -> f64 {
         let labels = self.labels();
         let bars = |group: &BarGroup| -> f64 {
-            group.bars.iter().map(|bar| labels.above(&bar.label) + BAR + BAR_GAP).sum::<f64>()
+            group.bars.iter().map(|bar| labels.above(&bar.label) + BAR + labels.below()).sum::<f64>()
         };
         self.groups.iter().map(|group| labels.above(&group.label) + bars(group) + GROUP_GAP).sum()
     }
@@ -195,13 +202,13 @@ impl BarPlot {
             .axis_style(MUTED)
             .x_labels(4)
             .x_label_style(font(MUTED))
-            .x_label_formatter(&|value| with_symbol(&significant_short(value / factor), symbol))
+            .x_label_formatter(&|value| tick_text(value / factor, symbol))
             .draw()?;
 
         let mut top = GROUP_GAP / 2.0;
         for group in &self.groups {
             let middle = match labels {
-                Labels::Beside => top + (BAR + BAR_GAP) * group.bars.len() as f64 / 2.0,
+                Labels::Beside => top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0,
                 Labels::Above => top + f64::from(LINE) / 2.0,
             };
             let place = (8, pixel(&chart, middle));
@@ -212,7 +219,7 @@ impl BarPlot {
                 self.draw_label(root, &chart, bar, top)?;
                 top += labels.above(&bar.label);
                 draw_bar(root, &mut chart, bar, hatched, top)?;
-                top += BAR + BAR_GAP;
+                top += BAR + labels.below();
             }
             top += GROUP_GAP;
         }

@@ -8,7 +8,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
 use super::{Area, Drawn, FIRST_PLACE, FOURTH_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT};
-use super::{THIRD_PLACE, WHISKER, WIDTH, beside, font, one_line, significant_short, title_height, with_symbol};
+use super::{THIRD_PLACE, WHISKER, WIDTH, beside, font, one_line, tick_text, title_height};
 use crate::error::PlotError;
 use crate::units::Unit;
 
@@ -119,9 +119,11 @@ impl LinePlot {
         format!("Lines over {x}, measured on {}. {}", self.machine, lines.join(" "))
     }
 
-    /// The line whose colour and mark a line has: its own place, or that of the line that it predicts.
+    /// Which colour and mark a line has: its place among the lines that are no prediction, or that of the line that it
+    /// predicts.
     fn look(&self, index: usize) -> usize {
-        self.lines[index].predicts.filter(|other| *other < self.lines.len()).unwrap_or(index)
+        let own = self.lines[index].predicts.unwrap_or(index);
+        self.lines.iter().take(own).filter(|line| line.predicts.is_none()).count()
     }
 
     /// The pixel row of the upper end of the axis of the values.
@@ -175,10 +177,10 @@ impl LinePlot {
             let row = self.row(y, *tick);
             root.draw(&PathElement::new([(LEFT, row), (RIGHT, row)], GRID))?;
             let text = match self.y_spacing {
-                Spacing::Linear => with_symbol(&significant_short(tick / factor), symbol),
+                Spacing::Linear => tick_text(tick / factor, symbol),
                 Spacing::Log => {
                     let (factor, symbol) = self.unit.scale(*tick);
-                    with_symbol(&significant_short(tick / factor), symbol)
+                    tick_text(tick / factor, symbol)
                 }
             };
             root.draw(&Text::new(text, (LEFT - 8, row), beside(font(MUTED), HPos::Right)))?;

@@ -154,9 +154,10 @@ fn significant_short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A number with its unit's symbol, where it has one.
-fn with_symbol(number: &str, symbol: &str) -> String {
-    if symbol.is_empty() { number.to_owned() } else { format!("{number} {symbol}") }
+/// A tick's number with its unit's symbol; a unit without one, and 0, stand alone.
+fn tick_text(value: f64, symbol: &str) -> String {
+    let number = significant_short(value);
+    if symbol.is_empty() || value == 0.0 { number } else { format!("{number} {symbol}") }
 }
 
 fn one_line(text: &str) -> String {
