@@ -3,6 +3,8 @@
 //! Values are stored in the base unit (seconds, bytes, bytes per second, floating-point operations per second);
 //! a prefix is chosen only when one is written.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// The unit of a measured or published value.
@@ -23,6 +25,42 @@ pub enum Unit {
     Number,
     /// A share or quotient; 1 is the whole.
     Ratio,
+}
+
+/// A length of time that a suite states: more than 0 and at most an hour, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Seconds(f64);
+
+impl Seconds {
+    pub(crate) const fn milliseconds(count: u32) -> Self {
+        Self(count as f64 * 1e-3)
+    }
+
+    /// As a duration.
+    pub fn duration(self) -> Duration {
+        Duration::from_secs_f64(self.0)
+    }
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = String;
+
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        let sensible = seconds > 0.0 && seconds <= 3600.0;
+        if sensible {
+            Ok(Self(seconds))
+        } else {
+            Err(format!("expected seconds, more than 0 and at most 3600, and found {seconds}"))
+        }
+    }
+}
+
+impl From<Seconds> for f64 {
+    fn from(seconds: Seconds) -> Self {
+        seconds.0
+    }
 }
 
 impl Unit {
@@ -81,6 +119,14 @@ mod tests {
     #[test]
     fn a_negative_difference_keeps_its_sign_and_prefix() {
         assert_eq!(Unit::Seconds.format(-139.4e-6, 4), "−139.4 µs");
+    }
+
+    #[test]
+    fn a_length_of_time_is_positive_and_finite() {
+        assert_eq!(Seconds::try_from(0.25).unwrap().duration(), Duration::from_millis(250));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(Seconds::try_from(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -139,6 +139,58 @@ fn a_row_that_fails_is_recorded_the_others_run_and_the_exit_code_says_so() {
     assert!(chapter.contains("has no room for"));
 }
 
+/// Starts a long run, interrupts it once its second experiment has begun, and goes on from what it left.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let folder = folder_with(&TINY.replace("samples: 3", "samples: 200"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_report"))
+        .args(["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("2/2 sync-points")), "the second experiment began");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("report run --resume r.json")), "{rest:?}");
+
+    let read = || -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(folder.path().join("r.json")).unwrap()).unwrap()
+    };
+    let partial = read();
+    assert_eq!(partial["partial"], true);
+    let resumed = report(&["run", "--resume", "r.json"], folder.path());
+    assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
+    let whole = read();
+    assert_eq!(whole["partial"], false);
+    assert_eq!(whole["experiments"][0], partial["experiments"][0], "what was finished is kept");
+    let again = report(&["run", "--resume", "r.json"], folder.path());
+    assert_eq!(code(&again), 2, "{}", stderr(&again));
+}
+
+#[test]
+fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
+    let folder = folder_with(TINY);
+    let arguments =
+        ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "sync-points.timing", "--out", "r.json"];
+    let output = report(&arguments, folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = run["experiments"][0]["rows"].as_array().unwrap();
+    let measured = rows.iter().filter(|row| row["outcome"].get("measured").is_some());
+    assert_eq!(measured.map(|row| row["id"].as_str().unwrap()).collect::<Vec<_>>().len(), 3);
+    let unknown = report(&["run", "--skip", "sync-pints", "--device", "cpu:0"], folder.path());
+    assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
+}
+
 #[test]
 fn the_lists_name_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,6 +220,6 @@ fn every_subcommand_has_an_example_in_its_help() {
     let folder = tempfile::tempdir().unwrap();
     for command in ["run", "render", "bench", "devices", "experiments", "check", "schema"] {
         let help = stdout(&report(&[command, "--help"], folder.path()));
-        assert!(help.contains(&format!("Example:\n  report {command}")), "{help}");
+        assert!(help.contains("Example") && help.contains(&format!("\n  report {command}")), "{help}");
     }
 }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::experiment::{Outcome, Row};
-use crate::measure::StoppedBy;
 use crate::run::Run;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
@@ -23,7 +21,7 @@ pub enum Caution {
         /// The driver's words.
         reasons: Vec<String>,
     },
-    /// The sampling of some rows was interrupted.
+    /// An interrupt came before some rows or cut their sampling short.
     Interrupted {
         /// In which experiment.
         experiment: String,
@@ -63,7 +61,7 @@ impl Caution {
                 let experiment = experiment.name.clone();
                 cautions.push(Caution::ExperimentFailed { experiment, reason: reason.clone() });
             }
-            let rows = experiment.rows.iter().filter(|row| is_interrupted(row)).count();
+            let rows = experiment.rows.iter().filter(|row| !row.is_finished()).count();
             if rows > 0 {
                 cautions.push(Caution::Interrupted { experiment: experiment.name.clone(), rows });
             }
@@ -76,10 +74,6 @@ impl Caution {
         }
         cautions
     }
-}
-
-fn is_interrupted(row: &Row) -> bool {
-    matches!(row.outcome, Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
 }
 
 impl fmt::Display for Caution {
@@ -96,7 +90,7 @@ impl fmt::Display for Caution {
             Caution::Interrupted { experiment, rows } => write!(
                 f,
                 "The run was interrupted during {experiment}: {rows} of its rows hold fewer samples than its plan asks \
-                 for. Run it again to the end."
+                 for, or none. Resume it (`report run --resume`)."
             ),
             Caution::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")

@@ -39,8 +39,10 @@ pub struct AsyncFrontend {
     pub size: NonZeroUsize,
     /// Products in each of two independent chains.
     pub chain: NonZeroUsize,
-    /// Rows and columns of the chains' products: some that leave a part of the device free, some that fill it.
-    pub branches: Vec<NonZeroUsize>,
+    /// Rows and columns of the chains' products where each leaves a part of the device free.
+    pub small_branch: NonZeroUsize,
+    /// Rows and columns of the chains' products where each fills the device.
+    pub large_branch: NonZeroUsize,
     /// Steps of the training-like loop.
     pub steps: NonZeroUsize,
     /// After how many steps it reads its loss; the number of steps itself is always measured too.
@@ -57,7 +59,8 @@ impl Default for AsyncFrontend {
             iters: count(10),
             size: count(1000),
             chain: count(20),
-            branches: vec![count(256), count(4096)],
+            small_branch: count(256),
+            large_branch: count(4096),
             steps: count(200),
             every: vec![count(1), count(10), count(100)],
             model: count(512),
@@ -72,7 +75,8 @@ impl AsyncFrontend {
             "cpu" => Self {
                 size: count(200),
                 chain: count(5),
-                branches: vec![count(64), count(256)],
+                small_branch: count(64),
+                large_branch: count(256),
                 steps: count(100),
                 model: count(64),
                 operations: [1, 2, 5, 10, 20].map(count).to_vec(),
@@ -121,8 +125,8 @@ const SECTIONS: &[Section] = &[
 ];
 
 impl Experiment for AsyncFrontend {
-    fn rows(&self) -> &'static [RowPlan] {
-        PLAN
+    fn rows(&self) -> Vec<RowPlan> {
+        PLAN.to_vec()
     }
 
     fn sections(&self) -> &'static [Section] {
@@ -199,8 +203,8 @@ impl AsyncFrontend {
     fn branches(&self, bench: &mut Bench) {
         let [one, two] = ["async-frontend.graph.one-stream", "async-frontend.graph.two-streams"];
         let chain = self.chain.get();
-        for n in self.branches.iter().map(|n| n.get()) {
-            let parameters = parameters([("size", integer(n)), ("chain", integer(chain))]);
+        for (branch, n) in [("small", self.small_branch.get()), ("large", self.large_branch.get())] {
+            let parameters = parameters([("branch", text(branch)), ("size", integer(n)), ("chain", integer(chain))]);
             bench.group(&[one, two], &parameters, |device| {
                 let (first, second) = (device.stream()?, device.stream()?);
                 // Scaled, so that a long chain stays within the range of the type.

@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use super::RowPlan;
 use super::row::{Derivation, Outcome, Parameter, Parameters, Row};
+use super::{RowPlan, Selection};
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Case, Progress, Sampler};
+use crate::measure::{Case, Progress, Sampler, StoppedBy};
 
 /// Told what a bench is doing.
 pub trait Watcher: Send + Sync {
@@ -28,17 +28,34 @@ pub struct Bench {
     device: Device,
     sampler: Sampler,
     watcher: Arc<dyn Watcher>,
-    plan: &'static [RowPlan],
+    plan: Vec<RowPlan>,
+    selection: Selection,
+    finished: Vec<Row>,
     rows: Vec<Row>,
     interrupted: bool,
 }
 
 impl Bench {
     /// A bench for the rows of `plan` on `device`.
-    pub fn new(device: &Device, sampler: Sampler, plan: &'static [RowPlan], watcher: Arc<dyn Watcher>) -> Self {
+    pub fn new(device: &Device, sampler: Sampler, plan: Vec<RowPlan>, watcher: Arc<dyn Watcher>) -> Self {
         let observer = Arc::clone(&watcher);
         let sampler = sampler.settle_on(device).observed_by(Arc::new(move |progress| observer.advances(progress)));
-        Self { device: device.clone(), sampler, watcher, plan, rows: Vec::new(), interrupted: false }
+        let (selection, finished, rows) = (Selection::default(), Vec::new(), Vec::new());
+        Self { device: device.clone(), sampler, watcher, plan, selection, finished, rows, interrupted: false }
+    }
+
+    /// With only the rows of `selection` measured; the others are left as skipped.
+    #[must_use]
+    pub fn selecting(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// With the finished ones of `rows` taken over from an earlier run instead of measured again.
+    #[must_use]
+    pub fn continuing(mut self, rows: &[Row]) -> Self {
+        self.finished = rows.iter().filter(|row| row.is_finished()).cloned().collect();
+        self
     }
 
     /// The device.
@@ -54,18 +71,26 @@ impl Bench {
         parameters: &Parameters,
         make: impl FnOnce(&Device) -> Result<Vec<Case<'static>>, DeviceError>,
     ) {
+        let (chosen, others): (Vec<_>, Vec<_>) = ids.iter().copied().partition(|id| self.selection.holds(id));
+        self.skipped(&others, parameters, NOT_CHOSEN);
+        let ids = &chosen[..];
+        if ids.is_empty() || self.take_over(ids, parameters) {
+            return;
+        }
         if self.interrupted {
-            return self.leave(ids, parameters, || Outcome::Skipped { reason: INTERRUPTED.to_owned() });
+            return self.leave(ids, parameters, || Outcome::Interrupted);
         }
         self.watcher.begins(ids, parameters);
-        let sampled = make(&self.device).map_err(|e| e.to_string()).and_then(|cases| {
-            self.sampler.sample(cases).map_err(|error| {
-                self.interrupted |= matches!(error, MeasureError::Interrupted);
-                error.to_string()
-            })
-        });
+        let mut cases = match make(&self.device) {
+            Ok(cases) => cases,
+            Err(DeviceError::NotApplicable { reason, .. }) => return self.not_applicable(ids, parameters, &reason),
+            Err(error) => return self.failed(ids, parameters, &error.to_string()),
+        };
+        cases.retain(|case| ids.contains(&case.name()));
+        let sampled = self.sampler.sample(cases);
         match sampled {
             Ok(sampled) => {
+                self.interrupted |= sampled.stopped_by == StoppedBy::Interrupt;
                 for &id in ids {
                     let outcome = match sampled.get(id) {
                         Some(samples) => Outcome::Measured {
@@ -78,10 +103,11 @@ impl Bench {
                     self.push(id, parameters, outcome);
                 }
             }
-            Err(_) if self.interrupted => {
-                self.leave(ids, parameters, || Outcome::Skipped { reason: INTERRUPTED.to_owned() });
+            Err(MeasureError::Interrupted) => {
+                self.interrupted = true;
+                self.leave(ids, parameters, || Outcome::Interrupted);
             }
-            Err(reason) => self.leave(ids, parameters, || Outcome::Failed { reason: reason.clone() }),
+            Err(error) => self.failed(ids, parameters, &error.to_string()),
         }
     }
 
@@ -91,6 +117,9 @@ impl Bench {
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
     pub(super) fn derive(&mut self, id: &'static str, parameters: &Parameters, formula: Formula<'_>) {
+        if !self.selection.holds(id) {
+            return self.skipped(&[id], parameters, NOT_CHOSEN);
+        }
         let samples: Result<Vec<&[f64]>, Outcome> =
             formula.operands.iter().map(|(operand, parameters)| self.samples(operand, parameters)).collect();
         let outcome = match samples {
@@ -141,12 +170,23 @@ impl Bench {
     /// The rows. A planned row that the experiment left out is there as failed, with `failure` (why the experiment ended)
     /// as the reason, so that it cannot go unseen.
     pub fn finish(mut self, failure: Option<&str>) -> Vec<Row> {
-        let missing: Vec<_> = self.plan.iter().filter(|plan| !self.rows.iter().any(|row| row.id == plan.id)).collect();
+        let left = |id: &str| self.rows.iter().any(|row| row.id == id);
+        let missing: Vec<_> = self.plan.iter().copied().filter(|plan| !left(plan.id)).collect();
         for plan in missing {
             let reason = failure.unwrap_or("the experiment left no such row").to_owned();
             self.push(plan.id, &Parameters::new(), Outcome::Failed { reason });
         }
         self.rows
+    }
+
+    /// Takes the rows over from an earlier run, if that finished all of them.
+    fn take_over(&mut self, ids: &[&'static str], parameters: &Parameters) -> bool {
+        let found = |id: &&str| self.finished.iter().find(|row| row.id == *id && row.parameters == *parameters);
+        let rows: Option<Vec<Row>> = ids.iter().map(|id| found(id).cloned()).collect();
+        rows.is_some_and(|rows| {
+            self.rows.extend(rows);
+            true
+        })
     }
 
     fn leave(&mut self, ids: &[&'static str], parameters: &Parameters, outcome: impl Fn() -> Outcome) {
@@ -166,7 +206,7 @@ impl Bench {
     }
 }
 
-const INTERRUPTED: &str = "the run was interrupted before it";
+const NOT_CHOSEN: &str = "left out by choice";
 
 /// How a derived row is computed.
 pub(super) struct Formula<'a> {

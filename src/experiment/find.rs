@@ -79,6 +79,8 @@ pub enum Absence {
     NotInRun,
     /// It has no meaning on the engine.
     NotApplicable(String),
+    /// The run was interrupted before it was reached.
+    Interrupted,
     /// It could have been measured and was not.
     Skipped(String),
     /// It was tried and failed.
@@ -92,6 +94,7 @@ impl Absence {
     pub fn state(&self) -> &'static str {
         match self {
             Absence::NotInRun => "not in this run",
+            Absence::Interrupted => "not reached: the run was interrupted",
             Absence::NotApplicable(_) => "not applicable",
             Absence::Skipped(_) => "skipped",
             Absence::Failed(_) => "failed",
@@ -102,7 +105,7 @@ impl Absence {
     /// The reason, where one is known.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Absence::NotInRun => None,
+            Absence::NotInRun | Absence::Interrupted => None,
             Absence::NotApplicable(reason)
             | Absence::Skipped(reason)
             | Absence::Failed(reason)
@@ -160,6 +163,7 @@ impl Row {
             Outcome::Measured { instrument, samples, .. } => (samples, Origin::Measured(*instrument)),
             Outcome::Derived { derivation, formula, samples } => (samples, Origin::Derived(*derivation, formula)),
             Outcome::NotApplicable { reason } => return Err(Absence::NotApplicable(reason.clone())),
+            Outcome::Interrupted => return Err(Absence::Interrupted),
             Outcome::Skipped { reason } => return Err(Absence::Skipped(reason.clone())),
             Outcome::Failed { reason } => return Err(Absence::Failed(reason.clone())),
         };

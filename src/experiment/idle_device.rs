@@ -61,8 +61,8 @@ const SECTIONS: &[Section] = &[
 ];
 
 impl Experiment for IdleDevice {
-    fn rows(&self) -> &'static [RowPlan] {
-        PLAN
+    fn rows(&self) -> Vec<RowPlan> {
+        PLAN.to_vec()
     }
 
     fn sections(&self) -> &'static [Section] {

@@ -7,9 +7,12 @@ mod async_frontend;
 mod bench;
 mod find;
 mod idle_device;
+mod overlap;
 mod row;
+mod select;
 mod self_audit;
 mod sync_points;
+mod synchronize;
 
 use std::num::NonZeroUsize;
 
@@ -19,9 +22,12 @@ pub use async_frontend::AsyncFrontend;
 pub use bench::{Bench, Watcher};
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
+pub use overlap::Overlap;
 pub use row::{Derivation, Outcome, Parameter, Parameters, Row};
+pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
+pub use synchronize::Synchronize;
 
 use crate::device::RealDType;
 use crate::measure::Instrument;
@@ -76,16 +82,14 @@ pub struct Section {
 impl Section {
     /// Whether the row `id` stands in it.
     pub fn holds(&self, id: &str) -> bool {
-        let begins =
-            |prefix: &&str| id.strip_prefix(*prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        self.rows.iter().any(begins)
+        self.rows.iter().any(|name| select::begins(id, name))
     }
 }
 
 /// An experiment with its parameters.
 pub trait Experiment {
     /// The rows that it leaves, in the order in which they are shown.
-    fn rows(&self) -> &'static [RowPlan];
+    fn rows(&self) -> Vec<RowPlan>;
 
     /// The parts of its summary, in the order of the document that it mirrors.
     fn sections(&self) -> &'static [Section];
@@ -169,5 +173,7 @@ registry! {
     "self-audit", SelfAudit: "What the instruments resolve and cost, and what the library adds to a bare launch";
     "idle-device", IdleDevice: "Whether waiting for a busy device each step costs more than waiting for an idle one";
     "async-frontend", AsyncFrontend: "How far the host runs ahead of the device, and what makes it wait";
+    "synchronize", Synchronize: "What each kind of synchronize waits for, and what it costs in a loop";
+    "overlap", Overlap: "Which calls wait for the device, what transfers cost, and how far they overlap with work";
     "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
 }

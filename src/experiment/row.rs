@@ -24,6 +24,13 @@ pub struct Row {
     pub outcome: Outcome,
 }
 
+impl Row {
+    /// Whether there is nothing left to do for it: an interrupt neither came before it nor cut its sampling short.
+    pub fn is_finished(&self) -> bool {
+        !matches!(&self.outcome, Outcome::Interrupted | Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
+    }
+}
+
 /// The parameters of a row, by name.
 pub type Parameters = BTreeMap<String, Parameter>;
 
@@ -78,6 +85,8 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
+    /// The run was interrupted before it was reached.
+    Interrupted,
     /// It could have been measured and was not.
     Skipped {
         /// Why.

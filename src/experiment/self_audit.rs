@@ -65,8 +65,8 @@ const SECTIONS: &[Section] = &[
 ];
 
 impl Experiment for SelfAudit {
-    fn rows(&self) -> &'static [RowPlan] {
-        PLAN
+    fn rows(&self) -> Vec<RowPlan> {
+        PLAN.to_vec()
     }
 
     fn sections(&self) -> &'static [Section] {

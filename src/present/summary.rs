@@ -7,7 +7,8 @@ use crate::experiment::{Entry, Findings, Parameters, RowPlan, Section};
 /// The rows that an experiment left, as text: a table a section, then the takeaways.
 pub fn summary(entry: &Entry, rows: &[crate::experiment::Row]) -> String {
     let experiment = entry.experiment();
-    let tables = experiment.sections().iter().filter_map(|section| table(section, experiment.rows(), rows));
+    let plan = experiment.rows();
+    let tables = experiment.sections().iter().filter_map(|section| table(section, &plan, rows));
     let mut text = format!("{}: {}\n\n", entry.name(), entry.summary());
     for table in tables {
         text.push_str(&table.to_console());

@@ -73,7 +73,7 @@ impl Environment {
     pub fn now(device: &Device, command: Vec<String>) -> Self {
         let properties = device.properties();
         Self {
-            started: jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string(),
+            started: now(),
             host: Host::here(),
             device: DeviceDescription {
                 name: properties.name.clone(),
@@ -93,6 +93,11 @@ impl Environment {
             cuda_unavailable: Device::cuda_unavailable().map(|error| without_home(&error.to_string())),
         }
     }
+}
+
+/// This moment in UTC, RFC 3339, to the second.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string()
 }
 
 impl Host {

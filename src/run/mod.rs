@@ -7,5 +7,5 @@ mod suite;
 
 pub use environment::{DeviceDescription, Environment, Host, Program};
 pub use results::{ExperimentRun, Run, SCHEMA_VERSION};
-pub use runner::{device_of, run, run_one};
+pub use runner::{Attendance, device_of, resume, run, run_one};
 pub use suite::Suite;

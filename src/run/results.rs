@@ -13,7 +13,7 @@ use super::environment::Environment;
 use super::suite::Suite;
 use crate::device::Telemetry;
 use crate::error::ResultsError;
-use crate::experiment::{Findings, Outcome, Row};
+use crate::experiment::{Findings, Outcome, Row, Selection};
 
 /// The version of the schema that this program writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -24,8 +24,14 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Run {
     /// The version of this schema.
     pub schema_version: u32,
-    /// Whether the run was interrupted: the rows that it did not reach are there as skipped.
+    /// Whether the run was interrupted: the rows that it did not reach say so.
     pub partial: bool,
+    /// Which of the suite's rows were to be measured.
+    #[serde(default, skip_serializing_if = "Selection::is_all")]
+    pub selection: Selection,
+    /// When it was resumed after an interrupt, in UTC, RFC 3339.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<String>,
     /// The suite as it was run.
     pub suite: Suite,
     /// Where, when and with what it was run.

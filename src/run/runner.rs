@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::environment::Environment;
+use super::environment::{Environment, now};
 use super::results::{ExperimentRun, Run, SCHEMA_VERSION};
 use super::suite::Suite;
 use crate::device::{Device, Telemetry};
 use crate::error::{DeviceError, panic_message};
-use crate::experiment::{Bench, Entry, Watcher};
+use crate::experiment::{Bench, Entry, Selection, Watcher};
 use crate::measure::Sampler;
 
 /// The device that a suite asks for.
@@ -24,54 +24,91 @@ pub fn device_of(suite: &Suite) -> Result<Device, DeviceError> {
     }
 }
 
-/// Runs `suite` on `device`: the self-audit first, then its experiments in order. `begins` is told of each experiment
-/// (its place from 0, how many there are, its name), `watcher` of what happens in it. Once `interrupt` is true the run
-/// ends after the current sample; what was left out is there as skipped.
-///
-/// A row or an experiment that fails is in the result with its reason; the others run.
-pub fn run(
-    suite: &Suite,
-    device: &Device,
-    environment: Environment,
-    interrupt: &Arc<AtomicBool>,
-    watcher: &Arc<dyn Watcher>,
-    mut begins: impl FnMut(usize, usize, &str),
-) -> Run {
-    let audit = Entry::suited_to("self-audit", device.properties().engine);
-    let chosen = suite.experiments_on(device.properties().engine);
-    let audit = audit.filter(|audit| !chosen.iter().any(|entry| entry.name() == audit.name()));
-    let entries: Vec<&Entry> = audit.iter().chain(chosen).collect();
-    let mut experiments = Vec::new();
-    for (i, entry) in entries.iter().enumerate() {
-        if !interrupt.load(Ordering::Relaxed) {
-            begins(i, entries.len(), entry.name());
-        }
-        let sampler = Sampler::new(suite.sampling.clone()).interrupted_by(Arc::clone(interrupt));
-        experiments.push(run_one(entry, device, sampler, watcher));
-    }
-    Run {
-        schema_version: SCHEMA_VERSION,
-        partial: interrupt.load(Ordering::Relaxed),
-        suite: suite.clone(),
-        environment,
-        experiments,
-    }
+/// Who is told what a run is doing, and how it is asked to end.
+pub struct Attendance<'a> {
+    /// Told of each experiment that begins: its place from 0, how many there are, its name.
+    pub begins: &'a dyn Fn(usize, usize, &str),
+    /// Told of what happens within an experiment.
+    pub watcher: Arc<dyn Watcher>,
+    /// Once it is true the run ends after the current sample.
+    pub interrupt: Arc<AtomicBool>,
 }
 
-/// Runs one experiment on `device`.
-pub fn run_one(entry: &Entry, device: &Device, sampler: Sampler, watcher: &Arc<dyn Watcher>) -> ExperimentRun {
+/// Runs the rows of `suite` that `selection` holds on `device`: the self-audit first, then its experiments in order.
+///
+/// A row or an experiment that fails is in the result with its reason, and the others run.
+pub fn run(
+    suite: &Suite,
+    selection: &Selection,
+    device: &Device,
+    environment: Environment,
+    attendance: &Attendance<'_>,
+) -> Run {
+    let empty = Run {
+        schema_version: SCHEMA_VERSION,
+        partial: false,
+        selection: selection.clone(),
+        resumed: Vec::new(),
+        suite: suite.clone(),
+        environment,
+        experiments: Vec::new(),
+    };
+    go_on(empty, device, attendance)
+}
+
+/// Runs what an interrupted run did not finish, on the same device; what it finished is kept as it is.
+pub fn resume(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run {
+    run.resumed.push(now());
+    go_on(run, device, attendance)
+}
+
+fn go_on(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run {
+    let engine = device.properties().engine;
+    let audit = Entry::suited_to("self-audit", engine);
+    let chosen = run.suite.experiments_on(engine);
+    let audit = audit.filter(|audit| !chosen.iter().any(|entry| entry.name() == audit.name()));
+    let has_rows = |entry: &&Entry| entry.experiment().rows().iter().any(|row| run.selection.holds(row.id));
+    let entries: Vec<&Entry> = audit.iter().chain(chosen).filter(has_rows).collect();
+    let mut experiments = Vec::new();
+    for (place, entry) in entries.iter().enumerate() {
+        // By place: a suite may name an experiment twice.
+        let earlier = run.experiments.get(place).filter(|earlier| earlier.name == entry.name());
+        if !attendance.interrupt.load(Ordering::Relaxed) {
+            (attendance.begins)(place, entries.len(), entry.name());
+        }
+        let sampler = Sampler::new(run.suite.sampling.clone()).interrupted_by(Arc::clone(&attendance.interrupt));
+        experiments.push(run_one(entry, &run.selection, earlier, device, sampler, &attendance.watcher));
+    }
+    run.experiments = experiments;
+    let partial = run.rows().any(|row| !row.is_finished());
+    Run { partial, ..run }
+}
+
+/// Runs one experiment on `device`; what `earlier` finished is taken over.
+pub fn run_one(
+    entry: &Entry,
+    selection: &Selection,
+    earlier: Option<&ExperimentRun>,
+    device: &Device,
+    sampler: Sampler,
+    watcher: &Arc<dyn Watcher>,
+) -> ExperimentRun {
+    if let Some(earlier) = earlier.filter(|earlier| earlier.rows.iter().all(|row| row.is_finished())) {
+        return earlier.clone();
+    }
     let experiment = entry.experiment();
     let before = telemetry(device);
     let start = Instant::now();
-    let mut bench = Bench::new(device, sampler, experiment.rows(), Arc::clone(watcher));
+    let mut bench = Bench::new(device, sampler, experiment.rows(), Arc::clone(watcher))
+        .selecting(selection.clone())
+        .continuing(earlier.map_or(&[], |earlier| &earlier.rows));
     // A panic in one experiment is a defect of that one: the others run, and the results say what happened.
     let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
     let failure = outcome.err().map(|panic| panic_message(&*panic));
-    let duration = start.elapsed().as_secs_f64();
     ExperimentRun {
         name: entry.name().to_owned(),
-        duration,
-        before,
+        duration: earlier.map_or(0.0, |earlier| earlier.duration) + start.elapsed().as_secs_f64(),
+        before: earlier.map_or(before, |earlier| earlier.before.clone()),
         after: telemetry(device),
         rows: bench.finish(failure.as_deref()),
         failure,

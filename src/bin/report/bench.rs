@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use syncscope::device::RealDType;
-use syncscope::experiment::{Entry, Watcher};
+use syncscope::experiment::{Entry, Selection, Watcher};
 use syncscope::measure::{Sampler, Sampling};
 use syncscope::present::summary;
 use syncscope::run::run_one;
@@ -54,7 +54,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     let interrupt = interrupt::flag()?;
     let sampler = Sampler::new(sampling).interrupted_by(Arc::clone(&interrupt));
     bar.experiment(0, 1, entry.name());
-    let run = run_one(&entry, &device, sampler, &watcher);
+    let run = run_one(&entry, &Selection::default(), None, &device, sampler, &watcher);
     bar.finish();
     print!("{}", summary(&entry, &run.rows));
     if let Some(failure) = &run.failure {

@@ -28,5 +28,5 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     }
     println!("results: {}", results.display());
     book::render(std::slice::from_ref(&run), &arguments.out)?;
-    Ok(end_of(&run))
+    Ok(end_of(&run, &results))
 }

@@ -1,6 +1,5 @@
-//! Progress of a run: a bar on a terminal, nothing where standard error is no terminal.
+//! Progress of a run: a bar on a terminal, a line an experiment where standard error is none.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +9,6 @@ use syncscope::measure::Progress;
 /// Shows which rows are being measured and how far their sampling has come.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    experiment: Mutex<String>,
 }
 
 impl Bar {
@@ -22,12 +20,14 @@ impl Bar {
             bar.set_style(style.progress_chars("━╸─"));
         }
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, experiment: Mutex::default() }
+        Self { bar }
     }
 
-    /// An experiment begins.
+    /// An experiment begins. Where there is no terminal, a line says so.
     pub(crate) fn experiment(&self, place: usize, of: usize, name: &str) {
-        *self.experiment.lock().unwrap_or_else(PoisonError::into_inner) = name.to_owned();
+        if self.bar.is_hidden() {
+            eprintln!("{}/{of} {name}", place + 1);
+        }
         self.bar.set_prefix(format!("{}/{of}", place + 1));
         self.bar.set_message(name.to_owned());
     }
