@@ -181,7 +181,12 @@ impl BarPlot {
         let extents = self.groups.iter().flat_map(|group| &group.bars).filter_map(|bar| bar.extent);
         let longest = extents.map(|(value, whisker)| whisker.map_or(value, |(_, high)| value.max(high)));
         let longest = longest.fold(0.0, f64::max);
-        if longest > 0.0 { longest } else { self.unit.scale(1.0).0 }
+        match self.unit {
+            // Shares are read against the whole.
+            Unit::Ratio => longest.max(1.0),
+            _ if longest > 0.0 => longest,
+            unit => unit.scale(1.0).0,
+        }
     }
 
     fn draw(&self, root: &Area<'_>) -> Drawn {
