@@ -15,3 +15,7 @@ macro_rules! listing {
 }
 
 listing!(sync_points, "sync_points.rs");
+listing!(idle_device, "idle_device.rs");
+listing!(async_frontend, "async_frontend.rs");
+listing!(synchronize, "synchronize.rs");
+listing!(overlap, "overlap.rs");

@@ -7,7 +7,7 @@ use minijinja::{Value, context};
 use super::templates::{Templates, anchor, finished};
 use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
 use crate::error::BookError;
-use crate::present::{bar_plot, machine_labels, mirrored};
+use crate::present::{machine_labels, mirrored, panel};
 use crate::run::Run;
 
 /// The chapter as Markdown. `listing` is the text of the document's listing, where it has one.
@@ -32,6 +32,7 @@ pub(super) fn render(
         title => document.title.as_str(),
         source => document.source.as_str(),
         gpu => document.gpu.as_deref(),
+        has_published => document.tables.iter().any(DocumentTable::has_published),
         question => finished(document.question.trim()),
         method => finished(document.method.trim()),
         listing => listing.map(|text| finished(text.trim_end())),
@@ -46,10 +47,10 @@ fn figure_context(document: &Document, figure: &DocumentFigure, runs: &[Run]) ->
     let mut machines = Vec::new();
     for (number, (run, machine)) in runs.iter().zip(machine_labels(runs)).enumerate() {
         let mut panels = Vec::new();
-        for panel in &figure.panels {
-            let Some(table) = document.table(&panel.table) else { continue };
-            let id = format!("{}-{}-{}-{}", document.id, figure.id, panel.table, number + 1);
-            let svg = bar_plot(table, panel, &machine, run).to_svg(&id);
+        for (place, drawn) in figure.panels.iter().enumerate() {
+            let Some(table) = document.table(&drawn.table) else { continue };
+            let id = format!("{}-{}-{}-{}", document.id, figure.id, place + 1, number + 1);
+            let svg = panel(table, drawn, &machine, run, &id);
             panels.push(finished(svg.map_err(|source| BookError::Plot { id, source })?));
         }
         machines.push(context! { machine, panels });
@@ -65,9 +66,10 @@ fn figure_context(document: &Document, figure: &DocumentFigure, runs: &[Run]) ->
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
 fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
     let mut found = Vec::new();
+    let cases = table.cases_in(runs);
     for (run, machine) in runs.iter().zip(machine_labels(runs)) {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for comparison in Comparison::all(table) {
+        for comparison in Comparison::all(table, &cases) {
             let Ok(reading) = comparison.measured(run) else { continue };
             for (name, value) in &reading.finding.row.parameters {
                 if !comparison.case.select.contains_key(name) {
@@ -90,12 +92,14 @@ fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
 /// The rows that a run did not measure: state and reason, with all rows that share them.
 fn absences(document: &Document, runs: &[Run]) -> Vec<Value> {
     let mut found = Vec::new();
+    let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(runs))).collect();
     for (run, machine) in runs.iter().zip(machine_labels(runs)) {
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for comparison in document.tables.iter().flat_map(Comparison::all) {
+        for comparison in tables.iter().flat_map(|(table, cases)| Comparison::all(table, cases)) {
             let Err(absence) = comparison.measured(run) else { continue };
-            let (table, row, case) = (&comparison.table.title, &comparison.row.label, &comparison.case.label);
-            let (reason, row) = (absence.to_string(), format!("{table}: {row} ({case})"));
+            let (table, row) = (&comparison.table.title, &comparison.row.label);
+            let case = comparison.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
+            let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, rows)) => rows.push(row),
                 None => reasons.push((reason, vec![row])),

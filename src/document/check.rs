@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Document, DocumentTable};
+use super::{Case, Document, DocumentTable, Panel};
 use crate::error::DocumentError;
 
 /// Finds the first contradiction in a document.
@@ -40,12 +40,23 @@ fn is_name(id: &str) -> bool {
 }
 
 fn check_cases(table: &DocumentTable, source: &Source<'_>) -> Result<(), DocumentError> {
-    let known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
+    if table.each.is_some() && !table.cases.is_empty() {
+        let message =
+            format!("table `{}` has `cases` and `each`: the cases are named, or taken from the runs", table.id);
+        return Err(source.invalid(&table.id, message));
+    }
+    let mut known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
+    if table.cases.is_empty() && table.each.is_none() {
+        known.insert(Case::ALL);
+    }
     for row in &table.rows {
         let relative = row.relative.iter().flat_map(|relative| relative.published.keys());
         if let Some(case) = row.published.keys().chain(relative).find(|case| !known.contains(case.as_str())) {
             let known: Vec<&str> = known.into_iter().collect();
-            let message = format!("row `{}` has a figure for `{case}`; its cases are {}", row.id, known.join(", "));
+            let message = match &table.each {
+                Some(each) => format!("row `{}` has a figure for `{case}`; each value of `{each}` is a case", row.id),
+                None => format!("row `{}` has a figure for `{case}`; its cases are {}", row.id, known.join(", ")),
+            };
             return Err(source.invalid(&row.id, message));
         }
         if let Some(relative) = row.relative.as_ref().filter(|relative| table.row(&relative.to).is_none()) {
@@ -63,11 +74,31 @@ fn check_figures(document: &Document, source: &Source<'_>) -> Result<(), Documen
                 let message = format!("figure `{}` draws table `{}`, which there is not", figure.id, panel.table);
                 return Err(source.invalid(&figure.id, message));
             };
-            if let Some(bar) = panel.bars.iter().find(|bar| table.row(bar).is_none()) {
-                let message = format!("figure `{}` draws `{bar}`, which table `{}` does not hold", figure.id, table.id);
-                return Err(source.invalid(&figure.id, message));
-            }
+            check_panel(panel, table)
+                .map_err(|what| source.invalid(&figure.id, format!("figure `{}` {what}", figure.id)))?;
         }
+    }
+    Ok(())
+}
+
+/// Finds what is wrong with a panel that draws from `table`.
+fn check_panel(panel: &Panel, table: &DocumentTable) -> Result<(), String> {
+    let series = panel.lines.iter().flat_map(|lines| &lines.series);
+    let predicted = series.clone().filter_map(|series| series.predicts.as_ref());
+    if let Some(other) = predicted.clone().find(|id| !series.clone().any(|series| series.id == **id)) {
+        return Err(format!("predicts `{other}`, which it does not draw"));
+    }
+    let drawn: Vec<&String> = panel.bars.iter().chain(series.map(|series| &series.id)).collect();
+    if drawn.is_empty() || panel.bars.is_empty() == panel.lines.is_none() {
+        return Err(format!("draws table `{}` neither as bars nor as lines, or as both", table.id));
+    }
+    let mut units = Vec::new();
+    for id in drawn {
+        let row = table.row(id);
+        units.push(row.ok_or_else(|| format!("draws `{id}`, which table `{}` does not hold", table.id))?.unit);
+    }
+    if units.iter().any(|unit| *unit != units[0]) {
+        return Err(format!("draws rows of table `{}` whose units differ on one axis", table.id));
     }
     Ok(())
 }
@@ -99,6 +130,7 @@ mod tests {
 
     const HEAD: &str = "\
 id: d
+order: 1
 title: T
 source: d.txt
 question: Q
@@ -124,19 +156,19 @@ tables:
 
     #[test]
     fn a_row_named_twice_is_reported_at_its_second_line() {
-        assert_eq!(error("      - {id: d.a, label: b}\n"), "d.yaml:13:14: row `d.a` is named twice");
+        assert_eq!(error("      - {id: d.a, label: b}\n"), "d.yaml:14:14: row `d.a` is named twice");
     }
 
     #[test]
     fn a_figure_for_an_unknown_case_names_the_known_ones() {
         let message = error("      - {id: d.b, label: b, published: {fp61: 1}}\n");
-        assert_eq!(message, "d.yaml:13:14: row `d.b` has a figure for `fp61`; its cases are fp16");
+        assert_eq!(message, "d.yaml:14:14: row `d.b` has a figure for `fp61`; its cases are fp16");
     }
 
     #[test]
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, label: b, publisched: {}}\n");
-        assert!(message.starts_with("d.yaml:13:") && message.contains("publisched"), "{message}");
+        assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");
     }
 
     #[test]
@@ -150,5 +182,24 @@ tables:
     fn a_plot_of_a_row_that_there_is_not_is_refused() {
         let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.z]}]}]\n";
         assert!(error(tail).contains("figure `f` draws `d.z`, which table `t` does not hold"));
+    }
+    #[test]
+    fn rows_of_different_units_share_no_axis() {
+        let tail = "      - {id: d.b, label: b, unit: ratio}\n\
+                    figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a, d.b]}]}]\n";
+        assert!(error(tail).contains("figure `f` draws rows of table `t` whose units differ"));
+    }
+
+    #[test]
+    fn a_panel_is_bars_or_lines() {
+        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t}]}]\n";
+        assert!(error(tail).contains("neither as bars nor as lines"));
+    }
+
+    #[test]
+    fn cases_are_named_or_taken_from_the_runs() {
+        let text = HEAD.replace("    cases:", "    each: size\n    cases:");
+        let message = Document::parse("d.yaml", &text).unwrap_err().to_string();
+        assert!(message.contains("table `t` has `cases` and `each`"), "{message}");
     }
 }

@@ -4,8 +4,10 @@
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
 //! figure of a document that a chapter shows comes from here.
 
+mod case;
 mod check;
 mod figure;
+mod panel;
 mod reading;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,10 @@ use std::collections::BTreeMap;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
+pub use case::Case;
+pub(crate) use case::number;
 pub use figure::Figure;
+pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
 pub use reading::{Comparison, Deviation, Reading, Relative};
 
 use crate::error::DocumentError;
@@ -28,6 +33,8 @@ static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
 pub struct Document {
     /// The identifier; its chapter's file and its measurements begin with it.
     pub id: String,
+    /// Its place among the documents, from the first.
+    pub order: u32,
     /// The chapter's title.
     pub title: String,
     /// The file that is mirrored.
@@ -60,20 +67,13 @@ pub struct DocumentTable {
     /// The parameters with which the document measured: a measured value taken with others says so.
     #[serde(default)]
     pub stated: Parameters,
-    /// What each row is shown for.
+    /// What each row is shown for. Left out, there is one case, `all`, which selects nothing and has no heading.
+    #[serde(default)]
     pub cases: Vec<Case>,
+    /// In place of cases, a parameter: each row is shown for every value of it that the runs hold.
+    pub each: Option<String>,
     /// The rows.
     pub rows: Vec<DocumentRow>,
-}
-
-/// What a row is shown for: a dtype.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    /// Its name, by which a row gives its published figure.
-    pub label: String,
-    /// The parameters that select the measurement.
-    pub select: Parameters,
 }
 
 /// A row of a document's table.
@@ -110,30 +110,6 @@ pub struct RelativeFigures {
     pub published: BTreeMap<String, Option<Figure>>,
 }
 
-/// A plot: one panel for each table that it draws from, since their scales differ.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DocumentFigure {
-    /// The identifier within the document.
-    pub id: String,
-    /// The heading.
-    pub title: String,
-    /// What to see in it, in our words (Markdown).
-    pub caption: String,
-    /// The panels.
-    pub panels: Vec<Panel>,
-}
-
-/// A panel of a plot.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Panel {
-    /// The table whose rows are drawn.
-    pub table: String,
-    /// The measurements, one bar each for every case of the table.
-    pub bars: Vec<String>,
-}
-
 impl Document {
     /// Reads a document from YAML. `origin` is the file's name in messages.
     ///
@@ -149,7 +125,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The documents that come with the program, in the order of their file names.
+    /// The documents that come with the program, in their [`order`](Self::order).
     ///
     /// # Errors
     /// As [`Document::parse`].
@@ -167,7 +143,9 @@ impl Document {
             })?;
             Self::parse(&origin, text)
         };
-        files.into_iter().map(parse).collect()
+        let mut documents: Vec<Self> = files.into_iter().map(parse).collect::<Result<_, _>>()?;
+        documents.sort_by_key(|document| document.order);
+        Ok(documents)
     }
 
     /// The table with this identifier.

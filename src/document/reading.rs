@@ -63,9 +63,9 @@ impl fmt::Display for Deviation {
 }
 
 impl<'a> Comparison<'a> {
-    /// All rows of a table for all of its cases, case by case.
-    pub fn all(table: &'a DocumentTable) -> impl Iterator<Item = Self> {
-        table.cases.iter().flat_map(move |case| table.rows.iter().map(move |row| Self { table, row, case }))
+    /// All rows of a table for `cases`, case by case; see [`DocumentTable::cases_in`].
+    pub fn all(table: &'a DocumentTable, cases: &'a [Case]) -> impl Iterator<Item = Self> {
+        cases.iter().flat_map(move |case| table.rows.iter().map(move |row| Self { table, row, case }))
     }
 
     /// What the document prints.

@@ -4,6 +4,7 @@ use super::table::{Cell, Missing};
 use super::value::{Precision, Value};
 use crate::experiment::{Absence, Derivation, Finding, Origin, Row};
 use crate::measure::{Estimate, Instrument};
+use crate::units::Unit;
 
 /// What a row's samples come to, with how they were taken.
 pub(super) fn found_value(finding: &Finding<'_>, estimate: &Estimate) -> Value {
@@ -14,6 +15,8 @@ pub(super) fn found_value(finding: &Finding<'_>, estimate: &Estimate) -> Value {
         }
         Origin::Derived(_, formula) => (formula.to_owned(), vec![]),
     };
+    let counts = finding.row.unit == Unit::Number && finding.samples.iter().all(|sample| sample.fract() == 0.0);
+    let precision = if counts { Precision::Whole } else { Precision::Interval };
     Value {
         // One sample has no interval.
         interval: (estimate.n > 1).then_some((estimate.low, estimate.high)),
@@ -21,7 +24,7 @@ pub(super) fn found_value(finding: &Finding<'_>, estimate: &Estimate) -> Value {
         difference: finding.is_difference(),
         source: Some(source),
         notes,
-        ..Value::plain(estimate.median, finding.row.unit, Precision::Interval)
+        ..Value::plain(estimate.median, finding.row.unit, precision)
     }
 }
 

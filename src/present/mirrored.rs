@@ -1,12 +1,11 @@
-//! A document's table and plots, with what runs measured beside what the document printed.
+//! A document's table, with what runs measured beside what the document printed.
 
 use super::found::{found_value, missing};
-use super::plot::{Bar, BarGroup, BarPlot};
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Share, Value};
-use crate::document::{Comparison, Document, DocumentTable, Panel, Reading};
+use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
 use crate::run::Run;
-use crate::units::{Unit, significant};
+use crate::units::significant;
 
 /// What to call the machine of each run: the model of its device, with the device's name where a model occurs twice,
 /// and a number where that still does.
@@ -42,11 +41,11 @@ pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Tab
         }
     }
 
-    let group = |case| {
+    let group = |case: &Case| {
         let rows = table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, runs));
-        Group { label: Some(case.label.clone()), rows: rows.collect() }
+        Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
     };
-    Table { title: table.title.clone(), columns, groups: table.cases.iter().map(group).collect() }
+    Table { title: table.title.clone(), columns, groups: table.cases_in(runs).iter().map(group).collect() }
 }
 
 fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run]) -> Row {
@@ -80,7 +79,8 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-fn measured_value(reading: &Reading<'_>) -> Value {
+/// What a run measured, as a table shows it.
+pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
     let deviations = reading.deviations.iter().map(ToString::to_string);
     let found = found_value(&reading.finding, &reading.estimate);
     Value {
@@ -101,30 +101,4 @@ fn ratio_cell(comparison: Comparison<'_>, reading: Option<&Reading<'_>>) -> Cell
         Ok(ratio) => Cell::Text(format!("×{}", significant(ratio, 3))),
         Err(reason) => Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) }),
     }
-}
-
-/// A panel of a document's plot for one run: a bar for each of its rows, in a group for each case.
-pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, run: &Run) -> BarPlot {
-    let mut sizes: Vec<String> = Vec::new();
-    let mut unit = Unit::Seconds;
-    let mut groups = Vec::new();
-    for case in &table.cases {
-        let mut bars = Vec::new();
-        for row in panel.bars.iter().filter_map(|id| table.row(id)) {
-            let reading = Comparison { table, row, case }.measured(run);
-            bars.push(match reading {
-                Ok(reading) => {
-                    unit = reading.finding.row.unit;
-                    let size = reading.finding.row.parameters.get("size").map(ToString::to_string);
-                    sizes.extend(size.filter(|size| !sizes.contains(size)));
-                    let value = measured_value(&reading);
-                    Bar::new(&row.label, value.value, value.interval, value.written().main)
-                }
-                Err(absence) => Bar::missing(&row.label, absence.state()),
-            });
-        }
-        groups.push(BarGroup { label: case.label.clone(), bars });
-    }
-    let size = if sizes.is_empty() { String::new() } else { format!(", size {}", sizes.join(" and ")) };
-    BarPlot { title: format!("{}{size}", table.title), machine: machine.to_owned(), unit, groups }
 }

@@ -16,12 +16,16 @@ mod value;
 
 #[cfg(feature = "report")]
 mod mirrored;
+#[cfg(feature = "report")]
+mod panel;
 
 pub use escape::escape;
 pub(crate) use found::row_cell;
 #[cfg(feature = "report")]
-pub use mirrored::{bar_plot, machine_labels, mirrored};
-pub use plot::{Bar, BarGroup, BarPlot};
+pub use mirrored::{machine_labels, mirrored};
+#[cfg(feature = "report")]
+pub use panel::{bar_plot, line_plot, panel};
+pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing};
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
 pub use value::{Precision, Share, Value, Written};

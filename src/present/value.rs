@@ -39,6 +39,8 @@ pub enum Precision {
     Digits(usize),
     /// As many as its interval supports.
     Interval,
+    /// None behind the point: it counts something.
+    Whole,
 }
 
 /// A value as a share of another.
@@ -152,6 +154,7 @@ impl Scale {
         let exponent = exponent(largest(value, interval) / self.factor);
         let at = |digits: i64| (digits - 1 - exponent).max(0);
         let decimals = match (precision, interval) {
+            (Precision::Whole, _) => 0,
             (Precision::Digits(digits), _) => at(i64::try_from(digits).unwrap_or(17)),
             (Precision::Interval, Some((low, high))) if high > low => {
                 let half_width = (high - low) / 2.0 / self.factor;
@@ -236,6 +239,12 @@ mod tests {
     fn a_sum_shows_its_terms() {
         let value = Value { terms: vec![25.0, 26.0], ..Value::plain(51.0, Unit::Seconds, Precision::Digits(2)) };
         assert_eq!(value.written().main, "25 s + 26 s = 51 s");
+    }
+
+    #[test]
+    fn a_count_has_no_decimals() {
+        let count = |value| Value::plain(value, Unit::Number, Precision::Whole).written().main;
+        assert_eq!((count(0.0), count(10_000_000.0)), ("0".to_owned(), "10000000".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,26 @@
+use syncscope::prelude::*;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best()?;
+    // Every machine has a second stream; few have a second device.
+    let (busy, idle) = (device.stream()?, device.stream()?);
+
+    let step = || -> Result<(), DeviceError> {
+        let a = busy.normal::<f32>([100, 100])?;
+        a.matmul(&a)?;
+        Ok(())
+    };
+    let plan = Sampling::samples(20).with_time_limit(0.5);
+    let cost = Sampler::new(plan).settle_on(&device).compare(
+        ("other", || {
+            step()?;
+            idle.synchronize()
+        }),
+        ("same", || {
+            step()?;
+            busy.synchronize()
+        }),
+    )?;
+    println!("{cost}");
+    Ok(())
+}

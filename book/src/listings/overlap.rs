@@ -1,0 +1,41 @@
+use syncscope::prelude::*;
+
+const ELEMENTS: usize = 100_000;
+const STEPS: usize = 6;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best()?;
+    let (transfer, compute) = (device.stream()?, device.stream()?);
+
+    // An engine without pinned memory takes ordinary memory.
+    let host_buffer = || {
+        let pinned = device.host_buffer::<f32>(HostKind::Pinned, ELEMENTS);
+        pinned.or_else(|_| device.host_buffer(HostKind::Pageable, ELEMENTS))
+    };
+    let mut batches = [host_buffer()?, host_buffer()?];
+    let buffer = || transfer.zeros::<f32>([ELEMENTS]);
+    let buffers = [buffer()?, buffer()?];
+    let filled = [device.event()?, device.event()?];
+    let used = [device.event()?, device.event()?];
+    device.synchronize()?;
+
+    let mut sums = Vec::new();
+    for step in 0..STEPS {
+        let now = step % 2;
+        // Waits until the copy out of this buffer is over.
+        batches[now].write()?.fill(step as f32);
+
+        // The copy must not overwrite what is still being read, …
+        transfer.wait(&used[now])?;
+        buffers[now].copy_from(&batches[now])?;
+        transfer.record(&filled[now])?;
+
+        // … and computing must not begin before the copy has ended.
+        compute.wait(&filled[now])?;
+        let batch = buffers[now].on(&compute)?;
+        sums.push(batch.multiply_scalar(2.0)?.mean()?);
+        compute.record(&used[now])?;
+    }
+    println!("{}", Tensor::stack(&sums)?);
+    Ok(())
+}

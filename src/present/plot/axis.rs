@@ -1,0 +1,116 @@
+//! An axis: its ends, its ticks, and where a value lies between them.
+
+use super::lines::Spacing;
+
+/// An axis from `low` to `high`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    spacing: Spacing,
+    low: f64,
+    high: f64,
+    /// The values that are marked, ascending.
+    pub(super) ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis that ends at the least and the largest of `values`, with a tick at each.
+    pub(super) fn through(values: impl Iterator<Item = f64>, spacing: Spacing) -> Self {
+        let mut ticks: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        ticks.sort_by(f64::total_cmp);
+        ticks.dedup();
+        let (low, high) = (ticks.first().copied().unwrap_or(0.0), ticks.last().copied().unwrap_or(1.0));
+        Self { spacing: spacing.that_holds(low), low, high, ticks }
+    }
+
+    /// An axis around `values` that begins and ends at round numbers; a linear one begins at 0 unless a value is below.
+    pub(super) fn around(values: impl Iterator<Item = f64>, spacing: Spacing) -> Self {
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (least, largest) = if least <= largest { (least, largest) } else { (0.0, 1.0) };
+        match spacing.that_holds(least) {
+            Spacing::Log => Self::decades(least, largest),
+            Spacing::Linear => Self::steps(least.min(0.0), largest.max(0.0)),
+        }
+    }
+
+    fn decades(least: f64, largest: f64) -> Self {
+        let (first, last) = (least.log10().floor() as i32, largest.log10().ceil() as i32);
+        let round = (first..=last).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)));
+        let round: Vec<f64> = round.collect();
+        // The rounding of a power of ten must not push a round value out of its own axis.
+        let low = round.iter().copied().rfind(|tick| *tick <= least * (1.0 + 1e-9)).unwrap_or(least);
+        let high = round.iter().copied().find(|tick| *tick >= largest * (1.0 - 1e-9) && *tick > low);
+        let high = high.unwrap_or(largest);
+        let inside = |tick: &f64| *tick >= low && *tick <= high;
+        let powers: Vec<f64> = round.iter().copied().step_by(3).filter(inside).collect();
+        let ticks = if powers.len() > 2 { powers } else { round.into_iter().filter(inside).collect() };
+        Self { spacing: Spacing::Log, low, high, ticks }
+    }
+
+    fn steps(least: f64, largest: f64) -> Self {
+        /// About how many steps an axis is divided into.
+        const STEPS: f64 = 4.0;
+        let span = if largest > least { largest - least } else { 1.0 };
+        let power = 10_f64.powf((span / STEPS).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| span / step <= STEPS + 0.5);
+        let step = step.unwrap_or(span);
+        let (first, last) = ((least / step).floor() as i64, (least + span).max(largest) / step);
+        let last = (last - 1e-9).ceil() as i64;
+        let ticks: Vec<f64> = (first..=last).map(|count| count as f64 * step).collect();
+        Self { spacing: Spacing::Linear, low: first as f64 * step, high: last as f64 * step, ticks }
+    }
+
+    /// Where `value` lies: 0 at the low end, 1 at the high end, between them for what lies beyond.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let along = |value: f64| match self.spacing {
+            Spacing::Linear => value,
+            Spacing::Log => value.max(self.low).ln(),
+        };
+        let (low, high) = (along(self.low), along(self.high));
+        if high > low { ((along(value) - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+    }
+}
+
+impl Spacing {
+    /// This spacing, or a linear one where the least value has no logarithm.
+    fn that_holds(self, least: f64) -> Self {
+        if least > 0.0 { self } else { Self::Linear }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_linear_axis_begins_at_zero_and_ends_at_a_round_number() {
+        let axis = Axis::around([3.0, 37.0].into_iter(), Spacing::Linear);
+        assert_eq!(axis.ticks, [0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(axis.place(20.0), 0.5);
+    }
+
+    #[test]
+    fn a_value_below_zero_stays_on_the_axis() {
+        let axis = Axis::around([-3.0, 5.0].into_iter(), Spacing::Linear);
+        assert!(axis.ticks[0] <= -3.0 && axis.place(-3.0) < axis.place(0.0));
+    }
+
+    #[test]
+    fn equal_factors_are_equally_far_apart_on_a_logarithmic_axis() {
+        let axis = Axis::around([1e-5, 1e-2].into_iter(), Spacing::Log);
+        let ends = (axis.place(1e-4) - axis.place(1e-5), axis.place(1e-2) - axis.place(1e-3));
+        assert!((ends.0 - ends.1).abs() < 1e-9, "{ends:?}");
+        assert_eq!(axis.ticks.len(), 4);
+    }
+
+    #[test]
+    fn a_narrow_logarithmic_axis_still_has_ticks() {
+        assert!(Axis::around([3.0, 4.0].into_iter(), Spacing::Log).ticks.len() >= 2);
+    }
+
+    #[test]
+    fn zero_has_no_logarithm_and_the_axis_is_linear() {
+        assert_eq!(Axis::around([0.0, 4.0].into_iter(), Spacing::Log).place(2.0), 0.5);
+    }
+}
