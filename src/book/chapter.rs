@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+use super::claims;
 use super::templates::{Templates, anchor, finished};
 use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
 use crate::error::BookError;
@@ -39,6 +40,8 @@ pub(super) fn render(
         sections => sections.collect::<Vec<Value>>(),
         figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
         absences => absences(document, runs),
+        runs => shown(runs),
+        claims => claims::of(document, runs),
     };
     templates.render("chapter.md.j2", context)
 }
@@ -87,6 +90,16 @@ fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
         }
     }
     found
+}
+
+/// Which runs the chapter shows, and the command that made each.
+fn shown(runs: &[Run]) -> Vec<Value> {
+    let labels = machine_labels(runs);
+    let run = |(run, machine): (&Run, String)| {
+        let environment = &run.environment;
+        context! { machine, started => environment.started.as_str(), command => environment.program.command.join(" ") }
+    };
+    runs.iter().zip(labels).map(run).collect()
 }
 
 /// The rows that a run did not measure: state and reason, with all rows that share them.

@@ -7,6 +7,7 @@
 
 mod caution;
 mod chapter;
+mod claims;
 mod machine;
 mod site;
 mod source;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use include_dir::{Dir, include_dir};
 
 use super::templates::{TEMPLATES, Templates};
-use super::{chapter, machine};
+use super::{chapter, claims, machine};
 use crate::document::Document;
 use crate::error::BookError;
 use crate::present::escape;
@@ -39,6 +39,7 @@ impl Source {
             let text = chapter::render(&templates, document, listing, runs)?;
             files.insert(format!("src/{}.md", document.id).into(), text.into_bytes());
         }
+        files.insert("src/claims.md".into(), claims::render(&templates, documents, runs)?.into_bytes());
         files.insert("src/machine.md".into(), machine::render(&templates, runs)?.into_bytes());
         files.insert("src/SUMMARY.md".into(), summary(documents).into_bytes());
 
@@ -80,6 +81,7 @@ fn summary(documents: &[Document]) -> String {
     for document in documents {
         out.push_str(&format!("- [{}]({}.md)\n", escape(&document.title), document.id));
     }
+    out.push_str("- [Claims and verdicts](claims.md)\n");
     out.push_str("- [The machine and the method](machine.md)\n");
     out
 }

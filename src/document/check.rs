@@ -31,12 +31,26 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         }
         check_cases(table, &source)?;
     }
-    check_figures(document, &source)
+    check_figures(document, &source)?;
+    check_claims(document, &source)
 }
 
 /// Whether `id` can be the name of a file and an anchor.
 fn is_name(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// Every claim has a name of its own, and its predicate names only what there is.
+fn check_claims(document: &Document, source: &Source<'_>) -> Result<(), DocumentError> {
+    let mut claims = BTreeSet::new();
+    for claim in &document.claims {
+        if !is_name(&claim.id) || !claims.insert(claim.id.as_str()) {
+            return Err(source.invalid(&claim.id, format!("claim `{}` is named twice, or is no identifier", claim.id)));
+        }
+        let checked = claim.quantities(document);
+        checked.map_err(|message| source.invalid(&claim.id, format!("claim `{}`: {message}", claim.id)))?;
+    }
+    Ok(())
 }
 
 fn check_cases(table: &DocumentTable, source: &Source<'_>) -> Result<(), DocumentError> {

@@ -6,9 +6,12 @@
 
 mod case;
 mod check;
+mod claim;
 mod figure;
+mod hardware;
 mod panel;
 mod reading;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -17,9 +20,12 @@ use serde::Deserialize;
 
 pub use case::Case;
 pub(crate) use case::number;
+pub use claim::{Claim, Needs, Quantity};
 pub use figure::Figure;
+pub use hardware::{Chip, Hardware};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
 pub use reading::{Comparison, Deviation, Reading, Relative};
+pub use verdict::{Judgement, Verdict};
 
 use crate::error::DocumentError;
 use crate::experiment::Parameters;
@@ -52,6 +58,9 @@ pub struct Document {
     /// The plots of its chapter.
     #[serde(default)]
     pub figures: Vec<DocumentFigure>,
+    /// What it claims.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
 }
 
 /// A table of a document.

@@ -15,10 +15,14 @@ mod table;
 mod value;
 
 #[cfg(feature = "report")]
+mod claims;
+#[cfg(feature = "report")]
 mod mirrored;
 #[cfg(feature = "report")]
 mod panel;
 
+#[cfg(feature = "report")]
+pub use claims::{claims_table, claims_text};
 pub use escape::escape;
 pub(crate) use found::row_cell;
 #[cfg(feature = "report")]

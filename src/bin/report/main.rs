@@ -3,6 +3,7 @@
 mod bench;
 mod book;
 mod check;
+mod claims;
 mod device;
 mod devices;
 mod experiments;
@@ -38,6 +39,7 @@ enum Command {
     Run(run::Arguments),
     Render(render::Arguments),
     Bench(bench::Arguments),
+    Claims(claims::Arguments),
     Devices(devices::Arguments),
     Experiments(experiments::Arguments),
     Check(check::Arguments),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
             Command::Run(arguments) => run::execute(arguments),
             Command::Render(arguments) => render::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
+            Command::Claims(arguments) => claims::execute(arguments),
             Command::Devices(arguments) => devices::execute(arguments),
             Command::Experiments(arguments) => experiments::execute(arguments),
             Command::Check(arguments) => check::execute(arguments),

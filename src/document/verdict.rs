@@ -1,0 +1,294 @@
+//! Verdicts: whether a claim holds on the machine of a run.
+//!
+//! The predicate is evaluated over bootstrap resamples of the raw samples (B. Efron, *Bootstrap methods: another look at
+//! the jackknife*, Ann. Stat. 7, 1979; seeded, so that a file has one verdict): each row's samples are drawn again with
+//! replacement, rounds of equally long rows together, so that what was interleaved stays paired, and the predicate sees
+//! their medians. A claim is *confirmed* where it holds in at least 97.5 % of the resamples, *refuted* where it fails in
+//! as many, and *inconclusive* between: noise gives no coin toss. A claim about published figures alone is evaluated
+//! once.
+//!
+//! A claim whose samples are missing, or whose predicate cannot be evaluated (a division by zero), is *not testable*,
+//! never judged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use minijinja::{Expression, Value};
+
+use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected};
+use super::{Document, Figure};
+use crate::experiment::{Absence, Finding, Origin};
+use crate::measure::{Bootstrap, Instrument};
+use crate::run::Run;
+use crate::units::Unit;
+
+/// Whether a claim holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It holds: in this share of the resamples.
+    Confirmed(f64),
+    /// It does not: it holds in this share of the resamples.
+    Refuted(f64),
+    /// The samples do not decide: it holds in this share of the resamples.
+    Inconclusive(f64),
+    /// It cannot be judged on this machine, and why.
+    NotTestable(String),
+}
+
+impl Verdict {
+    fn of_share(share: f64) -> Self {
+        const CLEAR: f64 = 0.975;
+        match share {
+            share if share >= CLEAR => Verdict::Confirmed(share),
+            share if share <= 1.0 - CLEAR => Verdict::Refuted(share),
+            share => Verdict::Inconclusive(share),
+        }
+    }
+
+    /// The verdict in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Confirmed(_) => "confirmed",
+            Verdict::Refuted(_) => "refuted",
+            Verdict::Inconclusive(_) => "inconclusive",
+            Verdict::NotTestable(_) => "not testable here",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::NotTestable(reason) => write!(f, "{}: {reason}", self.name()),
+            Verdict::Confirmed(_) | Verdict::Refuted(_) | Verdict::Inconclusive(_) => f.write_str(self.name()),
+        }
+    }
+}
+
+/// A verdict with the numbers that decided it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Each quantity of the predicate: its name, and what it was.
+    pub evidence: Vec<(String, String)>,
+}
+
+/// A quantity with its values.
+enum Known<'a> {
+    Samples(Finding<'a>),
+    Fixed(f64),
+}
+
+impl Claim {
+    /// Judges the claim of `document` by a run.
+    pub fn judge(&self, document: &Document, run: &Run) -> Judgement {
+        let quantities = match self.quantities(document) {
+            Ok(quantities) => quantities,
+            Err(message) => return Judgement { verdict: Verdict::NotTestable(message), evidence: Vec::new() },
+        };
+        let measured = quantities.iter().any(|(_, quantity)| matches!(quantity, Quantity::Measured { .. }));
+        if measured && self.needs == Needs::Gpu && run.environment.device.engine != "cuda" {
+            let reason = "the claim is about a GPU".to_owned();
+            return Judgement { verdict: Verdict::NotTestable(reason), evidence: Vec::new() };
+        }
+        let (mut known, mut evidence) = (Vec::new(), Vec::new());
+        for (name, quantity) in &quantities {
+            match look_up(quantity, run) {
+                Ok((value, text)) => {
+                    known.push(value);
+                    evidence.push((name.clone(), text));
+                }
+                Err(absence) => {
+                    return Judgement {
+                        verdict: Verdict::NotTestable(format!("`{name}` was not measured: {absence}")),
+                        evidence,
+                    };
+                }
+            }
+        }
+        let names: Vec<&str> = quantities.iter().map(|(name, _)| name.as_str()).collect();
+        let verdict = match share_of_true(&self.holds, &names, &known) {
+            Ok(share) => Verdict::of_share(share),
+            Err(message) => Verdict::NotTestable(message),
+        };
+        Judgement { verdict, evidence }
+    }
+}
+
+/// What a quantity is in a run, and as text.
+fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), Absence> {
+    match quantity {
+        Quantity::Measured { plan, selectors } => {
+            let row =
+                run.rows().find(|row| row.id == plan.id && is_selected(row, selectors)).ok_or(Absence::NotInRun)?;
+            let finding = row.finding()?;
+            let estimate = finding.estimate()?;
+            let text = format!(
+                "{} ({}, n = {})",
+                row.unit.format(estimate.median, 4),
+                estimate.format_interval(row.unit),
+                estimate.n
+            );
+            Ok((Known::Samples(finding), text))
+        }
+        Quantity::Published(Figure { value, digits, .. }, unit) => {
+            Ok((Known::Fixed(*value), format!("{} (published)", unit.format(*value, *digits))))
+        }
+        Quantity::Peak(rate) => {
+            Ok((Known::Fixed(*rate), format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4))))
+        }
+    }
+}
+
+/// In which share of the resamples the predicate is true.
+fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result<f64, String> {
+    let environment = environment();
+    let flat = flattened(predicate, names);
+    let expression = compile(&environment, &flat)?;
+    let samples: Vec<&Finding<'_>> = known.iter().filter_map(Known::finding).collect();
+    if samples.is_empty() {
+        return evaluate(&expression, known, &[]).map(f64::from);
+    }
+    let sets: Vec<&[f64]> = samples.iter().map(|finding| finding.samples).collect();
+    let mut failure = None;
+    let truths = Bootstrap::default().distribution(&sets, |resampled| {
+        let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, finding)| middle(set, finding)).collect();
+        match evaluate(&expression, known, &middles) {
+            Ok(holds) => f64::from(holds),
+            Err(message) => {
+                failure.get_or_insert(message);
+                f64::NAN
+            }
+        }
+    });
+    match failure {
+        Some(message) => Err(message),
+        None => Ok(truths.iter().sum::<f64>() / truths.len() as f64),
+    }
+}
+
+impl<'a> Known<'a> {
+    fn finding(&self) -> Option<&Finding<'a>> {
+        match self {
+            Known::Samples(finding) => Some(finding),
+            Known::Fixed(_) => None,
+        }
+    }
+}
+
+/// What a resample comes to: its median; for observations of yes and no the share of yes.
+fn middle(set: &[f64], finding: &Finding<'_>) -> f64 {
+    let observed = finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Ratio;
+    if observed && set.iter().all(|value| *value == 0.0 || *value == 1.0) {
+        return set.iter().sum::<f64>() / set.len() as f64;
+    }
+    let mut sorted = set.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) { (sorted[half - 1] + sorted[half]) / 2.0 } else { sorted[half] }
+}
+
+/// Evaluates the flattened predicate; `middles` are the values of those quantities that have samples, in order.
+fn evaluate(expression: &Expression<'_, '_>, known: &[Known<'_>], middles: &[f64]) -> Result<bool, String> {
+    let mut middles = middles.iter();
+    let values = known.iter().enumerate().map(|(i, quantity)| {
+        let value = match quantity {
+            Known::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
+            Known::Fixed(value) => *value,
+        };
+        (flat_name(i), value)
+    });
+    let context: BTreeMap<String, f64> = values.collect();
+    let result = expression.eval(Value::from(context)).map_err(|error| format!("the predicate fails: {error:#}"))?;
+    bool::try_from(result.clone())
+        .ok()
+        .filter(|_| result.kind() == minijinja::value::ValueKind::Bool)
+        .ok_or_else(|| format!("the predicate gives {result}, which is neither true nor false"))
+}
+
+fn flat_name(index: usize) -> String {
+    format!("q{index}_")
+}
+
+/// The predicate with a plain name in the place of each dotted one, so that its context is flat.
+fn flattened(predicate: &str, names: &[&str]) -> String {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let mut out = String::with_capacity(predicate.len());
+    let mut rest = predicate;
+    while let Some(first) = rest.chars().next() {
+        let length = if is_path(first) { rest.find(|c| !is_path(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (token, tail) = rest.split_at(length);
+        match names.iter().position(|name| *name == token) {
+            Some(index) => out.push_str(&flat_name(index)),
+            None => out.push_str(token),
+        }
+        rest = tail;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Outcome, Parameters, Row};
+    use crate::measure::StoppedBy;
+
+    fn row(id: &str, unit: Unit, instrument: Instrument, samples: Vec<f64>) -> Row {
+        let outcome = Outcome::Measured { instrument, samples, stopped_by: StoppedBy::Samples };
+        Row { id: id.to_owned(), parameters: Parameters::new(), unit, outcome }
+    }
+
+    fn timed(samples: Vec<f64>) -> Row {
+        row("t", Unit::Seconds, Instrument::HostClock, samples)
+    }
+
+    fn share(predicate: &str, names: &[&str], rows: &[Row]) -> Result<f64, String> {
+        let known: Vec<_> = rows.iter().map(|row| Known::Samples(row.finding().unwrap())).collect();
+        share_of_true(predicate, names, &known)
+    }
+
+    /// 1 + spread · (−1 … 1), evenly, in an order that is no trend.
+    fn around_one(spread: f64) -> Vec<f64> {
+        (0..31).map(|i| 1.0 + spread * (f64::from(i * 7 % 31) / 15.0 - 1.0)).collect()
+    }
+
+    #[test]
+    fn a_clear_difference_is_confirmed_its_opposite_refuted_and_noise_neither() {
+        let (low, high) = (timed(around_one(0.1)), timed(around_one(0.1).iter().map(|x| x + 1.0).collect()));
+        let rows = [low.clone(), high];
+        assert_eq!(Verdict::of_share(share("a < b", &["a", "b"], &rows).unwrap()), Verdict::Confirmed(1.0));
+        assert_eq!(Verdict::of_share(share("a > b", &["a", "b"], &rows).unwrap()), Verdict::Refuted(0.0));
+        let even = share("a > 1.0", &["a"], &[low]).unwrap();
+        assert!(matches!(Verdict::of_share(even), Verdict::Inconclusive(_)), "{even}");
+    }
+
+    #[test]
+    fn rounds_stay_paired() {
+        // Both swing by far more than they differ, together.
+        let swing: Vec<f64> = around_one(0.5);
+        let (a, b) = (timed(swing.clone()), timed(swing.iter().map(|x| x + 0.01).collect()));
+        assert_eq!(share("a < b", &["a", "b"], &[a, b]), Ok(1.0));
+    }
+
+    #[test]
+    fn yes_and_no_count_by_their_share() {
+        let samples = (0..30).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
+        let observed = row("t", Unit::Ratio, Instrument::Observation, samples);
+        assert_eq!(share("a > 0.05 and a < 0.7", &["a"], &[observed]), Ok(1.0));
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_an_error_and_no_verdict() {
+        let zero = || timed(vec![0.0; 9]);
+        assert!(share("1 / a > 5", &["a"], &[zero()]).unwrap_err().contains("the predicate fails"));
+        assert!(share("a > b", &["a"], &[zero()]).is_err(), "a name without a value");
+        assert!(share("a + 1", &["a"], &[zero()]).unwrap_err().contains("neither true nor false"));
+    }
+
+    #[test]
+    fn dotted_names_are_replaced_whole() {
+        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
+        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
+    }
+}

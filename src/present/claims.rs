@@ -1,0 +1,68 @@
+//! Claims and their verdicts, as text for a console and as a table for a page.
+
+use super::mirrored::machine_labels;
+use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
+use crate::document::{Claim, Document, Verdict};
+use crate::run::Run;
+
+/// All claims of `documents`, judged by `run`: for each its verdict, what it claims, its predicate and the numbers that
+/// decided it.
+pub fn claims_text(documents: &[Document], run: &Run) -> String {
+    let mut text = String::new();
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for document in documents.iter().filter(|document| !document.claims.is_empty()) {
+        text.push_str(&format!("{}: {}\n", document.id, document.title));
+        for claim in &document.claims {
+            let judgement = claim.judge(document, run);
+            let name = judgement.verdict.name();
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((name, 1)),
+            }
+            text.push_str(&format!("  {:<12} {}: {}\n", upper(&judgement.verdict), claim.id, claim.claim.trim()));
+            if let Verdict::NotTestable(reason) = &judgement.verdict {
+                text.push_str(&format!("{:15}{reason}\n", ""));
+            }
+            text.push_str(&format!("{:15}{}\n", "", claim.holds.trim()));
+            for (name, value) in &judgement.evidence {
+                text.push_str(&format!("{:17}{name} = {value}\n", ""));
+            }
+        }
+        text.push('\n');
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    text.push_str(&format!("{}\n", counts.join(", ")));
+    text
+}
+
+fn upper(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::NotTestable(_) => "NOT TESTABLE".to_owned(),
+        other => other.name().to_uppercase(),
+    }
+}
+
+/// All claims of `documents` with their verdicts, a column a run.
+pub fn claims_table(documents: &[Document], runs: &[Run]) -> Table {
+    let mut columns = vec![Column::new(Role::Label, "claim")];
+    columns.extend(machine_labels(runs).into_iter().map(|label| Column::new(Role::Fact, "verdict").of(label)));
+    let row = |document: &Document, claim: &Claim| {
+        let cells = runs.iter().map(|run| verdict_cell(claim.judge(document, run).verdict)).collect();
+        Row { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
+    };
+    let group = |document: &Document| Group {
+        label: Some(document.title.clone()),
+        rows: document.claims.iter().map(|claim| row(document, claim)).collect(),
+    };
+    let groups = documents.iter().filter(|document| !document.claims.is_empty()).map(group).collect();
+    Table { title: "Verdicts by machine".to_owned(), columns, groups }
+}
+
+fn verdict_cell(verdict: Verdict) -> Cell {
+    match verdict {
+        Verdict::NotTestable(reason) => {
+            Cell::Missing(Missing { state: "not testable here".to_owned(), reason: Some(reason) })
+        }
+        verdict => Cell::Text(verdict.name().to_owned()),
+    }
+}
