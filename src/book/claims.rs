@@ -17,11 +17,12 @@ pub(super) fn render(templates: &Templates, documents: &[Document], runs: &[Run]
 /// The claims of a document, judged by each run.
 pub(super) fn of(document: &Document, runs: &[Run]) -> Vec<Value> {
     let claim = |claim: &Claim| {
-        let verdicts: Vec<Value> = runs
-            .iter()
-            .zip(machine_labels(runs))
-            .map(|(run, machine)| verdict(&machine, &claim.judge(document, run)))
-            .collect();
+        let machines: Vec<(&Run, String)> = match runs.first() {
+            Some(run) if claim.is_about_figures(document) => vec![(run, "The figures alone".to_owned())],
+            _ => runs.iter().zip(machine_labels(runs)).collect(),
+        };
+        let verdicts: Vec<Value> =
+            machines.iter().map(|(run, machine)| verdict(machine, &claim.judge(document, run))).collect();
         context! {
             id => claim.id.as_str(),
             claim => finished(claim.claim.trim()),
@@ -50,5 +51,6 @@ fn verdict(machine: &str, judgement: &Judgement) -> Value {
         share => share.map(|share| format!("{:.1} %", 100.0 * share)),
         reason,
         evidence,
+        calculation => judgement.calculation.as_deref(),
     }
 }

@@ -36,7 +36,7 @@ impl Source {
         collect(&BOOK, &mut files);
         for document in documents {
             let listing = document.listing.as_deref().map(listing).transpose()?;
-            let text = chapter::render(&templates, document, listing, runs)?;
+            let text = chapter::render(&templates, document, listing, &holding(runs, document))?;
             files.insert(format!("src/{}.md", document.id).into(), text.into_bytes());
         }
         files.insert("src/claims.md".into(), claims::render(&templates, documents, runs)?.into_bytes());
@@ -59,6 +59,13 @@ impl Source {
     pub fn config(&self) -> &str {
         &self.config
     }
+}
+
+/// The runs that ran the document's experiment; all where none did, so that the chapter says so.
+fn holding(runs: &[Run], document: &Document) -> Vec<Run> {
+    let ran = |run: &&Run| run.experiments.iter().any(|experiment| experiment.name == document.id);
+    let holding: Vec<Run> = runs.iter().filter(ran).cloned().collect();
+    if holding.is_empty() { runs.to_vec() } else { holding }
 }
 
 /// All files below an embedded folder, as files of the book's `src`.

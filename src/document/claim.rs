@@ -68,6 +68,12 @@ pub enum Quantity {
 }
 
 impl Claim {
+    /// Whether it is about published figures and peak rates alone, so that no machine has a say in it.
+    pub fn is_about_figures(&self, document: &Document) -> bool {
+        let measured = |(_, quantity): &(String, Quantity)| matches!(quantity, Quantity::Measured { .. });
+        self.quantities(document).is_ok_and(|quantities| !quantities.iter().any(measured))
+    }
+
     /// The names in the predicate, in the order of the alphabet, with what they stand for.
     ///
     /// # Errors

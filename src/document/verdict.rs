@@ -20,7 +20,7 @@ use super::{Document, Figure};
 use crate::experiment::{Absence, Finding, Origin};
 use crate::measure::{Bootstrap, Instrument};
 use crate::run::Run;
-use crate::units::Unit;
+use crate::units::{Unit, significant};
 
 /// Whether a claim holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,14 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Each quantity of the predicate: its name, and what it was.
     pub evidence: Vec<(String, String)>,
+    /// For a claim about figures alone: the predicate with the numbers in it, and what its two sides come to.
+    pub calculation: Option<String>,
+}
+
+impl Judgement {
+    fn not_testable(reason: String, evidence: Vec<(String, String)>) -> Self {
+        Self { verdict: Verdict::NotTestable(reason), evidence, calculation: None }
+    }
 }
 
 /// A quantity with its values.
@@ -85,12 +93,11 @@ impl Claim {
     pub fn judge(&self, document: &Document, run: &Run) -> Judgement {
         let quantities = match self.quantities(document) {
             Ok(quantities) => quantities,
-            Err(message) => return Judgement { verdict: Verdict::NotTestable(message), evidence: Vec::new() },
+            Err(message) => return Judgement::not_testable(message, Vec::new()),
         };
-        let measured = quantities.iter().any(|(_, quantity)| matches!(quantity, Quantity::Measured { .. }));
-        if measured && self.needs == Needs::Gpu && run.environment.device.engine != "cuda" {
+        if self.needs == Needs::Gpu && run.environment.device.engine != "cuda" {
             let reason = "the claim is about a GPU".to_owned();
-            return Judgement { verdict: Verdict::NotTestable(reason), evidence: Vec::new() };
+            return Judgement::not_testable(reason, Vec::new());
         }
         let (mut known, mut evidence) = (Vec::new(), Vec::new());
         for (name, quantity) in &quantities {
@@ -100,10 +107,7 @@ impl Claim {
                     evidence.push((name.clone(), text));
                 }
                 Err(absence) => {
-                    return Judgement {
-                        verdict: Verdict::NotTestable(format!("`{name}` was not measured: {absence}")),
-                        evidence,
-                    };
+                    return Judgement::not_testable(format!("{name} was not measured: {absence}"), evidence);
                 }
             }
         }
@@ -112,7 +116,9 @@ impl Claim {
             Ok(share) => Verdict::of_share(share),
             Err(message) => Verdict::NotTestable(message),
         };
-        Judgement { verdict, evidence }
+        let fixed: Option<Vec<f64>> = known.iter().map(Known::fixed).collect();
+        let calculation = fixed.and_then(|values| calculation(&self.holds, &names, &values));
+        Judgement { verdict, evidence, calculation }
     }
 }
 
@@ -168,6 +174,15 @@ fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result
     }
 }
 
+impl Known<'_> {
+    fn fixed(&self) -> Option<f64> {
+        match self {
+            Known::Samples(_) => None,
+            Known::Fixed(value) => Some(*value),
+        }
+    }
+}
+
 impl<'a> Known<'a> {
     fn finding(&self) -> Option<&Finding<'a>> {
         match self {
@@ -175,6 +190,27 @@ impl<'a> Known<'a> {
             Known::Fixed(_) => None,
         }
     }
+}
+
+/// The predicate with numbers in the place of names and, where it compares two sides once, what the sides come to:
+/// `2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008`.
+fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String> {
+    let mut numbers = flattened(predicate, names);
+    for (i, value) in values.iter().enumerate() {
+        numbers = numbers.replace(&flat_name(i), &value.to_string());
+    }
+    let operators = ["<=", ">=", "<", ">"];
+    let found =
+        operators.iter().find(|operator| numbers.matches(**operator).count() == 1 && !numbers.contains(" and "));
+    let sides = found.and_then(|operator| numbers.split_once(operator)).and_then(|(left, right)| {
+        let environment = environment();
+        let side = |text: &str| {
+            let value = environment.compile_expression(text.trim()).ok()?.eval(()).ok()?;
+            f64::try_from(value).ok().map(|value| significant(value, 4))
+        };
+        Some(format!(": {} against {}", side(left)?, side(right)?))
+    });
+    Some(format!("{numbers}{}", sides.unwrap_or_default()))
 }
 
 /// What a resample comes to: its median; for observations of yes and no the share of yes.
@@ -284,6 +320,12 @@ mod tests {
         assert!(share("1 / a > 5", &["a"], &[zero()]).unwrap_err().contains("the predicate fails"));
         assert!(share("a > b", &["a"], &[zero()]).is_err(), "a name without a value");
         assert!(share("a + 1", &["a"], &[zero()]).unwrap_err().contains("neither true nor false"));
+    }
+
+    #[test]
+    fn a_claim_about_figures_alone_shows_its_calculation() {
+        let text = calculation("2 * 8192 ** 3 / peak.h100 <= 0.0008", &["peak.h100"], &[989.4e12]).unwrap();
+        assert_eq!(text, "2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008000");
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub fn claims_text(documents: &[Document], run: &Run) -> String {
                 text.push_str(&format!("{:15}{reason}\n", ""));
             }
             text.push_str(&format!("{:15}{}\n", "", claim.holds.trim()));
+            if let Some(calculation) = &judgement.calculation {
+                text.push_str(&format!("{:15}{calculation}\n", ""));
+            }
             for (name, value) in &judgement.evidence {
                 text.push_str(&format!("{:17}{name} = {value}\n", ""));
             }
