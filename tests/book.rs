@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use syncscope::book::{Source, render};
 use syncscope::document::{Comparison, Document};
@@ -42,6 +43,12 @@ fn rendered(run: Run) -> (TempDir, BTreeMap<PathBuf, Vec<u8>>) {
     render(&[run], out.path()).unwrap();
     let files = tree(out.path());
     (out, files)
+}
+
+/// The fixture's book, rendered once for all tests that only look at it.
+fn fixture_book() -> &'static BTreeMap<PathBuf, Vec<u8>> {
+    static FILES: LazyLock<BTreeMap<PathBuf, Vec<u8>>> = LazyLock::new(|| rendered(fixture::run()).1);
+    &FILES
 }
 
 fn page<'a>(files: &'a BTreeMap<PathBuf, Vec<u8>>, name: &str) -> &'a str {
@@ -81,9 +88,9 @@ fn the_fixture_has_every_outcome() {
 
 #[test]
 fn every_row_of_a_document_has_a_row_in_its_chapter_for_every_case() {
-    let (_out, files) = rendered(fixture::run());
+    let files = fixture_book();
     for document in Document::embedded().unwrap() {
-        let chapter = page(&files, &format!("site/{}.html", document.id));
+        let chapter = page(files, &format!("site/{}.html", document.id));
         for table in &document.tables {
             let cases = table.cases_in(&[fixture::run()]);
             for row in &table.rows {
@@ -96,8 +103,8 @@ fn every_row_of_a_document_has_a_row_in_its_chapter_for_every_case() {
 
 #[test]
 fn published_figures_keep_the_digits_of_the_document() {
-    let (_out, files) = rendered(fixture::run());
-    let chapter = page(&files, "site/sync-points.html");
+    let files = fixture_book();
+    let chapter = page(files, "site/sync-points.html");
     for figure in [
         "25.0359 ms",
         "25.2747 ms",
@@ -140,8 +147,8 @@ fn published_figures_keep_the_digits_of_the_document() {
 
 #[test]
 fn what_was_not_measured_is_shown_with_its_reason() {
-    let (_out, files) = rendered(fixture::run());
-    let chapter = page(&files, "site/sync-points.html");
+    let files = fixture_book();
+    let chapter = page(files, "site/sync-points.html");
     for (state, reason) in [
         ("not applicable", "this engine takes indices from its own memory alone"),
         ("skipped", "left out by choice"),
@@ -152,7 +159,7 @@ fn what_was_not_measured_is_shown_with_its_reason() {
         assert!(chapter.contains(reason), "{reason}");
     }
     assert!(chapter.contains("not distinguishable from 0"));
-    let machine = page(&files, "site/machine.html");
+    let machine = page(files, "site/machine.html");
     assert!(machine.contains("SW power cap") && machine.contains("The run was interrupted during"));
 }
 
@@ -260,9 +267,9 @@ fn a_hostile_name_is_text_wherever_it_stands() {
 
 #[test]
 fn every_page_is_balanced_html_with_unique_identifiers() {
-    let (_out, files) = rendered(fixture::run());
-    assert!(pages(&files).count() >= 4);
-    for (path, html) in pages(&files) {
+    let files = fixture_book();
+    assert!(pages(files).count() >= 4);
+    for (path, html) in pages(files) {
         check_balance(path, html);
         let mut seen = std::collections::BTreeSet::new();
         for id in html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
@@ -316,8 +323,8 @@ fn a_render_that_fails_leaves_the_earlier_book() {
 
 #[test]
 fn the_listing_stands_in_the_chapter() {
-    let (_out, files) = rendered(fixture::run());
-    let chapter = page(&files, "site/sync-points.html");
+    let files = fixture_book();
+    let chapter = page(files, "site/sync-points.html");
     assert!(chapter.contains("Sampler::default().settle_on("));
     assert!(!chapter.contains("play-button"));
 }
@@ -326,8 +333,8 @@ fn the_listing_stands_in_the_chapter() {
 fn the_console_shows_the_same_values_as_the_chapter() {
     let run = [fixture::run()];
     let documents = Document::embedded().unwrap();
-    let (_out, files) = rendered(fixture::run());
-    let chapter = page(&files, "site/sync-points.html");
+    let files = fixture_book();
+    let chapter = page(files, "site/sync-points.html");
     let document = documents.iter().find(|document| document.id == "sync-points").unwrap();
     for table in &document.tables {
         let console = syncscope::present::mirrored(document, table, &run).to_console();
@@ -363,19 +370,19 @@ fn the_chapters_stand_in_the_order_of_the_documents() {
     let ids = Document::embedded().unwrap().into_iter().map(|document| document.id);
     let expected = ["idle-device", "async-frontend", "synchronize", "overlap", "sync-points"];
     assert_eq!(ids.collect::<Vec<_>>(), expected);
-    let (_out, files) = rendered(fixture::run());
-    let summary = page(&files, "book/src/SUMMARY.md");
+    let files = fixture_book();
+    let summary = page(files, "book/src/SUMMARY.md");
     let places = expected.map(|id| summary.find(&format!("({id}.md)")).unwrap());
     assert!(places.is_sorted(), "{summary}");
 }
 
 #[test]
 fn published_figures_of_the_texts_without_a_gpu_stand_in_their_chapters() {
-    let (_out, files) = rendered(fixture::run());
+    let files = fixture_book();
     for (id, figures) in
         [("idle-device", &["18 ms", "21 ms", "3 ms"][..]), ("async-frontend", &["374.7 ms", "700 µs", "1.1 ms", "3"])]
     {
-        let chapter = page(&files, &format!("site/{id}.html"));
+        let chapter = page(files, &format!("site/{id}.html"));
         for figure in figures {
             let cell = format!("<td class=\"published\"><span class=\"value\">{figure}</span>");
             assert!(chapter.contains(&cell), "{figure} in {id}");
@@ -383,7 +390,7 @@ fn published_figures_of_the_texts_without_a_gpu_stand_in_their_chapters() {
         assert!(chapter.contains("names no GPU"));
     }
     for id in ["synchronize", "overlap"] {
-        let chapter = page(&files, &format!("site/{id}.html"));
+        let chapter = page(files, &format!("site/{id}.html"));
         assert!(chapter.contains("prints no figure") && !chapter.contains("class=\"published\""), "{id}");
     }
 }
@@ -447,7 +454,7 @@ fn a_line_of_which_nothing_was_measured_says_so() {
 
 #[test]
 fn bars_take_their_unit_from_the_rows() {
-    let (_out, files) = rendered(fixture::run());
-    let chapter = page(&files, "site/overlap.html");
+    let files = fixture_book();
+    let chapter = page(files, "site/overlap.html");
     assert!(chapter.contains("20 GB/s") && chapter.contains("write-combined, blocking"));
 }
