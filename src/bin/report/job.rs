@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syncscope::present::summary;
+use syncscope::run::Diagnosed;
 
 use crate::run::{What, end_of, measure};
 use crate::{End, book};
@@ -26,7 +27,26 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
             print!("{}", summary(entry, &experiment.rows));
         }
     }
+    print_diagnoses(&run.diagnoses());
     println!("results: {}", results.display());
     book::render(std::slice::from_ref(&run), &arguments.out)?;
     Ok(end_of(&run, &results))
+}
+
+/// What is odd about the samples, the first few.
+fn print_diagnoses(diagnoses: &[Diagnosed]) {
+    const MOST: usize = 10;
+    if diagnoses.is_empty() {
+        return;
+    }
+    println!("Diagnoses of samples: {}", diagnoses.len());
+    for (id, parameters, diagnosis) in diagnoses.iter().take(MOST) {
+        let words: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let parameters = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+        println!("  - {id}{parameters}: {diagnosis}");
+    }
+    if diagnoses.len() > MOST {
+        println!("  and {} more (in the book)", diagnoses.len() - MOST);
+    }
+    println!();
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod book;
 mod check;
+mod compare;
 mod device;
 mod devices;
 mod experiments;
@@ -13,6 +14,7 @@ mod render;
 mod run;
 mod schema;
 mod suite;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,8 @@ enum Command {
     Experiments(experiments::Arguments),
     Check(check::Arguments),
     Schema(schema::Arguments),
+    Compare(compare::Arguments),
+    Verify(verify::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
             Command::Experiments(arguments) => experiments::execute(arguments),
             Command::Check(arguments) => check::execute(arguments),
             Command::Schema(arguments) => schema::execute(arguments),
+            Command::Compare(arguments) => compare::execute(arguments),
+            Command::Verify(arguments) => verify::execute(arguments),
         },
     };
     match outcome {
