@@ -232,7 +232,7 @@ fn diagnosed(source: impl Fn(&mut Rng, usize) -> f64, n: usize, trials: usize) -
 #[test]
 fn nothing_is_diagnosed_of_plain_samples_in_more_than_2_percent_of_trials() {
     for truth in plain_shapes() {
-        for n in [10, 15, 20, 30, 50, 77, 100] {
+        for n in [10, 15, 17, 19, 20, 27, 30, 50, 77, 100] {
             let shares = diagnosed(|rng, _| (truth.source)(rng), n, TRIALS);
             for (kind, share) in KINDS.iter().zip(shares) {
                 assert!(share <= 0.02, "{kind} of {}, n = {n}: {:.2} %", truth.name, share * 100.0);
@@ -261,7 +261,7 @@ fn a_drift_and_two_clocks_are_found_in_most_trials() {
 #[test]
 #[ignore = "prints a table"]
 fn table_of_diagnoses() {
-    for n in [10, 15, 20, 30, 50, 77, 100] {
+    for n in [10, 15, 17, 19, 20, 27, 30, 50, 77, 100] {
         for truth in plain_shapes() {
             let shares = diagnosed(|rng, _| (truth.source)(rng), n, 20_000);
             println!("n = {n:3} {:22} {shares:.4?}", truth.name);

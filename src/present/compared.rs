@@ -43,13 +43,14 @@ impl Wording {
     }
 }
 
-/// The tables of a comparison: the paired rows, in groups by verdict, the worst first; then the rows that cannot be
-/// paired, where there are any.
+/// The tables of a comparison: the paired rows, the worst verdict first; then the rows that cannot be paired, where there
+/// are any.
 pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
     let mut tables = Vec::new();
-    let groups: Vec<Group> = Verdict::ALL.iter().filter_map(|verdict| group(compared, *verdict, wording)).collect();
-    if !groups.is_empty() {
+    let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
+    pairs.sort_by_key(|pair| pair.verdict);
+    if !pairs.is_empty() {
         tables.push(Table {
             title: format!("{b} beside {a}"),
             columns: vec![
@@ -59,7 +60,7 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
                 Column::new(Role::Ratio, format!("{b} / {a}")),
                 Column::new(Role::Fact, "verdict"),
             ],
-            groups,
+            groups: vec![Group { label: None, rows: pairs.into_iter().map(|pair| row(pair, wording)).collect() }],
         });
     }
     if !compared.unpaired.is_empty() {
@@ -81,13 +82,6 @@ pub fn tally(compared: &Compared, wording: Wording) -> String {
     let counts = Verdict::ALL.iter().map(|verdict| (wording.verdict(*verdict), compared.count(*verdict)));
     let all = counts.chain([(wording.unpaired().to_owned(), compared.unpaired.len())]);
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
-}
-
-fn group(compared: &Compared, verdict: Verdict, wording: Wording) -> Option<Group> {
-    let pairs = compared.pairs.iter().filter(|pair| pair.verdict == verdict);
-    let rows: Vec<Row> = pairs.map(|pair| row(pair, wording)).collect();
-    let label = Some(format!("{}: {}", wording.verdict(verdict), rows.len()));
-    (!rows.is_empty()).then_some(Group { label, rows })
 }
 
 fn row(pair: &Pair, wording: Wording) -> Row {
