@@ -35,14 +35,14 @@ pub fn mismatches(a: &Run, b: &Run) -> Vec<Mismatch> {
     found.check("engine", &one.engine, &other.engine);
     found.check("device model", &one.model, &other.model);
     found.check("driver", fact(a, "driver"), fact(b, "driver"));
-    found.check("sampling of the suite", &json(&a.suite.sampling), &json(&b.suite.sampling));
+    found.check("sampling of the suite", json(&a.suite.sampling), json(&b.suite.sampling));
     let experiments = |run: &Run| run.suite.experiments_on(&run.environment.device.engine).to_vec();
     let (first, second) = (experiments(a), experiments(b));
     let names = |of: &[crate::experiment::Entry]| of.iter().map(|entry| entry.name()).collect::<Vec<_>>().join(", ");
-    found.check("list of experiments of the suite", &names(&first), &names(&second));
+    found.check("list of experiments of the suite", names(&first), names(&second));
     if found.0.last().is_none_or(|last| !last.what.starts_with("list")) {
         for (one, other) in first.iter().zip(&second) {
-            found.check(&format!("parameters of `{}`", one.name()), &json(one), &json(other));
+            found.check(&format!("parameters of `{}`", one.name()), json(one), json(other));
         }
     }
     found.0
