@@ -218,7 +218,7 @@ fn the_schemas_are_json_and_the_carried_suites_are_good() {
 #[test]
 fn every_subcommand_has_an_example_in_its_help() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["run", "render", "bench", "devices", "experiments", "check", "schema"] {
+    for command in ["run", "render", "bench", "compare", "verify", "devices", "experiments", "check", "schema"] {
         let help = stdout(&report(&[command, "--help"], folder.path()));
         assert!(help.contains("Example") && help.contains(&format!("\n  report {command}")), "{help}");
     }

@@ -8,7 +8,7 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal, Normal, StudentT};
-use syncscope::measure::{Bootstrap, Comparison, Estimate, Samples};
+use syncscope::measure::{Bootstrap, Comparison, Diagnosis, Estimate, Samples, diagnose};
 
 const TRIALS: usize = 2_000;
 const SIZES: [usize; 9] = [15, 16, 17, 20, 25, 30, 50, 77, 100];
@@ -190,6 +190,88 @@ fn table_of_coverage_for_every_size() {
             mean(&claims),
             least(&claims),
             most(&claims)
+        );
+    }
+}
+
+/// The shapes of which no diagnosis holds.
+fn plain_shapes() -> Vec<Truth> {
+    let (normal, lognormal) = (Normal::new(10.0, 2.0).unwrap(), LogNormal::new(0.0, 1.0).unwrap());
+    let t3 = StudentT::new(3.0).unwrap();
+    vec![
+        truth("normal", 10.0, move |rng| normal.sample(rng)),
+        truth("lognormal", 1.0, move |rng| lognormal.sample(rng)),
+        truth("student t, 3 degrees", 0.0, move |rng| t3.sample(rng)),
+    ]
+}
+
+const KINDS: [&str; 4] = ["trend", "two modes", "outliers", "few values"];
+
+fn kind(diagnosis: &Diagnosis) -> usize {
+    match diagnosis {
+        Diagnosis::Trend { .. } => 0,
+        Diagnosis::TwoModes { .. } => 1,
+        Diagnosis::Outliers { .. } => 2,
+        _ => 3,
+    }
+}
+
+/// The share of trials in which each kind of diagnosis is made of `n` samples.
+fn diagnosed(source: impl Fn(&mut Rng, usize) -> f64, n: usize, trials: usize) -> [f64; 4] {
+    let mut rng = Rng::seed_from_u64(5_000 + n as u64);
+    let mut counts = [0.0; 4];
+    for _ in 0..trials {
+        let samples: Vec<f64> = (0..n).map(|i| source(&mut rng, i)).collect();
+        for diagnosis in diagnose(&samples) {
+            counts[kind(&diagnosis)] += 1.0 / trials as f64;
+        }
+    }
+    counts
+}
+
+#[test]
+fn nothing_is_diagnosed_of_plain_samples_in_more_than_2_percent_of_trials() {
+    for truth in plain_shapes() {
+        for n in [10, 15, 17, 19, 20, 27, 30, 50, 77, 100] {
+            let shares = diagnosed(|rng, _| (truth.source)(rng), n, TRIALS);
+            for (kind, share) in KINDS.iter().zip(shares) {
+                assert!(share <= 0.02, "{kind} of {}, n = {n}: {:.2} %", truth.name, share * 100.0);
+            }
+        }
+    }
+}
+
+/// Samples around 1 that one diagnosis holds of.
+fn drifting(rng: &mut Rng, i: usize, n: usize) -> f64 {
+    1.0 + 0.02 * Normal::new(0.0, 1.0).unwrap().sample(rng) + 0.1 * i as f64 / n as f64
+}
+
+fn two_clocks(rng: &mut Rng, upper: f64) -> f64 {
+    let noise = 0.02 * Normal::new(0.0, 1.0).unwrap().sample(rng);
+    if rng.random_bool(upper) { 1.2 + noise } else { 1.0 + noise }
+}
+
+#[test]
+fn a_drift_and_two_clocks_are_found_in_most_trials() {
+    assert!(diagnosed(|rng, i| drifting(rng, i, 30), 30, 300)[0] > 0.95);
+    assert!(diagnosed(|rng, _| two_clocks(rng, 0.5), 30, 300)[1] > 0.95);
+}
+
+/// `cargo test --release --test statistics diagnoses -- --ignored --nocapture`
+#[test]
+#[ignore = "prints a table"]
+fn table_of_diagnoses() {
+    for n in [10, 15, 17, 19, 20, 27, 30, 50, 77, 100] {
+        for truth in plain_shapes() {
+            let shares = diagnosed(|rng, _| (truth.source)(rng), n, 20_000);
+            println!("n = {n:3} {:22} {shares:.4?}", truth.name);
+        }
+        let found = |upper| diagnosed(|rng, _| two_clocks(rng, upper), n, 2_000)[1];
+        let drift = diagnosed(|rng, i| drifting(rng, i, n), n, 2_000)[0];
+        println!(
+            "n = {n:3} found: drift of 10 % {drift:.3}, two clocks 50 % {:.3}, 30 % {:.3}",
+            found(0.5),
+            found(0.3)
         );
     }
 }

@@ -5,8 +5,7 @@ use minijinja::{Value, context};
 use super::caution::Caution;
 use super::templates::{Templates, finished};
 use crate::error::BookError;
-use crate::experiment::Absence;
-use crate::experiment::Row as Measurement;
+use crate::experiment::{Absence, Row as Measurement, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
 use crate::run::Run;
 use crate::units::Unit;
@@ -25,6 +24,7 @@ pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, Book
             sampling => finished(sampling(run).to_html()),
             sensors => sensors(run).map(|table| finished(table.to_html())),
             audit => audit(run).map(|table| finished(table.to_html())),
+            diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
             absences => absences(run).map(|table| finished(table.to_html())),
         }
     });
@@ -114,6 +114,16 @@ fn audit(run: &Run) -> Option<Table> {
     filled(Table { title: "What the measuring costs".to_owned(), columns, groups: vec![Group { label: None, rows }] })
 }
 
+/// What is odd about the samples of each row: cause and remedy.
+fn diagnoses(run: &Run) -> Option<Table> {
+    let rows = run.diagnoses().into_iter().map(|(id, parameters, diagnosis)| Row {
+        id: None,
+        label: titled(&id, &parameters),
+        cells: vec![Cell::Text(diagnosis.name().to_owned()), Cell::Text(diagnosis.to_string())],
+    });
+    table("What is odd about the samples", "row", &["what", "cause and remedy"], rows.collect())
+}
+
 /// What was not measured, and why.
 fn absences(run: &Run) -> Option<Table> {
     let rows = run.experiments.iter().flat_map(|experiment| {
@@ -136,11 +146,7 @@ fn label(row: &Measurement, experiment: &str) -> String {
         Some(rest) => rest.replace(['.', '-'], " "),
         None => row.id.clone(),
     };
-    if row.parameters.is_empty() {
-        return name;
-    }
-    let parameters: Vec<String> = row.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    format!("{name} ({})", parameters.join(", "))
+    titled(&name, &row.parameters)
 }
 
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<Row>) -> Option<Table> {

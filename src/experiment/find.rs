@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::row::{Derivation, Outcome, Parameters, Row};
-use crate::measure::{Estimate, Instrument, Samples};
+use crate::measure::{Diagnosis, Estimate, Instrument, Samples, diagnose};
 use crate::units::Unit;
 
 /// Rows to find things in.
@@ -48,9 +48,31 @@ impl Finding<'_> {
     pub fn estimate(&self) -> Result<Estimate, Absence> {
         let samples = Samples::new(&*self.row.id, self.samples.to_vec());
         let estimate = samples.map_err(|error| Absence::Inconsistent(error.to_string()))?.estimate();
+        Ok(if self.is_share() { share(self.samples, estimate) } else { estimate })
+    }
+
+    /// Whether it is the share of yes among observations of yes and no.
+    pub fn is_share(&self) -> bool {
         let yes_or_no = self.samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
-        let observed = self.origin == Origin::Measured(Instrument::Observation) && self.row.unit == Unit::Ratio;
-        Ok(if observed && yes_or_no { share(self.samples, estimate) } else { estimate })
+        yes_or_no && self.origin == Origin::Measured(Instrument::Observation) && self.row.unit == Unit::Ratio
+    }
+
+    /// The clock that took it, where it is a measured time.
+    pub fn clock(&self) -> Option<Instrument> {
+        match self.origin {
+            Origin::Measured(clock @ (Instrument::HostClock | Instrument::DeviceEvents))
+                if self.row.unit == Unit::Seconds =>
+            {
+                Some(clock)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is odd about its samples, where it is a measured time. Nothing of what it is near to: that takes the other
+    /// rows of its run.
+    pub fn diagnose(&self) -> Vec<Diagnosis> {
+        if self.clock().is_some() { diagnose(self.samples) } else { Vec::new() }
     }
 
     /// Whether it is a difference, which may be indistinguishable from 0.

@@ -23,7 +23,7 @@ pub use bench::{Bench, Watcher};
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
 pub use overlap::Overlap;
-pub use row::{Derivation, Outcome, Parameter, Parameters, Row};
+pub use row::{Derivation, Outcome, Parameter, Parameters, Row, in_words, titled};
 pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
@@ -45,19 +45,26 @@ pub struct RowPlan {
     pub unit: Unit,
     /// What takes its samples.
     pub instrument: Instrument,
+    /// Whether a sample is the time of a loop divided by its turns, so that the instrument's own cost is spread.
+    pub per_turn: bool,
 }
 
 impl RowPlan {
     const fn host_time(id: &'static str, what: &'static str) -> Self {
-        Self { id, what, unit: Unit::Seconds, instrument: Instrument::HostClock }
+        Self { id, what, unit: Unit::Seconds, instrument: Instrument::HostClock, per_turn: false }
     }
 
     const fn device_time(id: &'static str, what: &'static str) -> Self {
-        Self { id, what, unit: Unit::Seconds, instrument: Instrument::DeviceEvents }
+        Self { id, what, unit: Unit::Seconds, instrument: Instrument::DeviceEvents, per_turn: false }
+    }
+
+    /// The row, said to be the mean over the turns of a loop.
+    const fn per_turn(self) -> Self {
+        Self { per_turn: true, ..self }
     }
 
     const fn observed(id: &'static str, what: &'static str, unit: Unit) -> Self {
-        Self { id, what, unit, instrument: Instrument::Observation }
+        Self { id, what, unit, instrument: Instrument::Observation, per_turn: false }
     }
 }
 

@@ -34,6 +34,16 @@ impl Row {
 /// The parameters of a row, by name.
 pub type Parameters = BTreeMap<String, Parameter>;
 
+/// Parameters in words: `dtype fp16, size 512`; empty for none.
+pub fn in_words(parameters: &Parameters) -> String {
+    parameters.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A row by its identifier and, in brackets, its parameters: `sync-points.big.async (dtype fp16, size 512)`.
+pub fn titled(id: &str, parameters: &Parameters) -> String {
+    if parameters.is_empty() { id.to_owned() } else { format!("{id} ({})", in_words(parameters)) }
+}
+
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]

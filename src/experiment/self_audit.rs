@@ -44,15 +44,15 @@ impl SelfAudit {
 const PLAN: &[RowPlan] = &[
     RowPlan::host_time("self-audit.timer.resolution", "Smallest step of the host's clock"),
     RowPlan::host_time("self-audit.timer.cost", "One reading of the host's clock"),
-    RowPlan::host_time("self-audit.empty-loop", "One turn of an empty loop"),
-    RowPlan::host_time("self-audit.event.cost", "Recording an event"),
-    RowPlan::host_time("self-audit.event.timing-cost", "Recording an event with timing"),
+    RowPlan::host_time("self-audit.empty-loop", "One turn of an empty loop").per_turn(),
+    RowPlan::host_time("self-audit.event.cost", "Recording an event").per_turn(),
+    RowPlan::host_time("self-audit.event.timing-cost", "Recording an event with timing").per_turn(),
     RowPlan::device_time("self-audit.event.gap", "Two events with nothing in between"),
-    RowPlan::host_time("self-audit.synchronize.device", "Device synchronize, nothing pending"),
-    RowPlan::host_time("self-audit.synchronize.stream", "Stream synchronize, nothing pending"),
-    RowPlan::host_time("self-audit.enqueue.in-place", "Enqueue by the library, in place"),
-    RowPlan::host_time("self-audit.enqueue.allocating", "Enqueue by the library, with a new tensor"),
-    RowPlan::host_time("self-audit.enqueue.raw", "Bare launch by the engine's lowest call"),
+    RowPlan::host_time("self-audit.synchronize.device", "Device synchronize, nothing pending").per_turn(),
+    RowPlan::host_time("self-audit.synchronize.stream", "Stream synchronize, nothing pending").per_turn(),
+    RowPlan::host_time("self-audit.enqueue.in-place", "Enqueue by the library, in place").per_turn(),
+    RowPlan::host_time("self-audit.enqueue.allocating", "Enqueue by the library, with a new tensor").per_turn(),
+    RowPlan::host_time("self-audit.enqueue.raw", "Bare launch by the engine's lowest call").per_turn(),
     RowPlan::observed("self-audit.enqueue.ratio", "Library in place / bare launch", Unit::Ratio),
 ];
 

@@ -67,12 +67,12 @@ impl SyncPoints {
 }
 
 const PLAN: &[RowPlan] = &[
-    RowPlan::device_time("sync-points.big.async", "Async (no synchronize each)"),
-    RowPlan::device_time("sync-points.big.forced", "Forced synchronize each"),
-    RowPlan::device_time("sync-points.big.delta", "Delta"),
-    RowPlan::device_time("sync-points.small.async", "Async (no synchronize each)"),
-    RowPlan::device_time("sync-points.small.forced", "Forced synchronize each"),
-    RowPlan::device_time("sync-points.small.delta", "Delta"),
+    RowPlan::device_time("sync-points.big.async", "Async (no synchronize each)").per_turn(),
+    RowPlan::device_time("sync-points.big.forced", "Forced synchronize each").per_turn(),
+    RowPlan::device_time("sync-points.big.delta", "Delta").per_turn(),
+    RowPlan::device_time("sync-points.small.async", "Async (no synchronize each)").per_turn(),
+    RowPlan::device_time("sync-points.small.forced", "Forced synchronize each").per_turn(),
+    RowPlan::device_time("sync-points.small.delta", "Delta").per_turn(),
     RowPlan::host_time("sync-points.item.pending", "Scalar read, product pending"),
     RowPlan::host_time("sync-points.print.pending", "Print of one element, product pending"),
     RowPlan::host_time("sync-points.item.ready", "Scalar read, nothing pending"),

@@ -3,7 +3,8 @@
 //! # Method
 //! The nonparametric bootstrap (B. Efron, Ann. Stat. 7, 1979): draw as many samples as there are, with replacement, and
 //! compute the statistic; repeat. Sets of the same length share the drawn indices, so that samples of one round stay
-//! together. Sets of another length are drawn by themselves.
+//! together. Sets of another length, and all sets where [`independently`](Bootstrap::independently) is asked for, are
+//! drawn by themselves: two runs share no rounds, whatever their lengths.
 //!
 //! The generator is xoshiro256++ by name, seeded by a constant, and everything runs in one thread: the same samples give
 //! the same distribution on every machine and with every number of cores.
@@ -17,17 +18,18 @@ use rand::{RngExt, SeedableRng};
 
 use super::estimate::quantile;
 
-/// Draws resamples of paired sample sets.
+/// Draws resamples of sample sets, paired by their rounds unless said otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bootstrap {
     seed: u64,
     resamples: usize,
+    independent: bool,
 }
 
 /// 2,000 resamples from [`Bootstrap::SEED`].
 impl Default for Bootstrap {
     fn default() -> Self {
-        Self { seed: Self::SEED, resamples: 2_000 }
+        Self { seed: Self::SEED, resamples: 2_000, independent: false }
     }
 }
 
@@ -49,31 +51,47 @@ impl Bootstrap {
         self
     }
 
+    /// With every set drawn by itself, also where lengths are the same: for sets that share no rounds.
+    #[must_use]
+    pub fn independently(mut self) -> Self {
+        self.independent = true;
+        self
+    }
+
     /// The statistic of every resample of `sets`, in the order in which they were drawn.
     ///
     /// `statistic` is given the resampled sets in the order of `sets`. An empty set stays empty.
     pub fn distribution(&self, sets: &[&[f64]], mut statistic: impl FnMut(&[Vec<f64>]) -> f64) -> Vec<f64> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed);
-        let mut lengths: Vec<usize> = Vec::new();
-        for set in sets {
-            if !lengths.contains(&set.len()) {
-                lengths.push(set.len());
-            }
-        }
+        let together = self.drawn_together(sets);
         let mut resampled: Vec<Vec<f64>> = sets.iter().map(|set| Vec::with_capacity(set.len())).collect();
         let draw = |_| {
             resampled.iter_mut().for_each(Vec::clear);
-            for &length in &lengths {
+            for places in &together {
+                let length = places.first().map_or(0, |&place| sets[place].len());
                 for _ in 0..length {
                     let index = rng.random_range(0..length as u64) as usize;
-                    for (target, set) in resampled.iter_mut().zip(sets).filter(|(_, set)| set.len() == length) {
-                        target.push(set[index]);
+                    for &place in places {
+                        resampled[place].push(sets[place][index]);
                     }
                 }
             }
             statistic(&resampled)
         };
         (0..self.resamples).map(draw).collect()
+    }
+
+    /// The places of the sets that share their drawn indices.
+    fn drawn_together(&self, sets: &[&[f64]]) -> Vec<Vec<usize>> {
+        let mut together: Vec<Vec<usize>> = Vec::new();
+        for (place, set) in sets.iter().enumerate() {
+            let like = together.iter_mut().find(|places| !self.independent && sets[places[0]].len() == set.len());
+            match like {
+                Some(places) => places.push(place),
+                None => together.push(vec![place]),
+            }
+        }
+        together
     }
 
     /// The percentile interval of the statistic that holds `level` of its distribution, as (low, high).
@@ -109,6 +127,16 @@ mod tests {
         let b: Vec<f64> = a.iter().map(|v| v + 100.0).collect();
         let differences = Bootstrap::default().distribution(&[&a, &b], |sets| mean(&sets[1]) - mean(&sets[0]));
         assert!(differences.iter().all(|d| (d - 100.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn independent_sets_of_one_length_do_not_keep_their_pairs() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let bootstrap = Bootstrap::default().independently();
+        let differences = bootstrap.distribution(&[&values, &values], |sets| mean(&sets[1]) - mean(&sets[0]));
+        let scatter = mean(&differences.iter().map(|d| d * d).collect::<Vec<_>>()).sqrt();
+        let expected = (2.0_f64 * 33.25 / 20.0).sqrt();
+        assert!((scatter / expected - 1.0).abs() < 0.1, "{scatter} {expected}");
     }
 
     #[test]

@@ -13,7 +13,9 @@
 //! | `blocking` | does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and within which interval |
-//! | `comparison` | is there a difference |
+//! | `comparison` | is there a difference between two cases of one sampling |
+//! | `ratio` | by which factor do two samplings differ that share no rounds |
+//! | `diagnose`, `dip` | do the samples look as if an interval says less than it seems to |
 //! | `bootstrap` | how far does any other statistic scatter |
 //!
 //! # What it does not cover
@@ -35,8 +37,11 @@ mod bootstrap;
 mod case;
 mod clock;
 mod comparison;
+mod diagnose;
+mod dip;
 mod estimate;
 mod ranks;
+mod ratio;
 mod sampler;
 mod samples;
 mod sampling;
@@ -47,7 +52,10 @@ pub use bootstrap::Bootstrap;
 pub use case::Case;
 pub use clock::{DeviceClock, device_time, host_time, timer_cost, timer_resolution};
 pub use comparison::Comparison;
+pub use diagnose::{Diagnosis, diagnose, near_floor};
+pub use dip::dip;
 pub use estimate::Estimate;
+pub use ratio::{Change, Ratio};
 pub use sampler::{Observer, Progress, Sampled, Sampler};
 pub use samples::Samples;
 pub use sampling::{Instrument, Sampling, StoppedBy};

@@ -4,7 +4,7 @@ use super::found::{found_value, missing};
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Share, Value};
 use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
-use crate::run::Run;
+use crate::run::{Diagnosed, Run};
 use crate::units::significant;
 
 /// What to call the machine of each run: the model of its device, with the device's name where a model occurs twice,
@@ -41,22 +41,24 @@ pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Tab
         }
     }
 
+    let diagnosed: Vec<Vec<Diagnosed>> = runs.iter().map(Run::diagnoses).collect();
     let group = |case: &Case| {
-        let rows = table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, runs));
+        let rows =
+            table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, runs, &diagnosed));
         Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
     };
     Table { title: table.title.clone(), columns, groups: table.cases_in(runs).iter().map(group).collect() }
 }
 
-fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run]) -> Row {
+fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run], diagnosed: &[Vec<Diagnosed>]) -> Row {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(comparison));
     }
-    for run in runs {
+    for (run, diagnosed) in runs.iter().zip(diagnosed) {
         let reading = comparison.measured(run);
         cells.push(match &reading {
-            Ok(reading) => Cell::Value(Box::new(measured_value(reading))),
+            Ok(reading) => Cell::Value(Box::new(marked_value(reading, diagnosed))),
             Err(absence) => missing(absence),
         });
         if published {
@@ -80,6 +82,15 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
 }
 
 /// What a run measured, as a table shows it.
+/// A measured value with the names of what is odd about its samples; the page on the machine says more.
+fn marked_value(reading: &Reading<'_>, diagnosed: &[Diagnosed]) -> Value {
+    let mut value = measured_value(reading);
+    let row = reading.finding.row;
+    let own = diagnosed.iter().filter(|(id, parameters, _)| *id == row.id && *parameters == row.parameters);
+    value.notes.extend(own.map(|(.., diagnosis)| format!("⚠ {}", diagnosis.name())));
+    value
+}
+
 pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
     let deviations = reading.deviations.iter().map(ToString::to_string);
     let found = found_value(&reading.finding, &reading.estimate);

@@ -4,6 +4,8 @@
 //! comes from outside (the name of a device, the title of a suite) passes through [`escape`] on its way into Markdown,
 //! HTML and SVG.
 
+#[cfg(feature = "report")]
+mod compared;
 mod console;
 mod escape;
 mod found;
@@ -23,6 +25,7 @@ mod panel;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
+pub use compared::{Wording, compared, tally};
 pub use escape::escape;
 pub(crate) use found::row_cell;
 #[cfg(feature = "report")]

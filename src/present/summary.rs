@@ -2,7 +2,7 @@
 
 use super::found::row_cell;
 use super::table::{Column, Group, Role, Row, Table};
-use crate::experiment::{Entry, Findings, Parameters, RowPlan, Section};
+use crate::experiment::{Entry, Findings, Parameters, RowPlan, Section, in_words};
 
 /// The rows that an experiment left, as text: a table a section, then the takeaways.
 pub fn summary(entry: &Entry, rows: &[crate::experiment::Row]) -> String {
@@ -30,7 +30,7 @@ fn table(section: &Section, plan: &[RowPlan], rows: &[crate::experiment::Row]) -
         let planned = plan.iter().find(|plan| plan.id == row.id);
         let label = planned.map_or_else(|| row.id.clone(), |plan| plan.what.to_owned());
         let place = groups.iter().position(|(parameters, _)| **parameters == row.parameters).unwrap_or_else(|| {
-            groups.push((&row.parameters, Group { label: Some(words(&row.parameters)), rows: Vec::new() }));
+            groups.push((&row.parameters, Group { label: Some(in_words(&row.parameters)), rows: Vec::new() }));
             groups.len() - 1
         });
         groups[place].1.rows.push(Row { id: Some(row.id.clone()), label, cells: vec![row_cell(row)] });
@@ -41,9 +41,4 @@ fn table(section: &Section, plan: &[RowPlan], rows: &[crate::experiment::Row]) -
     let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];
     let groups = groups.into_iter().map(|(_, group)| group).collect();
     Some(Table { title: section.title.to_owned(), columns, groups })
-}
-
-/// Parameters in words: `dtype fp16, size 512`.
-fn words(parameters: &Parameters) -> String {
-    parameters.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,17 @@
-//! Suites in, results out.
+//! Suites in, results out; and two runs beside each other.
 
+mod comparability;
+mod compare;
+mod diagnoses;
 mod environment;
+mod migrate;
 mod results;
 mod runner;
 mod suite;
 
+pub use comparability::{Mismatch, mismatches, remarks};
+pub use compare::{Compared, Pair, Tolerance, Unpaired, Verdict, compare};
+pub use diagnoses::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program};
 pub use results::{ExperimentRun, Run, SCHEMA_VERSION};
 pub use runner::{Attendance, device_of, resume, run, run_one};

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
+use super::migrate;
 use super::suite::Suite;
 use crate::device::Telemetry;
 use crate::error::ResultsError;
@@ -108,26 +109,7 @@ impl Run {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<Self, ResultsError> {
-        /// The one part that every version shares.
-        #[derive(Deserialize)]
-        struct Versioned {
-            schema_version: serde_json::Value,
-        }
-        let syntax = |error: serde_json::Error| ResultsError::Syntax {
-            path: path.to_owned(),
-            line: error.line(),
-            column: error.column(),
-            message: error.to_string(),
-        };
-        let versioned: Versioned = serde_json::from_str(text).map_err(syntax)?;
-        if versioned.schema_version != SCHEMA_VERSION {
-            return Err(ResultsError::Version {
-                path: path.to_owned(),
-                found: versioned.schema_version.to_string(),
-                supported: SCHEMA_VERSION.to_string(),
-            });
-        }
-        serde_json::from_str(text).map_err(syntax)
+        migrate::read(text, path)
     }
 
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one.

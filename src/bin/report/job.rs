@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use syncscope::experiment::titled;
 use syncscope::present::summary;
+use syncscope::run::Diagnosed;
 
 use crate::run::{What, end_of, measure};
 use crate::{End, book};
@@ -26,7 +28,24 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
             print!("{}", summary(entry, &experiment.rows));
         }
     }
+    print_diagnoses(&run.diagnoses());
     println!("results: {}", results.display());
     book::render(std::slice::from_ref(&run), &arguments.out)?;
     Ok(end_of(&run, &results))
+}
+
+/// What is odd about the samples, the first few.
+fn print_diagnoses(diagnoses: &[Diagnosed]) {
+    const MOST: usize = 10;
+    if diagnoses.is_empty() {
+        return;
+    }
+    println!("Diagnoses of samples: {}", diagnoses.len());
+    for (id, parameters, diagnosis) in diagnoses.iter().take(MOST) {
+        println!("  - {}: {diagnosis}", titled(id, parameters));
+    }
+    if diagnoses.len() > MOST {
+        println!("  and {} more (in the book)", diagnoses.len() - MOST);
+    }
+    println!();
 }

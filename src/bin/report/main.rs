@@ -4,6 +4,7 @@ mod bench;
 mod book;
 mod check;
 mod claims;
+mod compare;
 mod device;
 mod devices;
 mod experiments;
@@ -14,6 +15,7 @@ mod render;
 mod run;
 mod schema;
 mod suite;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,8 @@ enum Command {
     Experiments(experiments::Arguments),
     Check(check::Arguments),
     Schema(schema::Arguments),
+    Compare(compare::Arguments),
+    Verify(verify::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
             Command::Experiments(arguments) => experiments::execute(arguments),
             Command::Check(arguments) => check::execute(arguments),
             Command::Schema(arguments) => schema::execute(arguments),
+            Command::Compare(arguments) => compare::execute(arguments),
+            Command::Verify(arguments) => verify::execute(arguments),
         },
     };
     match outcome {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use syncscope::experiment::{Parameters, Watcher};
+use syncscope::experiment::{Parameters, Watcher, titled};
 use syncscope::measure::Progress;
 
 /// Shows which rows are being measured and how far their sampling has come.
@@ -39,10 +39,9 @@ impl Bar {
 
 impl Watcher for Bar {
     fn begins(&self, rows: &[&str], parameters: &Parameters) {
-        let parameters: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
         let first = rows.first().copied().unwrap_or_default();
         let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
-        self.bar.set_message(format!("{first}{more} ({})", parameters.join(", ")));
+        self.bar.set_message(titled(&format!("{first}{more}"), parameters));
         self.bar.set_position(0);
     }
 

@@ -90,7 +90,7 @@ fn resume(file: &Path, out: &Path) -> anyhow::Result<Run> {
 }
 
 /// Runs with progress shown and Ctrl-C heard, and writes the results file.
-fn attended(out: &Path, run: impl FnOnce(&Attendance<'_>) -> Run) -> anyhow::Result<Run> {
+pub(crate) fn attended(out: &Path, run: impl FnOnce(&Attendance<'_>) -> Run) -> anyhow::Result<Run> {
     let interrupt = interrupt::flag()?;
     let bar = Arc::new(Bar::new());
     let watcher: Arc<dyn Watcher> = Arc::clone(&bar) as Arc<dyn Watcher>;
@@ -102,7 +102,7 @@ fn attended(out: &Path, run: impl FnOnce(&Attendance<'_>) -> Run) -> anyhow::Res
 }
 
 /// The command as the user gave it, the program by its own name.
-fn command_line() -> Vec<String> {
+pub(crate) fn command_line() -> Vec<String> {
     std::iter::once("report".to_owned()).chain(std::env::args().skip(1)).collect()
 }
 
