@@ -40,9 +40,10 @@ pub(crate) struct Arguments {
 /// What matters, how sure it must be, and how it is shown.
 #[derive(Args)]
 pub(crate) struct Judging {
-    /// A change that matters: 5% or 0.05. The default is what another process or memory layout may move a median by
-    /// with nothing changed, which no interval of one run can show
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
+    /// A change that matters: 25% or 0.25. The default is what another process or memory layout was seen to move medians
+    /// by with nothing changed (98 in 100 by 20% or less), which no interval of one run can show; state less for rows
+    /// that are known to be steadier
+    #[arg(long, value_name = "SHARE", default_value = "25%", value_parser = threshold)]
     threshold: f64,
     /// The level of the interval of each B / A. The default is not 95%, for a run has a hundred rows and more: by chance
     /// alone one of a hundred such intervals misses the truth, and seldom by as much as the threshold
