@@ -20,9 +20,9 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, Formula, integer, null_device, parameters, print_to, text};
+use super::bench::{Bench, Formula, integer, null_device, parameters, print_to, step, text};
 use super::{Derivation, Experiment, Parameters, RowPlan, Section, count};
-use crate::device::{RealDType, Stream};
+use crate::device::Stream;
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
 use crate::tensor::Tensor;
@@ -133,9 +133,8 @@ impl Experiment for AsyncFrontend {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.iters = iters.unwrap_or(self.iters);
-        dtype.map_or(Ok(()), |_| Err("async-frontend has no element type to choose: it uses fp32".to_owned()))
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.iters
     }
 
     fn run(&self, bench: &mut Bench) {
@@ -147,12 +146,6 @@ impl Experiment for AsyncFrontend {
         self.throughput(bench);
         self.model(bench);
     }
-}
-
-/// Enqueues one step: draws a matrix and multiplies it by itself.
-fn step(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
-    let a = stream.normal::<f32>([n, n])?;
-    a.matmul(&a)
 }
 
 /// Enqueues `iters` steps; the last one's result.

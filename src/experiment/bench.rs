@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use super::row::{Derivation, Outcome, Parameter, Parameters, Row};
 use super::{RowPlan, Selection};
-use crate::device::Device;
+use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Progress, Sampler, StoppedBy};
+use crate::tensor::Tensor;
 
 /// Told what a bench is doing.
 pub trait Watcher: Send + Sync {
@@ -233,6 +234,12 @@ pub(super) fn integer(value: usize) -> Parameter {
 /// A name as a parameter.
 pub(super) fn text(value: &str) -> Parameter {
     Parameter::Text(value.to_owned())
+}
+
+/// Enqueues one step: draws a matrix and multiplies it by itself.
+pub(super) fn step(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
+    let a = stream.normal::<f32>([n, n])?;
+    a.matmul(&a)
 }
 
 /// Where printed tensors go: a system call, but no terminal, whose speed would be measured too.

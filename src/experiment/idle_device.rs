@@ -12,9 +12,9 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, integer, parameters};
+use super::bench::{Bench, integer, parameters, step};
 use super::{Experiment, RowPlan, Section, count};
-use crate::device::{Device, RealDType, Stream};
+use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::Case;
 
@@ -69,9 +69,8 @@ impl Experiment for IdleDevice {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.iters = iters.unwrap_or(self.iters);
-        dtype.map_or(Ok(()), |_| Err("idle-device has no element type to choose: it uses fp32".to_owned()))
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.iters
     }
 
     fn run(&self, bench: &mut Bench) {
@@ -128,8 +127,7 @@ impl IdleDevice {
         let (iters, n, stream) = (self.iters.get(), self.size.get(), stream.clone());
         Case::host_timed(id, move || {
             for _ in 0..iters {
-                let a = stream.normal::<f32>([n, n])?;
-                black_box(a.matmul(&a)?);
+                black_box(step(&stream, n)?);
                 wait()?;
             }
             stream.device().synchronize()

@@ -101,11 +101,13 @@ pub trait Experiment {
     /// The parts of its summary, in the order of the document that it mirrors.
     fn sections(&self) -> &'static [Section];
 
-    /// With the element type and the turns of a loop that a command line names.
-    ///
-    /// # Errors
-    /// The experiment has no such parameter.
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String>;
+    /// The turns of its timed loop, which a command line may set.
+    fn turns(&mut self) -> &mut NonZeroUsize;
+
+    /// The element types that it is run with, where there is a choice.
+    fn element_types(&mut self) -> Option<&mut Vec<RealDType>> {
+        None
+    }
 
     /// Runs it: every planned row ends in `bench`, measured or with the reason why not.
     fn run(&self, bench: &mut Bench);
@@ -160,8 +162,16 @@ macro_rules! registry {
             /// # Errors
             /// The experiment has no such parameter.
             pub fn with(mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<Self, String> {
-                match &mut self {
-                    $(Entry::$type(experiment) => experiment.set(dtype, iters)?,)+
+                let name = self.name();
+                let experiment: &mut dyn Experiment = match &mut self {
+                    $(Entry::$type(experiment) => experiment,)+
+                };
+                if let Some(iters) = iters {
+                    *experiment.turns() = iters;
+                }
+                if let Some(dtype) = dtype {
+                    let types = experiment.element_types();
+                    *types.ok_or_else(|| format!("{name} has no element type to choose"))? = vec![dtype];
                 }
                 Ok(self)
             }

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, Formula, integer, parameters};
 use super::{Derivation, Experiment, RowPlan, Section, count};
-use crate::device::RealDType;
 use crate::error::DeviceError;
 use crate::measure::{Case, DeviceClock, timer_cost, timer_resolution};
 use crate::units::Unit;
@@ -73,9 +72,8 @@ impl Experiment for SelfAudit {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.calls = iters.unwrap_or(self.calls);
-        dtype.map_or(Ok(()), |_| Err("self-audit has no element type to choose".to_owned()))
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.calls
     }
 
     fn run(&self, bench: &mut Bench) {

@@ -129,10 +129,12 @@ impl Experiment for SyncPoints {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.dtypes = dtype.map_or_else(|| std::mem::take(&mut self.dtypes), |dtype| vec![dtype]);
-        self.iters = iters.unwrap_or(self.iters);
-        Ok(())
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.iters
+    }
+
+    fn element_types(&mut self) -> Option<&mut Vec<RealDType>> {
+        Some(&mut self.dtypes)
     }
 
     fn run(&self, bench: &mut Bench) {

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, integer, parameters};
+use super::bench::{Bench, integer, parameters, step};
 use super::{Experiment, Parameter, RowPlan, Section, count};
-use crate::device::{Device, Event, RealDType, Stream};
+use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
 use crate::tensor::Tensor;
@@ -87,9 +87,8 @@ impl Experiment for Synchronize {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.iters = iters.unwrap_or(self.iters);
-        dtype.map_or(Ok(()), |_| Err("synchronize has no element type to choose: it uses fp32".to_owned()))
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.iters
     }
 
     fn run(&self, bench: &mut Bench) {
@@ -98,12 +97,6 @@ impl Experiment for Synchronize {
         scope(bench);
         self.steps(bench);
     }
-}
-
-/// Enqueues one step: draws a matrix and multiplies it by itself.
-fn step(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
-    let x = stream.normal::<f32>([n, n])?;
-    x.matmul(&x)
 }
 
 impl Synchronize {

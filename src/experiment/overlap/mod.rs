@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, integer, parameters, text};
 use super::{Experiment, RowPlan, Section, count};
-use crate::device::{RealDType, Stream};
+use crate::device::Stream;
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
 use crate::tensor::Tensor;
@@ -98,9 +98,8 @@ impl Experiment for Overlap {
         SECTIONS
     }
 
-    fn set(&mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<(), String> {
-        self.steps = iters.unwrap_or(self.steps);
-        dtype.map_or(Ok(()), |_| Err("overlap has no element type to choose: it uses fp32".to_owned()))
+    fn turns(&mut self) -> &mut NonZeroUsize {
+        &mut self.steps
     }
 
     fn run(&self, bench: &mut Bench) {
