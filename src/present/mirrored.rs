@@ -4,23 +4,32 @@ use super::found::{found_value, missing};
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Share, Value};
 use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
-use crate::run::{Diagnosed, Run};
+use crate::run::{DeviceDescription, Diagnosed, Run};
 use crate::units::significant;
 
-/// What to call the machine of each run: the model of its device, with the device's name where a model occurs twice,
-/// and a number where that still does.
+/// What to call the machine of each run: the model of its device; where a model occurs twice, with how many of them the
+/// machine has or else the device's name; and a number where that still does not tell them apart.
 pub fn machine_labels(runs: &[Run]) -> Vec<String> {
     let models: Vec<&str> = runs.iter().map(|run| run.environment.device.model.as_str()).collect();
     let mut labels: Vec<String> = Vec::with_capacity(runs.len());
     for run in runs {
         let device = &run.environment.device;
         let shared = models.iter().filter(|model| **model == device.model).count() > 1;
-        let name = if shared { format!("{}, {}", device.model, device.name) } else { device.model.clone() };
+        let name = if shared { among_equals(device) } else { device.model.clone() };
         let numbered = (2..).map(|number| format!("{name} ({number})"));
         let free = std::iter::once(name.clone()).chain(numbered).find(|label| !labels.contains(label));
         labels.push(free.unwrap_or(name));
     }
     labels
+}
+
+fn among_equals(device: &DeviceDescription) -> String {
+    let gpus = device.facts.iter().find(|(name, _)| name == "GPUs of this machine").map(|(_, count)| count.as_str());
+    match gpus {
+        Some("1") => format!("{}, alone", device.model),
+        Some(count) => format!("{}, one of {count}", device.model),
+        None => format!("{}, {}", device.model, device.name),
+    }
 }
 
 /// A table of a document: published, then for each run measured and, where the document prints figures, the ratio.

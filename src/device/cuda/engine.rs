@@ -112,6 +112,7 @@ fn facts(context: &Context, sensors: Option<&Sensors>) -> Result<Vec<(String, St
         ("architecture", context.kernels.architecture().to_owned()),
         ("multiprocessors", context.kernels.multiprocessors().to_string()),
         ("L2 cache (bytes)", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        ("GPUs of this machine", primary::device_count()?.to_string()),
         ("copy engines", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?),
     ];
     Ok(facts.map(|(name, value)| (name.to_owned(), value)).into())
