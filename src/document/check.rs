@@ -180,6 +180,14 @@ tables:
     }
 
     #[test]
+    fn a_claim_that_names_no_measurement_is_reported_with_its_line() {
+        let tail = "claims:\n  - {id: c-x, claim: C, holds: small.delta > 0, because: B}\n";
+        let message = error(tail);
+        assert!(message.starts_with("d.yaml:") && message.contains("claim `c-x`"), "{message}");
+        assert!(message.contains("`small.delta` names no measurement"), "{message}");
+    }
+
+    #[test]
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, label: b, publisched: {}}\n");
         assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");

@@ -98,7 +98,7 @@ impl Estimate {
         Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, ..*self }
     }
 
-    /// The estimate in `unit`, as in `14.4 µs [14.1, 14.9] (n = 50)`: one prefix and as many decimals for all three, so
+    /// The estimate in `unit`, as in `14.4 µs (14.1 … 14.9, n = 50)`: one prefix and as many decimals for all three, so
     /// many that the interval's width shows.
     ///
     /// Where there are too few samples for an interval, the brackets hold their range and it says so.
@@ -106,13 +106,13 @@ impl Estimate {
         let scale = Scale::of(self, unit);
         let kind = if self.is_interval() { "" } else { ", range" };
         let median = scale.with_symbol(scale.number(self.median));
-        format!("{median} [{}, {}] (n = {}{kind})", scale.number(self.low), scale.number(self.high), self.n)
+        format!("{median} ({} … {}, n = {}{kind})", scale.number(self.low), scale.number(self.high), self.n)
     }
 
     /// The interval alone, as in `[−0.2, 0.3] µs`.
     pub fn format_interval(&self, unit: Unit) -> String {
         let scale = Scale::of(self, unit);
-        scale.with_symbol(format!("[{}, {}]", scale.number(self.low), scale.number(self.high)))
+        scale.with_symbol(format!("{} … {}", scale.number(self.low), scale.number(self.high)))
     }
 }
 
@@ -235,13 +235,13 @@ mod tests {
             n: 50,
             coverage: 0.9511,
         };
-        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.4 µs [14.1, 14.9] (n = 50)");
-        assert_eq!(shown(14.4012e-6, 14.4001e-6, 14.4023e-6).to_string(), "14.401 µs [14.400, 14.402] (n = 50)");
-        assert_eq!(shown(-1e-9, -1.2e-6, 1.3e-6).to_string(), "0.00 µs [−1.20, 1.30] (n = 50)");
-        assert_eq!(shown(0.0, 0.0, 0.0).to_string(), "0 s [0, 0] (n = 50)");
-        assert_eq!(shown(0.5, 0.4, 0.6).format(Unit::Ratio), "0.500 [0.400, 0.600] (n = 50)");
-        assert_eq!(shown(55.2e9, 54e9, 56e9).format_interval(Unit::BytesPerSecond), "[54.0, 56.0] GB/s");
-        assert_eq!(estimate(&[1.0, 2.0]).to_string(), "1.50 s [1.00, 2.00] (n = 2, range)");
+        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.4 µs (14.1 … 14.9, n = 50)");
+        assert_eq!(shown(14.4012e-6, 14.4001e-6, 14.4023e-6).to_string(), "14.401 µs (14.400 … 14.402, n = 50)");
+        assert_eq!(shown(-1e-9, -1.2e-6, 1.3e-6).to_string(), "0.00 µs (−1.20 … 1.30, n = 50)");
+        assert_eq!(shown(0.0, 0.0, 0.0).to_string(), "0 s (0 … 0, n = 50)");
+        assert_eq!(shown(0.5, 0.4, 0.6).format(Unit::Ratio), "0.500 (0.400 … 0.600, n = 50)");
+        assert_eq!(shown(55.2e9, 54e9, 56e9).format_interval(Unit::BytesPerSecond), "54.0 … 56.0 GB/s");
+        assert_eq!(estimate(&[1.0, 2.0]).to_string(), "1.50 s (1.00 … 2.00, n = 2, range)");
     }
 
     #[test]
