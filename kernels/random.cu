@@ -1,8 +1,8 @@
 // Standard normals: Philox 4x32-10 and Box-Muller, element by element as `src/device/philox.rs` documents.
 //
 // A thread makes 16 bytes of output a turn: one Philox block for fp32, two for the types of 2 bytes. Uniforms are
-// rounded exactly as on the host; the sine and cosine of 2 pi u come from `sincospif`, which needs no slow path for
-// large arguments.
+// rounded exactly as on the host; logarithm, sine and cosine are the hardware's approximations, kept where their absolute
+// error is below 1e-6 of a normal.
 #include "types.cuh"
 
 __device__ __forceinline__ uint4 philox(u64 seed, u64 sequence, u64 block) {
@@ -27,13 +27,21 @@ __device__ __forceinline__ float uniform(u32 word) {
     return __fmul_rn(__fadd_rn(__uint2float_rn(word), 0.5f), 2.3283064365386963e-10f);
 }
 
+// -ln u. The approximation has an absolute error of 2^-22 near 1, where the logarithm itself is as small and the root
+// that follows would enlarge it: there the series of ln(1 - e) takes its place, whose next term is below 3e-9.
+__device__ __forceinline__ float minus_log(float u) {
+    const float e = 1.0f - u;
+    const float series = e * fmaf(e, fmaf(e, 1.0f / 3.0f, 0.5f), 1.0f);
+    return e < 0.01f ? series : -__logf(u);
+}
+
 __device__ __forceinline__ void box_muller(u32 radius, u32 angle, float &first, float &second) {
     float r, sine, cosine;
-    // Not `__logf`: near 1 its absolute error would show in the radius.
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(-2.0f * logf(uniform(radius))));
-    sincospif(2.0f * uniform(angle), &sine, &cosine);
-    first = r * cosine;
-    second = r * sine;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(2.0f * minus_log(uniform(radius))));
+    // Half a turn less turns both signs, and keeps the argument within pi, where the approximation is good.
+    __sincosf(6.2831853f * (uniform(angle) - 0.5f), &sine, &cosine);
+    first = -r * cosine;
+    second = -r * sine;
 }
 
 template <typename T> __device__ __forceinline__ void normals(T *out, u64 n, u64 seed, u64 sequence) {

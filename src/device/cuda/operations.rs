@@ -20,9 +20,9 @@ use crate::device::engine::{Binary, Operation, Region, Result};
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
 
-/// Blocks a multiprocessor in the largest grid: enough to fill it several times over, so that the last wave weighs
-/// little.
-const BLOCKS_A_MULTIPROCESSOR: u32 = 32;
+/// Blocks a multiprocessor in the largest grid: so many that a thread has one pack to do up to hundreds of megabytes. A
+/// grid that a thread goes through two or three times ends with a part of the device idle.
+const BLOCKS_A_MULTIPROCESSOR: u32 = 2048;
 
 /// Elements of a tile of `kernels/compact.cu`.
 const TILE: usize = 4096;
