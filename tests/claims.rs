@@ -116,5 +116,5 @@ fn the_program_prints_every_claim_with_its_numbers() {
         text.contains("REFUTED      c-loop-doubles") && text.contains("training_loop.accumulated.big = "),
         "{text}"
     );
-    assert_eq!(report("book/results/none.json").status.code(), Some(1));
+    assert_eq!(report("book/results/none.json").status.code(), Some(2));
 }

@@ -94,7 +94,8 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["bench", "self-audit", "--dtype", "fp16", "--device", "cpu:0"], 2, "no element type"),
         (&["bench", "sync-points", "--dtype", "fp8"], 2, "fp16, bf16, fp32"),
         (&["bench", "sync-points", "--iters", "0"], 2, "iters"),
-        (&["render", "none.json"], 1, "none.json"),
+        (&["render", "none.json"], 2, "none.json"),
+        (&["run", "--out", "suite.yaml/r.json", "--device", "cpu:0"], 2, "suite.yaml"),
         (&["frobnicate"], 2, "frobnicate"),
     ] {
         let output = report(arguments, folder.path());
@@ -122,7 +123,7 @@ fn a_broken_results_file_says_what_is_wrong_and_leaves_the_site_that_stood_there
         std::fs::write(folder.path().join("bad.json"), text).unwrap();
         let output = report(&["render", "bad.json", "--out", "out"], folder.path());
         let text = stderr(&output);
-        assert_eq!(code(&output), 1, "{text}");
+        assert_eq!(code(&output), 2, "{text}");
         assert!(text.contains("bad.json") && text.contains(part), "{part}: {text}");
         assert!(site() == before, "the site changed");
     }

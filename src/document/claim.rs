@@ -36,6 +36,9 @@ pub struct Claim {
     /// What it takes to judge it.
     #[serde(default)]
     pub needs: Needs,
+    /// Whether it can be refuted and never confirmed: that a race was not seen does not show that there is none.
+    #[serde(default)]
+    pub refutable_only: bool,
     /// Why it is expected to hold, or not to (Markdown).
     pub because: String,
 }
@@ -224,7 +227,7 @@ mod tests {
 
     fn claim(holds: &str) -> Claim {
         let (id, claim, because) = ("c-test".to_owned(), String::new(), String::new());
-        Claim { id, claim, holds: holds.to_owned(), needs: Needs::AnyDevice, because }
+        Claim { id, claim, holds: holds.to_owned(), needs: Needs::AnyDevice, refutable_only: false, because }
     }
 
     fn error(holds: &str) -> String {

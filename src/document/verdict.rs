@@ -7,8 +7,12 @@
 //! as many, and *inconclusive* between: noise gives no coin toss. A claim about published figures alone is evaluated
 //! once.
 //!
-//! A claim whose samples are missing, or whose predicate cannot be evaluated (a division by zero), is *not testable*,
-//! never judged.
+//! Counts (stale elements, wrong elements) are judged by the largest that was seen: one bad round is enough to refute that
+//! something is safe. That none was seen proves nothing: a claim that can only be refuted (`refutable_only`) is then
+//! *inconclusive*.
+//!
+//! A claim whose samples are missing or fewer than six, or whose predicate cannot be evaluated (a division by zero), is
+//! *not testable*, never judged.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -113,7 +117,10 @@ impl Claim {
         }
         let names: Vec<&str> = quantities.iter().map(|(name, _)| name.as_str()).collect();
         let verdict = match share_of_true(&self.holds, &names, &known) {
-            Ok(share) => Verdict::of_share(share),
+            Ok(share) => match Verdict::of_share(share) {
+                Verdict::Confirmed(share) if self.refutable_only => Verdict::Inconclusive(share),
+                verdict => verdict,
+            },
             Err(message) => Verdict::NotTestable(message),
         };
         let fixed: Option<Vec<f64>> = known.iter().map(Known::fixed).collect();
@@ -130,6 +137,9 @@ fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String),
                 run.rows().find(|row| row.id == plan.id && is_selected(row, selectors)).ok_or(Absence::NotInRun)?;
             let finding = row.finding()?;
             let estimate = finding.estimate()?;
+            if !estimate.is_interval() {
+                return Err(Absence::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
+            }
             let text = format!(
                 "{} ({}, n = {})",
                 row.unit.format(estimate.median, 4),
@@ -213,11 +223,14 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
     Some(format!("{numbers}{}", sides.unwrap_or_default()))
 }
 
-/// What a resample comes to: its median; for observations of yes and no the share of yes.
+/// What a resample comes to: its median; for observations of yes and no the share of yes; for counts the largest.
 fn middle(set: &[f64], finding: &Finding<'_>) -> f64 {
     let observed = finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Ratio;
     if observed && set.iter().all(|value| *value == 0.0 || *value == 1.0) {
         return set.iter().sum::<f64>() / set.len() as f64;
+    }
+    if finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Number {
+        return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     }
     let mut sorted = set.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -312,6 +325,16 @@ mod tests {
         let samples = (0..30).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
         let observed = row("t", Unit::Ratio, Instrument::Observation, samples);
         assert_eq!(share("a > 0.05 and a < 0.7", &["a"], &[observed]), Ok(1.0));
+    }
+
+    #[test]
+    fn one_bad_round_refutes_that_something_is_safe() {
+        // In fewer than half of the rounds: the median of most resamples is 0.
+        let counts = |bad: usize| (0..30).map(|i| if i < bad { 64.0 } else { 0.0 }).collect();
+        let rare = row("t", Unit::Number, Instrument::Observation, counts(12));
+        assert!(share("a == 0", &["a"], &[rare]).unwrap() < 0.025);
+        let never = row("t", Unit::Number, Instrument::Observation, counts(0));
+        assert_eq!(share("a == 0", &["a"], &[never]), Ok(1.0), "and then only a refutable claim is told from a proof");
     }
 
     #[test]

@@ -124,6 +124,9 @@ impl Bench {
         let samples: Result<Vec<&[f64]>, Outcome> =
             formula.operands.iter().map(|(operand, parameters)| self.samples(operand, parameters)).collect();
         let outcome = match samples {
+            Err(Outcome::Skipped { reason }) if reason == NOT_CHOSEN => {
+                Outcome::Skipped { reason: "the rows that it is computed from were left out by choice".to_owned() }
+            }
             Err(absent) => absent,
             Ok(operands) => {
                 let rounds = operands.iter().map(|samples| samples.len()).min().unwrap_or(0);

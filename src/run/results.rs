@@ -112,21 +112,37 @@ impl Run {
         migrate::read(text, path)
     }
 
+    /// Finds out whether a results file can be written, before anything is measured for it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn check_writable(path: &Path) -> Result<(), ResultsError> {
+        if path.is_dir() {
+            return Err(io(path, std::io::ErrorKind::IsADirectory.into()));
+        }
+        temporary_beside(path).map(drop)
+    }
+
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one.
     ///
     /// # Errors
     /// [`ResultsError::Io`] names the file.
     pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
-        std::fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| ResultsError::Content { path: path.to_owned(), message: error.to_string() })?;
-        let mut file = readable().tempfile_in(&folder).map_err(|source| io(&folder, source))?;
+        let mut file = temporary_beside(path)?;
         file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(|source| io(path, source))?;
         file.as_file().sync_all().map_err(|source| io(path, source))?;
         file.persist(path).map_err(|error| io(path, error.error))?;
         Ok(())
     }
+}
+
+/// A file in the folder of `path`, which is made where it is not there.
+fn temporary_beside(path: &Path) -> Result<tempfile::NamedTempFile, ResultsError> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
+    std::fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
+    readable().tempfile_in(&folder).map_err(|source| io(&folder, source))
 }
 
 /// Temporary files are their owner's alone; a results file is for whoever the user's mask lets read it.

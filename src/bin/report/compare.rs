@@ -1,6 +1,6 @@
 //! `report compare`: says row by row whether the second run is slower, faster or the same.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -92,7 +92,7 @@ impl FailOn {
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let (a, b) = (Run::read(&arguments.a)?, Run::read(&arguments.b)?);
     let mismatches = mismatches(&a, &b);
     if !mismatches.is_empty() && !arguments.across {
         let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
@@ -103,11 +103,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     let compared = arguments.judging.compare(&a, &b, Wording::Compare)?;
     let fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
     Ok(if fails { End::Failed } else { End::Well })
-}
-
-/// A results file that the user named: one that cannot be read is a wrong argument.
-pub(crate) fn read(path: &Path) -> Result<Run, UsageError> {
-    Run::read(path).map_err(|error| UsageError(error.to_string()))
 }
 
 impl Judging {

@@ -20,7 +20,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{DeviceError, SuiteError};
+use syncscope::error::{DeviceError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -90,8 +90,11 @@ enum End {
 
 fn code_of(error: &anyhow::Error) -> End {
     let device = error.downcast_ref::<DeviceError>();
-    let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. })) || error.is::<SuiteError>();
-    if asked_wrongly || error.is::<UsageError>() { End::Refused } else { End::Failed }
+    let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
+        || error.is::<SuiteError>()
+        || error.is::<ResultsError>()
+        || error.is::<UsageError>();
+    if asked_wrongly { End::Refused } else { End::Failed }
 }
 
 /// A wrong argument that clap could not know to be wrong.

@@ -37,7 +37,8 @@ pub(crate) struct What {
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// Measure only these rows: an identifier or its beginning (overlap.transfer); may be given again
+    /// Measure only these rows: an identifier or its beginning (overlap.transfer); may be given again. A row that is
+    /// computed from others needs them, too
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
     /// Leave these rows out; may be given again
@@ -78,26 +79,33 @@ fn resume(file: &Path, out: &Path) -> anyhow::Result<Run> {
     if !run.partial {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
-    let recorded = &run.environment.device;
-    let device = Device::open(&recorded.name)?;
-    let model = &device.properties().model;
-    if *model != recorded.model {
-        let (name, was) = (&recorded.name, &recorded.model);
-        let message = format!("{}: {name} was {was} and is {model} here: half a run on each is none", file.display());
-        return Err(UsageError(message).into());
+    let (was, device) = (&run.environment, Device::open(&run.environment.device.name)?);
+    let is = Environment::now(&device, Vec::new());
+    let differs = [
+        ("device", was.device != is.device),
+        ("host", was.host != is.host),
+        ("program", (&was.program.version, &was.program.commit) != (&is.program.version, &is.program.commit)),
+        ("build", was.program.profile != is.program.profile),
+    ];
+    let differs: Vec<&str> = differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect();
+    if !differs.is_empty() {
+        let (file, differs) = (file.display(), differs.join(" and "));
+        return Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")).into());
     }
     attended(out, |attendance| syncscope::run::resume(run, &device, attendance))
 }
 
 /// Runs with progress shown and Ctrl-C heard, and writes the results file.
 pub(crate) fn attended(out: &Path, run: impl FnOnce(&Attendance<'_>) -> Run) -> anyhow::Result<Run> {
+    Run::check_writable(out)?;
     let interrupt = interrupt::flag()?;
     let bar = Arc::new(Bar::new());
     let watcher: Arc<dyn Watcher> = Arc::clone(&bar) as Arc<dyn Watcher>;
     let begins = |place, of, name: &str| bar.experiment(place, of, name);
     let run = run(&Attendance { begins: &begins, watcher, interrupt });
     bar.finish();
-    run.write(out)?;
+    // Not the user's mistake any more: the place was good when the run began.
+    run.write(out).map_err(|error| anyhow::anyhow!("{error}"))?;
     Ok(run)
 }
 

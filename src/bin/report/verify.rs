@@ -10,7 +10,7 @@ use syncscope::device::Device;
 use syncscope::present::Wording;
 use syncscope::run::{Environment, Run, mismatches, remarks};
 
-use crate::compare::{Judging, read};
+use crate::compare::Judging;
 use crate::run::{attended, command_line, end_of};
 use crate::{End, UsageError};
 
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let recorded = read(&arguments.results)?;
+    let recorded = Run::read(&arguments.results)?;
     runnable(&recorded, &arguments)?;
     let device = Device::open(arguments.device.as_deref().unwrap_or(&recorded.environment.device.name))?;
     let environment = Environment::now(&device, command_line());
