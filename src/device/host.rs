@@ -27,22 +27,35 @@ pub struct HostBuffer<T: Element> {
 struct Pending(Vec<(Stream, Event)>);
 
 impl Pending {
-    fn record(&mut self, stream: &Stream) -> Result<()> {
-        let event = match self.0.iter().find(|(s, _)| s.is_same(stream)) {
-            Some((_, event)) => event,
+    /// Has `copy` enqueued on `stream` and remembers it. A copy that cannot be remembered is waited for, so that none is
+    /// ever pending unknown.
+    fn enqueue(&mut self, stream: &Stream, copy: impl FnOnce() -> Result<()>) -> Result<()> {
+        let known = self.0.iter().position(|(s, _)| s.is_same(stream));
+        let event = match known {
+            Some(place) => self.0[place].1.clone(),
             None => {
-                self.0.push((stream.clone(), stream.device().event()?));
-                &self.0[self.0.len() - 1].1
+                // What is over, and did not fail, need not be remembered: a stream must not live on in here.
+                self.0.retain(|(stream, event)| !(event.is_complete() == Ok(true) && stream.is_complete().is_ok()));
+                stream.device().event()?
             }
         };
-        stream.record(event)
-    }
-
-    fn wait(&mut self) -> Result<()> {
-        for (_, event) in self.0.drain(..) {
-            event.synchronize()?;
+        copy()?;
+        if let Err(error) = stream.record(&event) {
+            let _ = stream.synchronize();
+            return Err(error);
+        }
+        if known.is_none() {
+            self.0.push((stream.clone(), event));
         }
         Ok(())
+    }
+
+    /// Waits for all of them; then the first failure, if one of their streams has failed.
+    fn wait(&mut self) -> Result<()> {
+        let outcomes: Vec<Result<()>> =
+            self.0.iter().map(|(stream, event)| event.synchronize().and(stream.is_complete().map(drop))).collect();
+        self.0.clear();
+        outcomes.into_iter().collect()
     }
 }
 
@@ -101,14 +114,12 @@ impl<T: Element> HostBuffer<T> {
 
     /// Enqueues a copy of the whole buffer into `target`.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>) -> Result<()> {
-        stream.raw().enqueue_upload(&*self.memory, target)?;
-        lock(&self.from_host).record(stream)
+        lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
     }
 
     /// Enqueues a copy of `source` into the whole buffer.
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>) -> Result<()> {
-        stream.raw().enqueue_download(source, &*self.memory)?;
-        lock(&self.to_host).record(stream)
+        lock(&self.to_host).enqueue(stream, || stream.raw().enqueue_download(source, &*self.memory))
     }
 }
 
@@ -116,9 +127,7 @@ impl<T: Element> Drop for HostBuffer<T> {
     /// Waits for pending copies: their memory must outlive them. A failed copy is over too.
     fn drop(&mut self) {
         for pending in [&self.to_host, &self.from_host] {
-            for (_, event) in lock(pending).0.drain(..) {
-                let _ = event.synchronize();
-            }
+            let _ = lock(pending).wait();
         }
     }
 }

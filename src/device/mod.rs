@@ -156,7 +156,7 @@ impl Device {
     /// Barrier: waits until all work on all streams of this device has completed.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier.
+    /// A failure of work enqueued earlier on a stream that still has a handle.
     pub fn synchronize(&self) -> Result<()> {
         self.engine.synchronize()
     }
@@ -318,7 +318,9 @@ impl fmt::Debug for Event {
 
 /// A flag that streams wait on and the host opens: the way to hold a stream for exactly as long as is needed.
 ///
-/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open.
+/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open. While a stream is held,
+/// the thread that is to open the gate must not make a call that waits for the whole device: besides the barriers, the
+/// first product of a shape, and allocating or dropping pinned memory.
 #[derive(Clone)]
 pub struct Gate {
     raw: Arc<dyn EngineGate>,
@@ -328,14 +330,6 @@ impl Gate {
     /// Lets every waiting stream go on. A gate stays open.
     pub fn open(&self) {
         self.raw.open();
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        if Arc::strong_count(&self.raw) == 1 {
-            self.raw.open();
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Result, Tensor, invalid};
+use super::{Result, Tensor, elements, invalid};
 use crate::device::engine::Operation;
 use crate::device::{Element, HostBuffer, Real, Stream};
 
@@ -14,7 +14,7 @@ impl Stream {
     /// No room, or a shape whose number of elements does not fit in memory.
     pub fn empty<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let shape = shape.into();
-        let len = shape.iter().try_fold(1usize, |len, n| len.checked_mul(*n));
+        let len = elements(&shape);
         let len =
             len.filter(|len| len.checked_mul(T::DTYPE.size()).is_some_and(|bytes| isize::try_from(bytes).is_ok()));
         let len = len.ok_or_else(|| invalid("empty", format!("{shape:?} has too many elements")))?;

@@ -1,7 +1,8 @@
 //! Tensors: operations that enqueue, reads that block.
 //!
 //! A [`Tensor`] is contiguous, row-major and belongs to a [`Stream`]: its operations are enqueued there and return at
-//! once. Using it from another stream is explicit ([`Tensor::on`]) and orders nothing. The reads (`item`, `to_vec`,
+//! once, whichever streams the other operands belong to: nothing is ordered between streams except by an event. Using a
+//! tensor's memory from another stream is what [`Tensor::on`] is for; it orders nothing either. The reads (`item`, `to_vec`,
 //! `to_array`, `any`, `nonzero`, `Display`) are barriers: they wait for the stream.
 //!
 //! Arithmetic is in fp32 and rounded once to the element type. With `ε` the element type's
@@ -13,7 +14,7 @@
 //! | `fill`, `copy`, `gather`, `greater`, `any`, `nonzero` | 0 |
 //! | `affine`, `add`, `subtract`, `multiply` | `(ε/2 + 2·ε₃₂) · (│operands│ of the last addition or product)` |
 //! | `matmul` over `k` | `ε/2 · │result│ + k · ε₃₂ · Σ│aᵢ·bᵢ│` |
-//! | `sum` of `n` | `(⌈log₂ n⌉ + 128) · ε₃₂ · Σ│xᵢ│` |
+//! | `sum` of `n` | `(⌈log₂ n⌉ + 128 + n / 2²⁰) · ε₃₂ · Σ│xᵢ│` |
 //! | `normal` | `ε/2 · │x│ + 4·10⁻⁵` against fp64 Box–Muller of the same words |
 
 mod create;
@@ -70,7 +71,9 @@ impl<T: Element> Tensor<T> {
     }
 
     /// The same memory, used from `stream`. Orders nothing: what the old stream has yet to do to the memory may happen
-    /// before, during or after what the new one does, unless an event says otherwise.
+    /// before, during or after what the new one does, unless an event says otherwise. That holds for the memory itself,
+    /// too: a tensor that was just made may stand where another's memory was freed in the old stream's order, so its first
+    /// use on another stream needs an event recorded after it was made.
     ///
     /// # Errors
     /// The stream belongs to another device.
@@ -93,12 +96,10 @@ impl<T: Element> Tensor<T> {
     /// The number of elements differs.
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
-        let len: usize = shape.iter().product();
-        if len != self.len() {
-            return Err(invalid(
-                "reshape",
-                format!("{:?} has {} elements and {shape:?} has {len}", self.shape, self.len()),
-            ));
+        let len = elements(&shape);
+        if len != Some(self.len()) {
+            let reason = format!("{:?} has {} elements, and {shape:?} another number", self.shape, self.len());
+            return Err(invalid("reshape", reason));
         }
         Ok(Self { shape, ..self.clone() })
     }
@@ -139,6 +140,13 @@ impl<T: Element> std::fmt::Debug for Tensor<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tensor<{}>({:?}, {})", T::DTYPE, self.shape, self.stream.device().name())
     }
+}
+
+/// How many elements a shape has; `None` where no number says so.
+fn elements(shape: &[usize]) -> Option<usize> {
+    // Of the parts that are not 0, so that a part of a tensor without elements has a size, too.
+    let product = shape.iter().filter(|n| **n > 0).try_fold(1usize, |product, n| product.checked_mul(*n))?;
+    Some(if shape.contains(&0) { 0 } else { product })
 }
 
 fn invalid(operation: &'static str, reason: String) -> DeviceError {

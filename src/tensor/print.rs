@@ -15,6 +15,7 @@ const EDGE: usize = 3;
 impl<T: Element> fmt::Display for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_vec() {
+            Ok(values) if values.is_empty() => f.write_str("[]"),
             Ok(values) => dimension(f, &values, &self.shape, values.len() > WHOLE),
             Err(error) => write!(f, "<{error}>"),
         }

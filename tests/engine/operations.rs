@@ -197,7 +197,7 @@ fn sum<T: Real>(device: &Device) -> Result<(), Failed> {
         let total = x.sum()?.item()?;
         ensure(total.to_bits() == x.sum()?.item()?.to_bits(), || "two sums of one tensor differ".to_owned())?;
         let (exact, magnitude) = widen(&given).iter().fold((0.0, 0.0), |(s, m), x| (s + x, m + x.abs()));
-        let terms = (given.len().max(1) as f64).log2().ceil() + 128.0;
+        let terms = (given.len().max(1) as f64).log2().ceil() + 128.0 + given.len() as f64 / 1_048_576.0;
         let bound = terms * f64::from(f32::EPSILON) * magnitude;
         close(&format!("sum {} {shape:?}", T::DTYPE), &[f64::from(total)], &[exact], |_| bound)?;
     }

@@ -48,11 +48,9 @@ impl CpuEvent {
         Self { timing, latest: Mutex::new(None) }
     }
 
-    /// A new mark, which becomes the latest.
-    pub(super) fn renew(&self) -> Arc<Mark> {
-        let mark = Arc::new(Mark::default());
-        *lock(&self.latest) = Some(Arc::clone(&mark));
-        mark
+    /// Makes `mark` the latest, once it stands in its stream's queue: nobody may wait for one that nothing reaches.
+    pub(super) fn renew(&self, mark: Arc<Mark>) {
+        *lock(&self.latest) = Some(mark);
     }
 
     /// The mark of the latest recording, if there was one.
@@ -99,6 +97,13 @@ pub(super) struct CpuGate {
 impl CpuGate {
     pub(super) fn mark(&self) -> Arc<Mark> {
         Arc::clone(&self.mark)
+    }
+}
+
+impl Drop for CpuGate {
+    /// Nobody is left who could open it.
+    fn drop(&mut self) {
+        self.mark.reach();
     }
 }
 

@@ -86,8 +86,11 @@ pub(super) struct Shared(Arc<Mutex<Arc<Cells>>>);
 
 impl Shared {
     fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
-        let no_room =
-            || DeviceError::OutOfMemory { device: device.to_owned(), requested: len * dtype.size(), free: None };
+        let no_room = || DeviceError::OutOfMemory {
+            device: device.to_owned(),
+            requested: len.saturating_mul(dtype.size()),
+            free: None,
+        };
         let cells = Cells::zeros(dtype, len).ok_or_else(no_room)?;
         Ok(Self(Arc::new(Mutex::new(Arc::new(cells)))))
     }

@@ -224,13 +224,10 @@ impl EngineStream for CpuStream {
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {
         let event = (event as &dyn Any).downcast_ref::<CpuEvent>().ok_or_else(|| self.foreign("an event"))?;
-        let mark = event.renew();
-        let pushed = self.queue.push(Job::Reach(Arc::clone(&mark)));
-        if pushed.is_err() {
-            // The stream has failed and takes no more work: a mark that nobody reaches would hang its waiters.
-            mark.reach();
-        }
-        pushed
+        let mark = Arc::new(Mark::default());
+        self.queue.push(Job::Reach(Arc::clone(&mark)))?;
+        event.renew(mark);
+        Ok(())
     }
 
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {

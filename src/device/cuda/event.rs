@@ -30,10 +30,10 @@ impl CudaEvent {
     }
 
     /// The event behind the interface, if it is one of the device of `context`.
-    pub(super) fn of<'a>(event: &'a dyn EngineEvent, context: &Context) -> Result<&'a Self> {
+    pub(super) fn of<'a>(event: &'a dyn EngineEvent, context: &Arc<Context>) -> Result<&'a Self> {
         let event: &dyn Any = event;
         match event.downcast_ref::<Self>() {
-            Some(event) if event.context.primary.is_same(&context.primary) => Ok(event),
+            Some(event) if Arc::ptr_eq(&event.context, context) => Ok(event),
             _ => Err(DeviceError::ForeignObject { what: "event", device: context.primary.name().to_owned() }),
         }
     }

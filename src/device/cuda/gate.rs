@@ -40,7 +40,7 @@ impl CudaGate {
     pub(super) fn enqueue_wait(gate: &dyn EngineGate, queue: &Queue) -> Result<()> {
         let gate: &dyn Any = gate;
         let gate = match gate.downcast_ref::<Self>() {
-            Some(gate) if gate.context.primary.is_same(&queue.context.primary) => gate,
+            Some(gate) if Arc::ptr_eq(&gate.context, &queue.context) => gate,
             _ => {
                 let device = queue.context.primary.name().to_owned();
                 return Err(DeviceError::ForeignObject { what: "gate", device });

@@ -1,7 +1,6 @@
 //! Host memory for copies: ordinary, page-locked, or page-locked and write-combined.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -24,7 +23,7 @@ pub(super) struct CudaHostMemory {
 /// Both kinds are changed by the device behind Rust's back, hence no plain slices.
 enum Memory {
     /// In units that are aligned for every element type.
-    Pageable(UnsafeCell<Box<[u64]>>),
+    Pageable(NonNull<[u64]>),
     Pinned {
         context: Arc<Context>,
         /// Dangling where there are no bytes.
@@ -48,7 +47,13 @@ impl CudaHostMemory {
             });
         };
         let memory = match kind {
-            HostKind::Pageable => Memory::Pageable(UnsafeCell::new(vec![0; bytes.div_ceil(8)].into_boxed_slice())),
+            HostKind::Pageable => {
+                let words = bytemuck::allocation::try_zeroed_slice_box::<u64>(bytes.div_ceil(8));
+                let no_room =
+                    |()| DeviceError::OutOfMemory { device: "the host".to_owned(), requested: bytes, free: None };
+                // A pointer, not a box: the host's slices and the copies' addresses come from one place.
+                Memory::Pageable(NonNull::from(Box::leak(words.map_err(no_room)?)))
+            }
             HostKind::Pinned | HostKind::WriteCombined => {
                 let combined = if kind == HostKind::WriteCombined { CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
                 let start = if bytes == 0 {
@@ -82,9 +87,7 @@ impl CudaHostMemory {
     /// The first byte, for copies.
     pub(super) fn start(&self) -> *mut c_void {
         match &self.memory {
-            // Safety: reads the box's address alone; nothing holds a reference to it outside of `bytes_mut`, which
-            // is exclusive.
-            Memory::Pageable(words) => unsafe { (*words.get()).as_mut_ptr().cast() },
+            Memory::Pageable(words) => words.as_ptr().cast(),
             Memory::Pinned { start, .. } => start.as_ptr(),
         }
     }
@@ -110,12 +113,15 @@ impl HostMemory for CudaHostMemory {
 impl Drop for CudaHostMemory {
     /// Pending copies are over: `HostBuffer` waits for them. The driver may wait for more before it unpins.
     fn drop(&mut self) {
-        if let Memory::Pinned { context, start } = &self.memory
-            && self.len > 0
-        {
-            let _ = context.bind();
-            // Safety: allocated in `new`, freed once.
-            unsafe { pinned::free_host(*start) };
+        match &self.memory {
+            // Safety: leaked by `new`, taken back once.
+            Memory::Pageable(words) => drop(unsafe { Box::from_raw(words.as_ptr()) }),
+            Memory::Pinned { context, start } if self.len > 0 => {
+                let _ = context.bind();
+                // Safety: allocated in `new`, freed once.
+                unsafe { pinned::free_host(*start) };
+            }
+            Memory::Pinned { .. } => {}
         }
     }
 }

@@ -43,7 +43,10 @@ impl CudaMemory {
     pub(super) fn of(region: Region<'_>, queue: &Arc<Queue>) -> Result<CUdeviceptr> {
         let memory: &dyn Any = &**region.memory;
         let Some(memory) = memory.downcast_ref::<Self>() else { return Err(foreign(queue)) };
-        debug_assert!(region.offset + region.len <= memory.len, "a region lies within its memory");
+        // The layers above keep every region inside; a slip there must not become an access outside.
+        if region.offset.checked_add(region.len).is_none_or(|end| end > memory.len) {
+            return Err(outside(queue));
+        }
         if !Arc::ptr_eq(&memory.home, queue) {
             memory.remember(queue)?;
         }
@@ -61,6 +64,12 @@ impl CudaMemory {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn outside(queue: &Queue) -> DeviceError {
+    let reason = format!("a region lies outside of its memory on {}", queue.context.primary.name());
+    DeviceError::InvalidArgument { operation: "region", reason }
 }
 
 fn foreign(queue: &Queue) -> DeviceError {
