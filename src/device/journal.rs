@@ -190,8 +190,10 @@ struct Thread {
 struct Brackets {
     base: Arc<dyn EngineEvent>,
     reached: Instant,
-    pairs: Vec<(Bracket, Arc<dyn EngineEvent>, Arc<dyn EngineEvent>)>,
+    pairs: Vec<(Bracket, Pair)>,
 }
+
+type Pair = (Arc<dyn EngineEvent>, Arc<dyn EngineEvent>);
 
 #[derive(Clone, Copy)]
 struct Bracket {
@@ -346,7 +348,7 @@ impl OpenCall<'_> {
         let bracket = Bracket { name, doing, stream, bytes, correlation: self.call.correlation };
         let mut state = self.journal.lock();
         if let (true, Some(brackets)) = (state.generation == self.generation, &mut state.brackets) {
-            brackets.pairs.push((bracket, start, end));
+            brackets.pairs.push((bracket, (start, end)));
         }
         Ok(result)
     }
@@ -474,7 +476,7 @@ impl Brackets {
         let at = |event: &dyn EngineEvent| -> Result<Instant> {
             event.elapsed_since(&*self.base).map(|time: Duration| self.reached + time)
         };
-        let work = self.pairs.iter().map(|(bracket, start, end)| {
+        let work = self.pairs.iter().map(|(bracket, (start, end))| {
             let Bracket { name, doing, stream, bytes, correlation } = *bracket;
             let (start, end) = (at(&**start)?, at(&**end)?);
             Ok(Work { name: name.to_owned(), doing, stream, correlation: Some(correlation), bytes, start, end })
