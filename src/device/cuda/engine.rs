@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUctx_flags, CUdevice_attribute};
 
 use super::compiler::Compiler;
 use super::context::Context;
+use super::cupti::Cupti;
 use super::event::CudaEvent;
 use super::gate::CudaGate;
 use super::host::CudaHostMemory;
@@ -79,7 +80,10 @@ impl Engine for CudaEngine {
     }
 
     fn source(&self) -> Source {
-        Source::Events("no other source of device times is known here".to_owned())
+        match Cupti::begin(&self.context.primary) {
+            Ok((cupti, label)) => Source::Tracer(Arc::new(cupti), label),
+            Err(reason) => Source::Events(reason),
+        }
     }
 
     fn telemetry(&self) -> Result<Option<Telemetry>> {
