@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use analysis::{Depth, Latency};
 pub use audit::{Audit, Barrier};
 pub use critical::{CriticalPath, Segment};
+pub use trace::to_trace;
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

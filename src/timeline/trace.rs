@@ -14,40 +14,65 @@ use std::fmt::Write as _;
 
 use super::{Span, Timeline, Track};
 
-const HOST: u32 = 1;
-const DEVICE: u32 = 2;
-
 impl Timeline {
     /// The timeline as a Chrome trace in JSON.
     pub fn to_trace(&self) -> String {
-        let mut events = vec![named("process_name", HOST, 0, "host"), named("process_name", DEVICE, 0, &self.device)];
-        for (place, track) in self.tracks.iter().enumerate() {
-            let (process, thread) = (process(track), place + 1);
+        to_trace(&[("", self)])
+    }
+}
+
+/// Timelines as one Chrome trace in JSON, each with its name. Their clocks are their own: all begin at 0.
+pub fn to_trace(timelines: &[(&str, &Timeline)]) -> String {
+    let events: Vec<String> =
+        (0..).zip(timelines).flat_map(|(place, (name, timeline))| Scene { place, name, timeline }.events()).collect();
+    let other = |(name, timeline): &(&str, &Timeline)| {
+        let [name, device, source] = [name, &*timeline.device, &*timeline.source].map(quoted);
+        format!(r#"{{"name":{name},"device":{device},"source":{source},"dropped":{}}}"#, timeline.dropped)
+    };
+    let other: Vec<String> = timelines.iter().map(other).collect();
+    format!(
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"timelines\":[{}]}},\n\"traceEvents\":[\n{}\n]}}\n",
+        other.join(","),
+        events.join(",\n")
+    )
+}
+
+/// A timeline and its place among those of a trace.
+struct Scene<'a> {
+    place: u32,
+    name: &'a str,
+    timeline: &'a Timeline,
+}
+
+impl Scene<'_> {
+    fn events(&self) -> Vec<String> {
+        let of = |what: &str| if self.name.is_empty() { what.to_owned() } else { format!("{}: {what}", self.name) };
+        let (host, device) = (2 * self.place + 1, 2 * self.place + 2);
+        let mut events = vec![
+            named("process_name", host, 0, &of("host")),
+            named("process_name", device, 0, &of(&self.timeline.device)),
+        ];
+        for (place, track) in self.timeline.tracks.iter().enumerate() {
+            let (process, thread) = (self.process(track), place + 1);
             events.push(named("thread_name", process, thread, &track.to_string()));
             events.push(format!(
                 r#"{{"name":"thread_sort_index","ph":"M","pid":{process},"tid":{thread},"args":{{"sort_index":{thread}}}}}"#
             ));
         }
         let mut reached = HashSet::new();
-        for span in &self.spans {
+        for span in &self.timeline.spans {
             events.push(self.complete(span));
             let first = span.correlation.filter(|_| span.kind.is_on_device()).filter(|&c| reached.insert(c));
-            if let Some((id, call)) = first.and_then(|id| Some((id, self.call(id)?))) {
-                events.push(self.arrow("s", "", id, call, call.start_ns));
-                events.push(self.arrow("f", r#","bp":"e""#, id, span, span.start_ns));
+            if let Some((id, call)) = first.and_then(|id| Some((id, self.timeline.call(id)?))) {
+                events.push(self.arrow("s", "", id, call));
+                events.push(self.arrow("f", r#","bp":"e""#, id, span));
             }
         }
-        let (source, device) = (quoted(&self.source), quoted(&self.device));
-        format!(
-            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"device\":{device},\"source\":{source},\"dropped\":{}}},\n\
-             \"traceEvents\":[\n{}\n]}}\n",
-            self.dropped,
-            events.join(",\n")
-        )
+        events
     }
 
     fn complete(&self, span: &Span) -> String {
-        let (process, thread) = self.place(span);
+        let (process, thread) = self.thread(span);
         let mut args = vec![format!("\"kind\":{}", quoted(span.kind.name()))];
         let numbers = [
             ("stream", span.stream.map(u64::from)),
@@ -69,20 +94,23 @@ impl Timeline {
         )
     }
 
-    fn arrow(&self, phase: &str, more: &str, id: u64, span: &Span, at_ns: u64) -> String {
-        let ((process, thread), at) = (self.place(span), microseconds(at_ns));
+    fn arrow(&self, phase: &str, more: &str, id: u64, span: &Span) -> String {
+        let ((process, thread), at) = (self.thread(span), microseconds(span.start_ns));
         format!(
-            r#"{{"name":"launch","cat":"launch","ph":"{phase}","id":{id},"ts":{at},"pid":{process},"tid":{thread}{more}}}"#
+            r#"{{"name":"launch","cat":"launch","ph":"{phase}","id":"{}","ts":{at},"pid":{process},"tid":{thread}{more}}}"#,
+            // Hexadecimal, as Perfetto reads an identifier that is a text; one of the whole trace.
+            format_args!("{:#x}", u64::from(self.place) << 40 | id)
         )
     }
 
-    fn place(&self, span: &Span) -> (u32, usize) {
-        (self.tracks.get(span.track).map_or(HOST, process), span.track + 1)
+    fn thread(&self, span: &Span) -> (u32, usize) {
+        let host = 2 * self.place + 1;
+        (self.timeline.tracks.get(span.track).map_or(host, |track| self.process(track)), span.track + 1)
     }
-}
 
-fn process(track: &Track) -> u32 {
-    if track.is_host() { HOST } else { DEVICE }
+    fn process(&self, track: &Track) -> u32 {
+        2 * self.place + if track.is_host() { 1 } else { 2 }
+    }
 }
 
 fn named(what: &str, process: u32, thread: usize, name: &str) -> String {
