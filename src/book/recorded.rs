@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use crate::document::{Document, Panel};
 use crate::error::BookError;
-use crate::experiment::Recorded;
+use crate::experiment::{Recorded, RecordedTimeline};
 use crate::present::{TimelinePlot, escape};
 use crate::run::Run;
+use crate::units::Unit;
 
 /// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
 pub(super) fn panel(
@@ -30,11 +31,28 @@ pub(super) fn panel(
         0 => String::new(),
         count => format!(" {count} records were lost."),
     };
+    let cost = match cost(found) {
+        text if text.is_empty() => text,
+        text => format!(" {}", escape(&text)),
+    };
     Ok(format!(
-        "<div class=\"timeline\">\n{svg}\n<p class=\"source\">With {parameters}. Device times: {source}.{dropped} \
+        "<div class=\"timeline\">\n{svg}\n<p class=\"source\">With {parameters}. Device times: {source}.{dropped}{cost} \
          <a href=\"{}\" download>Trace for Perfetto</a></p>\n</div>\n",
         place(scene, number)
     ))
+}
+
+/// What recording costs, in a sentence; nothing where it was not timed.
+fn cost(scene: &RecordedTimeline) -> String {
+    let median = |seconds: &[f64]| {
+        let mut sorted = seconds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).map(|value| Unit::Seconds.format(*value, 3))
+    };
+    match (median(&scene.unrecorded_s), median(&scene.recorded_s)) {
+        (Some(off), Some(on)) => format!("The pass took {off} without and {on} with a recording."),
+        _ => String::new(),
+    }
 }
 
 /// The traces that the chapters offer: path within the book's `src`, and content.

@@ -1,6 +1,7 @@
 //! Scenes: representative passes of an experiment, recorded as timelines.
 //!
-//! A scene runs once before it is recorded, so that nothing is loaded or searched for in it. Recording costs, and on
+//! A scene runs once before it is recorded, so that nothing is loaded or searched for in it. Passes are timed without and
+//! with a recording, in this order, so that its cost is known; it costs, and on
 //! CUDA leaves CUPTI attached to the process: scenes are recorded after all rows have been timed, and no time is taken
 //! from one.
 
@@ -12,6 +13,7 @@ use super::row::Parameters;
 use super::{Experiment, Selection};
 use crate::device::Device;
 use crate::error::{DeviceError, panic_message};
+use crate::measure::host_time;
 use crate::timeline::Timeline;
 
 /// A scene that was recorded, or why it was not.
@@ -25,6 +27,12 @@ pub struct RecordedTimeline {
     pub parameters: Parameters,
     /// What was recorded.
     pub recorded: Recorded,
+    /// How long a pass held the host while nobody recorded, in seconds: taken before the recorded passes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded_s: Vec<f64>,
+    /// How long a pass held the host while it was recorded, in seconds: what recording costs is seen in the difference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded_s: Vec<f64>,
 }
 
 /// What became of a scene.
@@ -45,6 +53,10 @@ pub struct Stage {
     recorded: Vec<RecordedTimeline>,
 }
 
+/// How many passes are timed of each kind, and from how many seconds on a pass is long enough for one to do.
+const PASSES: usize = 9;
+const LONG: f64 = 0.3;
+
 /// A pass that can be played again.
 pub(super) type Pass = Box<dyn FnMut() -> Result<(), DeviceError>>;
 
@@ -59,20 +71,46 @@ impl Stage {
         if !self.selection.holds(name) {
             return;
         }
-        let recorded = match self.record(make) {
+        let mut left = RecordedTimeline::failed(name, String::new());
+        left.parameters = parameters.clone();
+        left.recorded = match self.record(make, &mut left) {
             Ok(timeline) => Recorded::Timeline(timeline),
             Err(error) => Recorded::Failed(error.to_string()),
         };
-        self.recorded.push(RecordedTimeline { name: name.to_owned(), parameters: parameters.clone(), recorded });
+        self.recorded.push(left);
     }
 
-    fn record(&self, make: impl FnOnce(&Device) -> Result<Pass, DeviceError>) -> Result<Timeline, DeviceError> {
+    /// The timeline of the last of a few recorded passes. One pass of each kind is not timed: it loads and searches.
+    fn record(
+        &self,
+        make: impl FnOnce(&Device) -> Result<Pass, DeviceError>,
+        left: &mut RecordedTimeline,
+    ) -> Result<Timeline, DeviceError> {
         let mut pass = make(&self.device)?;
-        pass()?;
+        let first = host_time(&mut pass)?.1;
+        let passes = if first > LONG { 1 } else { PASSES };
+        for _ in 0..passes {
+            self.device.synchronize()?;
+            left.unrecorded_s.push(host_time(&mut pass)?.1);
+        }
         self.device.synchronize()?;
-        // What starting a recording does must not be waited for within it.
-        self.device.record(|| Ok(()))?;
-        Ok(self.device.record(&mut pass)?.1)
+        if passes > 1 {
+            self.device.record(&mut pass)?;
+        }
+        let mut timeline = None;
+        for _ in 0..passes {
+            let ((_, seconds), recorded) = self.device.record(|| host_time(&mut pass))?;
+            left.recorded_s.push(seconds);
+            timeline = Some(recorded);
+        }
+        timeline.ok_or(DeviceError::InvalidArgument { operation: "play", reason: "no pass was recorded".to_owned() })
+    }
+}
+
+impl RecordedTimeline {
+    fn failed(name: &str, reason: String) -> Self {
+        let (recorded, parameters) = (Recorded::Failed(reason), Parameters::new());
+        Self { name: name.to_owned(), parameters, recorded, unrecorded_s: Vec::new(), recorded_s: Vec::new() }
     }
 }
 
@@ -83,11 +121,7 @@ pub fn scenes(experiment: &dyn Experiment, selection: &Selection, device: &Devic
     let panicked = catch_unwind(playing).err();
     let mut recorded = stage.recorded;
     if let Some(panic) = panicked {
-        recorded.push(RecordedTimeline {
-            name: "panic".to_owned(),
-            parameters: Parameters::new(),
-            recorded: Recorded::Failed(panic_message(&*panic)),
-        });
+        recorded.push(RecordedTimeline::failed("panic", panic_message(&*panic)));
     }
     recorded
 }

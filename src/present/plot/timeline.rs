@@ -1,7 +1,8 @@
 //! Timelines: a lane for each thread and each stream, a bar for each span.
 //!
 //! Spans too narrow to be told apart become one bar, and a run of equal ones has one name, with how many there are.
-//! Names stand below their bars, the longest runs first, as far as there is room; the description names the runs, too.
+//! Of a lane with few runs, names stand below their bars, the longest first, as far as there is room; of one with many,
+//! what it holds is counted below it. The description names the runs, too.
 //! Each kind has a pattern of its own beside its colour, and the legend shows those that occur.
 
 use plotters::prelude::*;
@@ -12,7 +13,7 @@ use super::{
 };
 use super::{beside, bold, font, identifier, one_line, tick_text, title_height};
 use crate::error::PlotError;
-use crate::timeline::{Kind, Timeline};
+use crate::timeline::{Kind, Timeline, Track};
 use crate::units::Unit;
 
 /// A timeline to be drawn.
@@ -38,6 +39,8 @@ const AXIS: i32 = 28;
 const CHARACTER: i32 = 7;
 /// Bars narrower than this, and as near to each other, become one.
 const NARROW: i32 = 3;
+/// Up to how many runs of a lane are named each by itself.
+const NAMED: usize = 4;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
 
@@ -135,11 +138,21 @@ impl TimelinePlot<'_> {
             if runs.len() > DESCRIBED {
                 text.push(format!("and {} more", runs.len() - DESCRIBED));
             }
-            format!(" {}, {}: {}.", timeline.tracks[track], self.share(track), text.join(", then "))
+            format!(" {}, {}: {}.", self.lane_name(track), self.share(track), text.join(", then "))
         });
         let lanes: String = lanes.collect();
         let length = Unit::Seconds.format(self.seconds(), 3);
         format!("Timeline of {length}, recorded on {}.{lanes}", self.machine)
+    }
+
+    /// A thread by its name, a stream by its place among those that are drawn.
+    fn lane_name(&self, track: usize) -> String {
+        let streams = |track: &&Track| matches!(track, Track::Stream(_));
+        match &self.timeline.tracks[track] {
+            Track::Stream(_) if self.timeline.tracks.iter().filter(streams).count() == 1 => "stream".to_owned(),
+            Track::Stream(_) => format!("stream {}", self.timeline.tracks[..=track].iter().filter(streams).count()),
+            other => other.to_string(),
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -157,7 +170,8 @@ impl TimelinePlot<'_> {
         let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
         let spans = self.timeline.spans.iter().filter(|span| span.track == track && counts(span.kind));
         let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / self.seconds();
-        format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share)
+        // Not below 0: an empty sum is −0.
+        format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share.max(0.0))
     }
 
     /// The spans of a lane, those together that follow each other and are equal.
@@ -201,9 +215,14 @@ impl TimelinePlot<'_> {
         bars
     }
 
-    /// Which names stand where below a lane: row, left end, text. Wide runs come first; what finds no room is left out.
+    /// What stands where below a lane: row, left end, text.
     fn names(&self, track: usize) -> Vec<(usize, i32, String)> {
-        let mut runs = self.runs(track);
+        let runs = self.runs(track);
+        if runs.len() > NAMED { counted(&runs) } else { self.placed(runs) }
+    }
+
+    /// Names below their runs. Wide runs come first; what finds no room is left out.
+    fn placed(&self, mut runs: Vec<Run<'_>>) -> Vec<(usize, i32, String)> {
         runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns - run.start_ns), run.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
@@ -264,7 +283,7 @@ impl TimelinePlot<'_> {
     fn draw_axis(&self, root: &Area<'_>, top: i32) -> Drawn {
         let (longest, bottom) = (self.seconds(), self.height() - AXIS);
         let (factor, symbol) = Unit::Seconds.scale(longest);
-        let step = round_step(longest / factor / 3.0) * factor;
+        let step = round_step(longest / factor / 4.5) * factor;
         for tick in (0..).map(|n| f64::from(n) * step).take_while(|tick| *tick <= longest * 1.0001) {
             let x = self.x((tick * 1e9).round() as u64);
             root.draw(&PathElement::new(vec![(x, top), (x, bottom)], GRID))?;
@@ -279,12 +298,14 @@ impl TimelinePlot<'_> {
 
     fn draw_lane(&self, root: &Area<'_>, track: usize, top: i32) -> Drawn {
         let middle = top + LINE as i32 / 2;
-        let name = one_line(&self.timeline.tracks[track].to_string());
+        let name = one_line(&self.lane_name(track));
         root.draw(&Text::new(name, (LEFT, middle), beside(bold(), HPos::Left)))?;
         let right = (WIDTH as i32 - RIGHT, middle);
         root.draw(&Text::new(self.share(track), right, beside(font(MUTED), HPos::Right)))?;
         let bar = top + LINE as i32;
         for Bar { kind, left, right } in self.bars(track) {
+            // A gap, so that bars that follow each other without one are told apart.
+            let right = if right - left > NARROW { right - 1 } else { right };
             draw_bar(root, kind, (left, bar), (right, bar + BAR))?;
         }
         for (row, left, text) in self.names(track) {
@@ -293,6 +314,26 @@ impl TimelinePlot<'_> {
         }
         Ok(())
     }
+}
+
+/// How often each name occurs, in the order in which they do, in as many rows as it takes.
+fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
+    let mut counts: Vec<Run<'_>> = Vec::new();
+    for run in runs {
+        match counts.iter_mut().find(|known| (known.kind, known.name) == (run.kind, run.name)) {
+            Some(known) => known.count += run.count,
+            None => counts.push(run.clone()),
+        }
+    }
+    let mut rows: Vec<String> = Vec::new();
+    let most = ((WIDTH as i32 - LEFT - RIGHT) / CHARACTER) as usize;
+    for text in counts.iter().map(|count| one_line(&count.text())) {
+        match rows.last_mut() {
+            Some(row) if row.chars().count() + 2 + text.chars().count() <= most => *row = format!("{row}, {text}"),
+            _ => rows.push(text),
+        }
+    }
+    rows.into_iter().enumerate().map(|(row, text)| (row, LEFT, text)).collect()
 }
 
 fn draw_bar(root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
@@ -368,23 +409,28 @@ mod tests {
         assert_eq!(
             description,
             "Timeline of 745 µs, recorded on M. host, main, waits 95 %: 37 × affine (enqueue), then item (synchronize). \
-             stream 0, busy 94 %: 37 × affine (kernel)."
+             stream, busy 94 %: 37 × affine (kernel)."
         );
+    }
+
+    #[test]
+    fn what_takes_turns_is_counted_below_its_lane() {
+        let mut timeline = timeline();
+        let kinds = [("matmul", Kind::Enqueue), ("Device::synchronize", Kind::Synchronize)];
+        let span = |i: u64| {
+            let (name, kind) = kinds[(i % 2) as usize];
+            span(0, name, kind, (i * 10_000, i * 10_000 + 9_000))
+        };
+        timeline.spans = (0..20).map(span).collect();
+        let names = plot(&timeline).names(0);
+        assert_eq!(names, [(0, LEFT, "10 × matmul, 10 × Device::synchronize".to_owned())]);
     }
 
     #[test]
     fn names_of_a_row_do_not_overlap_and_stay_in_the_picture() {
         let mut timeline = timeline();
-        timeline.spans = (0..40)
-            .map(|i| {
-                span(
-                    0,
-                    if i % 2 == 0 { "matmul" } else { "synchronize" },
-                    Kind::Enqueue,
-                    (i * 10_000, i * 10_000 + 9_000),
-                )
-            })
-            .collect();
+        let span = |(i, name): (u64, &&str)| span(0, name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
+        timeline.spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
         let names = plot(&timeline).names(0);
         let ends =
             |(row, left, text): &(usize, i32, String)| (*row, *left, left + CHARACTER * text.chars().count() as i32);
