@@ -466,8 +466,8 @@ fn a_recorded_scene_is_drawn_with_its_trace_and_one_that_was_not_says_so() {
         recorded_s: vec![2e-3],
     };
     run.experiments[0].timelines = vec![
-        scene("overlap.finish", Recorded::Timeline(timeline.clone())),
-        scene("overlap.nonzero", Recorded::Failed("<the reason>".to_owned())),
+        scene("overlap.finish.complete", Recorded::Timeline(timeline.clone())),
+        scene("overlap.nonzero.whole", Recorded::Failed("<the reason>".to_owned())),
     ];
     let text = serde_json::to_string(&run).unwrap();
     assert_eq!(Run::parse(&text, Path::new("r.json")).unwrap(), run);
@@ -476,7 +476,7 @@ fn a_recorded_scene_is_drawn_with_its_trace_and_one_that_was_not_says_so() {
     for part in ["Timeline of", "fill (enqueue)", "took 1.00", "not recorded in this run", "the reason"] {
         assert!(chapter.contains(part), "{part} is missing");
     }
-    let trace = "traces/overlap.finish-1.trace.json";
+    let trace = "traces/overlap.finish.complete-1.trace.json";
     assert!(chapter.contains(&format!("href=\"{trace}\"")));
     assert_eq!(files[&Path::new("site").join(trace)], timeline.to_trace().into_bytes());
 }

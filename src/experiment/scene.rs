@@ -21,7 +21,7 @@ use crate::timeline::Timeline;
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RecordedTimeline {
-    /// The scene: `overlap.finish`.
+    /// The scene, by the row that times it: `overlap.finish.complete`.
     pub name: String,
     /// What it ran with.
     pub parameters: Parameters,

@@ -165,7 +165,7 @@ impl Experiment for SyncPoints {
         let (Some(&first), n) = (self.dtypes.first(), self.big.get()) else { return };
         with_real!(first, T => {
             let parameters = parameters([dtype::<T>(), size(n), ("iters", integer(TURNS))]);
-            for (name, forced) in [("sync-points.async", false), ("sync-points.forced", true)] {
+            for (name, forced) in [("sync-points.big.async", false), ("sync-points.big.forced", true)] {
                 stage.play(name, &parameters, |device| {
                     let (stream, x, w) = operands::<T>(device, n)?;
                     Ok(Box::new(move || {

@@ -144,11 +144,11 @@ fn kind_for(device: &Device) -> HostKind {
 /// The loop with two buffers, and the one with one.
 pub(super) fn play(stage: &mut Stage, elements: usize, steps: usize) {
     let parameters = parameters([("elements", integer(elements)), ("steps", integer(steps))]);
-    stage.play("overlap.double-buffer", &parameters, |device| {
+    stage.play(TOTAL, &parameters, |device| {
         let pipeline = Pipeline::new(device, kind_for(device), elements, steps)?;
         Ok(Box::new(move || pipeline.run(Waits::BothWays, None).map(|outputs| drop(black_box(outputs)))))
     });
-    stage.play("overlap.single-buffer", &parameters, |device| single(device, elements, steps));
+    stage.play(SINGLE, &parameters, |device| single(device, elements, steps));
 }
 
 /// Each step: a copy from pageable memory, a kernel, a synchronize.

@@ -25,7 +25,7 @@ pub(super) fn play(overlap: &Overlap, stage: &mut Stage) {
             Ok(())
         }))
     });
-    stage.play("overlap.execution.device", &drawn, |device| {
+    stage.play("overlap.execution.complete", &drawn, |device| {
         let stream = device.stream()?;
         Ok(Box::new(move || {
             let drawn = [stream.normal::<f32>([draws])?, stream.normal([draws])?, stream.normal([draws])?];
@@ -35,7 +35,7 @@ pub(super) fn play(overlap: &Overlap, stage: &mut Stage) {
         }))
     });
     let added = parameters([("elements", integer(elements)), ("adds", integer(adds))]);
-    stage.play("overlap.finish", &added, |device| {
+    stage.play("overlap.finish.complete", &added, |device| {
         let stream = device.stream()?;
         let x = stream.normal::<f32>([elements])?;
         Ok(Box::new(move || {
@@ -44,7 +44,7 @@ pub(super) fn play(overlap: &Overlap, stage: &mut Stage) {
         }))
     });
     let scaled = parameters([("elements", integer(elements)), ("scales", integer(scales))]);
-    stage.play("overlap.nonzero", &scaled, |device| {
+    stage.play("overlap.nonzero.whole", &scaled, |device| {
         let x = device.stream()?.normal::<f32>([elements])?;
         Ok(Box::new(move || {
             let z = (0..scales).try_fold(x.clone(), |z, _| z.multiply_scalar(1.000_001))?;
