@@ -149,6 +149,7 @@ pub(crate) enum Source {
     /// The engine, to the journal.
     Engine(String),
     /// A tracer, at the end.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine has one"))]
     Tracer(Arc<dyn Tracer>, String),
     /// Nobody, for this reason: events are put around each call.
     Events(String),

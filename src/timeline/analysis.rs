@@ -146,7 +146,7 @@ impl Timeline {
     }
 
     /// The call with a correlation.
-    pub(super) fn call(&self, correlation: u64) -> Option<&Span> {
+    fn call(&self, correlation: u64) -> Option<&Span> {
         self.spans.iter().find(|span| !span.kind.is_on_device() && span.correlation == Some(correlation))
     }
 

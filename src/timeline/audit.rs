@@ -87,8 +87,12 @@ impl Audit {
         self.barriers.iter().filter(|b| b.pending > 0 && !allowed.contains(&b.name.as_str()))
     }
 
-    /// What is wrong unless there is no such barrier: each with its place. For [`assert_no_sync!`](crate::assert_no_sync).
+    /// What is wrong unless there is no such barrier: each with its place. Where records were lost, nobody knows, which
+    /// is wrong, too. For [`assert_no_sync!`](crate::assert_no_sync).
     pub fn complaint(&self, allowed: &[&str]) -> Option<String> {
+        if self.dropped > 0 {
+            return Some(format!("{} records of the region were lost: barriers may be missing", self.dropped));
+        }
         let stalls: Vec<String> = self.stalls(allowed).map(|barrier| format!("\n  {barrier}")).collect();
         let count = stalls.len();
         let (noun, verb) = if count == 1 { ("barrier", "waits") } else { ("barriers", "wait") };

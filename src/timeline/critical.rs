@@ -14,7 +14,7 @@
 //! path, too: the program's own time on the host, or the way from a call to its device.
 //!
 //! # Limits
-//! Threads that wait for each other by means of their own are not known to. Where two predecessors end at once, the
+//! The work grows with the square of the number of spans. Threads that wait for each other by means of their own are not known to. Where two predecessors end at once, the
 //! choice between them is arbitrary, and so is then the path, though not its length.
 
 use super::{Kind, Span, Timeline};

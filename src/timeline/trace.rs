@@ -9,7 +9,7 @@
 //! Slices of a thread nest: spans of one track that overlap without nesting, as kernels of one stream never do, would
 //! be drawn askew.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::{Span, Timeline, Track};
@@ -60,10 +60,12 @@ impl Scene<'_> {
             ));
         }
         let mut reached = HashSet::new();
+        let calls = self.timeline.spans.iter().filter(|span| !span.kind.is_on_device());
+        let calls: HashMap<u64, &Span> = calls.filter_map(|call| Some((call.correlation?, call))).collect();
         for span in &self.timeline.spans {
             events.push(self.complete(span));
             let first = span.correlation.filter(|_| span.kind.is_on_device()).filter(|&c| reached.insert(c));
-            if let Some((id, call)) = first.and_then(|id| Some((id, self.timeline.call(id)?))) {
+            if let Some((id, call)) = first.and_then(|id| Some((id, *calls.get(&id)?))) {
                 events.push(self.arrow("s", "", id, call));
                 events.push(self.arrow("f", r#","bp":"e""#, id, span));
             }

@@ -170,8 +170,8 @@ impl TimelinePlot<'_> {
         let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
         let spans = self.timeline.spans.iter().filter(|span| span.track == track && counts(span.kind));
         let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / self.seconds();
-        // Not below 0: an empty sum is −0.
-        format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share.max(0.0))
+        // An empty sum is −0.
+        format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share.abs())
     }
 
     /// The spans of a lane, those together that follow each other and are equal.
