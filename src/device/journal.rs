@@ -14,16 +14,19 @@
 //! reach from when the stream came to the first to when it passed the second: on an idle stream, they hold the call
 //! itself.
 
+mod recording;
+
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::engine::{EngineEvent, EngineStream, Result};
+use super::engine::{EngineStream, Result};
 use super::{Device, Operation};
-use crate::error::DeviceError;
+pub(crate) use recording::Recording;
+use recording::{Bracket, Brackets};
 
 /// How many calls, and how much work, a recording keeps.
 const CAPACITY: usize = 1 << 18;
@@ -185,24 +188,6 @@ struct Thread {
     /// Whether the open call is a barrier: what tests wait for, to be sure that a barrier has begun.
     #[cfg(test)]
     in_barrier: bool,
-}
-
-/// Events around calls, against one that was reached at a known time.
-struct Brackets {
-    base: Arc<dyn EngineEvent>,
-    reached: Instant,
-    pairs: Vec<(Bracket, Pair)>,
-}
-
-type Pair = (Arc<dyn EngineEvent>, Arc<dyn EngineEvent>);
-
-#[derive(Clone, Copy)]
-struct Bracket {
-    name: &'static str,
-    doing: Doing,
-    stream: Option<u32>,
-    bytes: Option<u64>,
-    correlation: u64,
 }
 
 impl Journal {
@@ -371,117 +356,5 @@ impl Drop for OpenCall<'_> {
             tracer.leave();
         }
         if state.calls.len() < CAPACITY { state.calls.push(self.call.clone()) } else { state.dropped += 1 }
-    }
-}
-
-/// A recording in progress; without [`finish`](Self::finish) it ends and is forgotten.
-pub(crate) struct Recording {
-    device: Device,
-    source: String,
-    origin: Instant,
-}
-
-impl Recording {
-    /// Begins to record the calls on `device`.
-    ///
-    /// # Errors
-    /// [`DeviceError::AlreadyRecording`] while another recording of the device is in progress.
-    pub(crate) fn begin(device: &Device) -> Result<Self> {
-        Self::with_source(device, None)
-    }
-
-    /// As [`begin`](Self::begin), with times from events whatever else the engine offers.
-    pub(crate) fn with_source(device: &Device, by_events: Option<&str>) -> Result<Self> {
-        let journal = device.engine().journal();
-        if journal.recording.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-            return Err(DeviceError::AlreadyRecording { device: device.name().to_owned() });
-        }
-        // From here on dropping it turns the journal off again.
-        let mut recording = Self { device: device.clone(), source: String::new(), origin: Instant::now() };
-        let source = by_events.map_or_else(|| device.engine().source(), |why| Source::Events(why.to_owned()));
-        let (mut tracer, mut brackets) = (None, None);
-        recording.source = match source {
-            Source::Engine(label) => label,
-            Source::Tracer(own, label) => {
-                tracer = Some(own);
-                label
-            }
-            Source::Events(why) => {
-                brackets = Some(Brackets::new(device)?);
-                format!("events around each call ({why}): a span holds its call where the stream was idle")
-            }
-        };
-        let mut state = journal.lock();
-        let generation = state.generation + 1;
-        *state = State { generation, tracer, brackets, ..State::default() };
-        drop(state);
-        recording.origin = Instant::now();
-        Ok(recording)
-    }
-
-    /// Waits for the device's work and ends.
-    ///
-    /// # Errors
-    /// A failure of work.
-    pub(crate) fn finish(self) -> Result<Log> {
-        let end = Instant::now();
-        self.device.engine().synchronize()?;
-        let journal = self.device.engine().journal();
-        let mut state = std::mem::take(&mut *journal.lock());
-        if let Some(tracer) = &state.tracer {
-            let (work, dropped) = tracer.finish();
-            state.work.extend(work);
-            state.dropped += dropped;
-        }
-        if let Some(brackets) = state.brackets.take() {
-            state.work.extend(brackets.work()?);
-        }
-        // The generation goes on, so that what is still open is not taken for a part of the next recording.
-        journal.lock().generation = state.generation + 1;
-        Ok(Log {
-            calls: state.calls,
-            work: state.work,
-            threads: state.threads.into_iter().map(|(id, thread)| (id, thread.name)).collect(),
-            dropped: state.dropped,
-            source: self.source.clone(),
-            origin: self.origin,
-            end,
-        })
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        let journal = self.device.engine().journal();
-        let mut state = journal.lock();
-        if let Some(tracer) = state.tracer.take() {
-            // A recording that was given up: its records are of no use, and the tracer must end.
-            let _ = tracer.finish();
-        }
-        *state = State { generation: state.generation + 1, ..State::default() };
-        drop(state);
-        journal.recording.store(false, Ordering::SeqCst);
-    }
-}
-
-impl Brackets {
-    fn new(device: &Device) -> Result<Self> {
-        let stream = device.engine().create_stream(u32::MAX)?;
-        let base = device.engine().create_event(true)?;
-        stream.record(&*base)?;
-        base.synchronize()?;
-        Ok(Self { base, reached: Instant::now(), pairs: Vec::new() })
-    }
-
-    fn work(self) -> Result<Vec<Work>> {
-        let at = |event: &dyn EngineEvent| -> Result<Instant> {
-            event.elapsed_since(&*self.base).map(|time: Duration| self.reached + time)
-        };
-        let work = self.pairs.iter().map(|(bracket, (start, end))| {
-            let Bracket { name, doing, stream, bytes, correlation } = *bracket;
-            let (start, end) = (at(&**start)?, at(&**end)?);
-            Ok(Work { name: name.to_owned(), doing, stream, correlation: Some(correlation), bytes, start, end })
-        });
-        work.collect()
     }
 }
