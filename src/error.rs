@@ -93,6 +93,12 @@ pub enum DeviceError {
         /// Which condition does not hold.
         reason: &'static str,
     },
+    /// A recording of the device was asked for while another is in progress: two would be one mix.
+    #[error("{device} is being recorded already: end that recording first")]
+    AlreadyRecording {
+        /// The device's name.
+        device: String,
+    },
     /// The arguments of an operation do not fit together.
     #[error("{operation}: {reason}")]
     InvalidArgument {

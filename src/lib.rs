@@ -5,6 +5,7 @@ pub mod error;
 pub mod experiment;
 pub mod measure;
 pub mod tensor;
+pub mod timeline;
 pub mod units;
 
 #[cfg(feature = "report")]
@@ -22,5 +23,6 @@ pub mod prelude {
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{Case, Comparison, Estimate, Sampler, Samples, Sampling, device_time, host_time};
     pub use crate::tensor::Tensor;
+    pub use crate::timeline::{Audit, Timeline};
     pub use half::{bf16, f16};
 }

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use syncscope::book::{Source, render};
 use syncscope::document::{Comparison, Document};
-use syncscope::experiment::{Derivation, Outcome, Parameter};
+use syncscope::experiment::{Derivation, Entry, Outcome, Parameter, Recorded, RecordedTimeline, Selection, scenes};
 use syncscope::present::{Point, escape, line_plot};
 use syncscope::run::Run;
 use tempfile::TempDir;
@@ -457,4 +457,55 @@ fn bars_take_their_unit_from_the_rows() {
     let files = fixture_book();
     let chapter = page(files, "site/overlap.html");
     assert!(chapter.contains("20 GB/s") && chapter.contains("write-combined, blocking"));
+}
+
+#[test]
+fn a_recorded_scene_is_drawn_with_its_trace_and_one_that_was_not_says_so() {
+    let device = syncscope::device::Device::open("cpu:0").unwrap();
+    let stream = device.stream().unwrap();
+    let (_, timeline) = device.record(|| stream.ones::<f32>([64])?.sum()?.item()).unwrap();
+    let mut run = fixture::run();
+    let scene = |name: &str, recorded| RecordedTimeline {
+        name: name.to_owned(),
+        parameters: Default::default(),
+        recorded,
+        unrecorded_s: vec![1e-3],
+        recorded_s: vec![2e-3],
+    };
+    run.experiments[0].timelines = vec![
+        scene("overlap.finish.complete", Recorded::Timeline(timeline.clone())),
+        scene("overlap.nonzero.whole", Recorded::Failed("<the reason>".to_owned())),
+    ];
+    let text = serde_json::to_string(&run).unwrap();
+    assert_eq!(Run::parse(&text, Path::new("r.json")).unwrap(), run);
+    let (_out, files) = rendered(run);
+    let chapter = page(&files, "site/overlap.html");
+    for part in ["Timeline of", "fill (enqueue)", "took 1.00", "not recorded in this run", "the reason"] {
+        assert!(chapter.contains(part), "{part} is missing");
+    }
+    let trace = "traces/overlap.finish.complete-1.trace.json";
+    assert!(chapter.contains(&format!("href=\"{trace}\"")));
+    assert_eq!(files[&Path::new("site").join(trace)], timeline.to_trace().into_bytes());
+}
+
+/// Every scene that a document draws is one that an experiment plays.
+#[test]
+fn every_scene_of_the_documents_is_played() {
+    let device = syncscope::device::Device::open("cpu:0").unwrap();
+    let documents = Document::embedded().unwrap();
+    let figures = documents.iter().flat_map(|document| &document.figures);
+    let wanted: Vec<&String> = figures.flat_map(|f| &f.panels).filter_map(|panel| panel.timeline.as_ref()).collect();
+    let small = [
+        r#"{"overlap": {"draws": 1000, "elements": 1000, "adds": 5, "scales": 3, "steps": 4}}"#,
+        r#"{"sync-points": {"big": 32, "small": 16}}"#,
+    ];
+    let entries = small.map(|text| serde_json::from_str::<Entry>(text).unwrap());
+    let all = Selection::default();
+    let played: Vec<RecordedTimeline> =
+        entries.iter().flat_map(|entry| scenes(entry.experiment(), &all, &device)).collect();
+    for name in wanted {
+        let scene = played.iter().find(|scene| scene.name == *name).unwrap_or_else(|| panic!("nobody plays {name}"));
+        assert!(matches!(scene.recorded, Recorded::Timeline(_)), "{scene:?}");
+        assert_eq!(scene.unrecorded_s.len(), scene.recorded_s.len());
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::claims;
 use super::templates::{Templates, anchor, finished};
+use super::{claims, recorded};
 use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
 use crate::error::BookError;
 use crate::present::{machine_labels, mirrored, panel};
@@ -51,8 +51,12 @@ fn figure_context(document: &Document, figure: &DocumentFigure, runs: &[Run]) ->
     for (number, (run, machine)) in runs.iter().zip(machine_labels(runs)).enumerate() {
         let mut panels = Vec::new();
         for (place, drawn) in figure.panels.iter().enumerate() {
-            let Some(table) = document.table(&drawn.table) else { continue };
             let id = format!("{}-{}-{}-{}", document.id, figure.id, place + 1, number + 1);
+            if let Some(scene) = &drawn.timeline {
+                panels.push(finished(recorded::panel(drawn, scene, (run, number + 1, &machine), id)?));
+                continue;
+            }
+            let Some(table) = document.table(&drawn.table) else { continue };
             let svg = panel(table, drawn, &machine, run, &id);
             panels.push(finished(svg.map_err(|source| BookError::Plot { id, source })?));
         }

@@ -9,6 +9,7 @@ mod caution;
 mod chapter;
 mod claims;
 mod machine;
+mod recorded;
 mod site;
 mod source;
 mod templates;

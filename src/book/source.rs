@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use include_dir::{Dir, include_dir};
 
 use super::templates::{TEMPLATES, Templates};
-use super::{chapter, claims, machine};
+use super::{chapter, claims, machine, recorded};
 use crate::document::Document;
 use crate::error::BookError;
 use crate::present::escape;
@@ -41,6 +41,9 @@ impl Source {
         }
         files.insert("src/claims.md".into(), claims::render(&templates, documents, runs)?.into_bytes());
         files.insert("src/machine.md".into(), machine::render(&templates, runs)?.into_bytes());
+        for (path, trace) in recorded::traces(documents, runs) {
+            files.insert(PathBuf::from("src").join(path), trace);
+        }
         files.insert("src/SUMMARY.md".into(), summary(documents).into_bytes());
 
         let style = TEMPLATES.get_file(STYLE.0).ok_or_else(|| BookError::Embedded { name: STYLE.0.to_owned() })?;

@@ -12,6 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::journal::{Journal, Source};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
 
@@ -24,7 +25,8 @@ pub(crate) trait Engine: Send + Sync {
     fn properties(&self) -> &Properties;
 
     /// A new stream: an ordered queue of work, independent of every other.
-    fn create_stream(&self) -> Result<Arc<dyn EngineStream>>;
+    /// Its number is what the journal names it by.
+    fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>>;
 
     /// A new event, not recorded yet; `timing` says whether times between events will be asked for.
     fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>>;
@@ -41,6 +43,12 @@ pub(crate) trait Engine: Send + Sync {
     /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
     /// the engine stands on: what no library above it can undercut.
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
+
+    /// What is recorded of the device.
+    fn journal(&self) -> &Arc<Journal>;
+
+    /// Who reports when work ran, for a recording that begins now.
+    fn source(&self) -> Source;
 
     /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
     fn telemetry(&self) -> Result<Option<Telemetry>>;
@@ -72,6 +80,11 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Copies `source` into borrowed host bytes: blocks until all work before it on this stream has completed.
     fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()>;
 
+    /// Whether a transfer that only enqueues elsewhere blocks on this engine.
+    fn waits(&self, _: Transfer) -> bool {
+        false
+    }
+
     /// Enqueues the recording of `event`.
     fn record(&self, event: &dyn EngineEvent) -> Result<()>;
 
@@ -86,6 +99,18 @@ pub(crate) trait EngineStream: Send + Sync + Any {
 
     /// Blocks until all work enqueued so far has completed.
     fn synchronize(&self) -> Result<()>;
+}
+
+/// A transfer between the host and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// From memory that is the caller's again when the call returns.
+    Borrowed {
+        /// How much.
+        bytes: usize,
+    },
+    /// Into a host buffer.
+    ToHost(HostKind),
 }
 
 /// A mark in a stream.

@@ -6,9 +6,11 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-use super::engine::{HostKind, HostMemory, Region, Result};
+use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
+use super::journal::{Doing, Note, Site, Waits};
 use super::{Device, Element, Event, Stream};
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
@@ -97,7 +99,9 @@ impl<T: Element> HostBuffer<T> {
     ///
     /// # Errors
     /// A failure of a pending copy.
+    #[track_caller]
     pub fn read(&self) -> Result<HostSlice<'_, T>> {
+        let _scope = self.device.engine().journal().scope("HostBuffer::read", Some(Location::caller()));
         lock(&self.to_host).wait()?;
         Ok(HostSlice { bytes: self.memory.bytes(), element: PhantomData })
     }
@@ -106,26 +110,42 @@ impl<T: Element> HostBuffer<T> {
     ///
     /// # Errors
     /// A failure of a pending copy.
+    #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
+        let _scope = self.device.engine().journal().scope("HostBuffer::write", Some(Location::caller()));
         lock(&self.to_host).wait()?;
         lock(&self.from_host).wait()?;
         Ok(HostSliceMut { bytes: self.memory.bytes_mut(), element: PhantomData })
     }
 
     /// Enqueues a copy of the whole buffer into `target`.
-    pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>) -> Result<()> {
-        lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
+    pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
+        let note = Note { bytes: Some(self.bytes()), ..Note::enqueue("copy_from", Some(Doing::Copy)) };
+        stream.noted(note, site, || {
+            lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
+        })
     }
 
     /// Enqueues a copy of `source` into the whole buffer.
-    pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>) -> Result<()> {
-        lock(&self.to_host).enqueue(stream, || stream.raw().enqueue_download(source, &*self.memory))
+    pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
+        let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
+            true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("copy_to", Waits::Implicit) },
+            false => Note::enqueue("copy_to", Some(Doing::Copy)),
+        };
+        stream.noted(Note { bytes: Some(self.bytes()), ..note }, site, || {
+            lock(&self.to_host).enqueue(stream, || stream.raw().enqueue_download(source, &*self.memory))
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
     }
 }
 
 impl<T: Element> Drop for HostBuffer<T> {
     /// Waits for pending copies: their memory must outlive them. A failed copy is over too.
     fn drop(&mut self) {
+        let _scope = self.device.engine().journal().scope("HostBuffer::drop", None);
         for pending in [&self.to_host, &self.from_host] {
             let _ = lock(pending).wait();
         }

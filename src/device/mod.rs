@@ -10,6 +10,7 @@
 mod element;
 pub(crate) mod engine;
 mod host;
+pub(crate) mod journal;
 pub mod philox;
 mod properties;
 
@@ -18,6 +19,7 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,7 +33,8 @@ pub use host::{HostBuffer, HostSlice, HostSliceMut};
 pub use properties::{Properties, Telemetry};
 
 use crate::error::DeviceError;
-use engine::{DeviceMemory, Engine, EngineEvent, EngineGate, EngineStream, Operation, Region, Result};
+use engine::{DeviceMemory, Engine, EngineEvent, EngineGate, EngineStream, Operation, Region, Result, Transfer};
+use journal::{Doing, Journal, Note, Scope, Site, Waits};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
 #[derive(Clone)]
@@ -127,17 +130,25 @@ impl Device {
 
     /// A new stream, ordered against no other.
     pub fn stream(&self) -> Result<Stream> {
-        Ok(Stream { device: self.clone(), raw: self.engine.create_stream()?, normals: Arc::default() })
+        let journal = Arc::clone(self.engine.journal());
+        let number = journal.next_stream();
+        let own = Own { number, journal, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
+        Ok(Stream { device: self.clone(), raw: self.engine.create_stream(number)?, own: Arc::new(own) })
     }
 
     /// A new event for ordering; cheaper to record than one with timing.
     pub fn event(&self) -> Result<Event> {
-        Ok(Event { raw: self.engine.create_event(false)? })
+        self.new_event(false)
     }
 
     /// A new event with which times are taken.
     pub fn timing_event(&self) -> Result<Event> {
-        Ok(Event { raw: self.engine.create_event(true)? })
+        self.new_event(true)
+    }
+
+    fn new_event(&self, timing: bool) -> Result<Event> {
+        let recorded = Recorded { journal: Arc::clone(self.engine.journal()), by: AtomicU64::new(0) };
+        Ok(Event { raw: self.engine.create_event(timing)?, recorded: Arc::new(recorded) })
     }
 
     /// A new closed gate.
@@ -157,7 +168,10 @@ impl Device {
     ///
     /// # Errors
     /// A failure of work enqueued earlier on a stream that still has a handle.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        let _call =
+            self.engine.journal().call(Note::barrier("Device::synchronize", Waits::Device), Some(Location::caller()));
         self.engine.synchronize()
     }
 
@@ -193,12 +207,14 @@ impl fmt::Debug for Device {
 pub struct Stream {
     device: Device,
     raw: Arc<dyn EngineStream>,
-    normals: Arc<Normals>,
+    own: Arc<Own>,
 }
 
-/// Where a stream stands in its random numbers.
-#[derive(Default)]
-struct Normals {
+/// What a stream's handles share: its number on the device, the device's journal, and where it stands in its random
+/// numbers.
+struct Own {
+    number: u32,
+    journal: Arc<Journal>,
     seed: AtomicU64,
     next: AtomicU64,
 }
@@ -211,30 +227,42 @@ impl Stream {
 
     /// Sets the seed of [`normal`](Self::normal) and starts its sequences anew.
     pub fn set_seed(&self, seed: u64) {
-        self.normals.seed.store(seed, Ordering::Relaxed);
-        self.normals.next.store(0, Ordering::Relaxed);
+        self.own.seed.store(seed, Ordering::Relaxed);
+        self.own.next.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn next_sequence(&self) -> (u64, u64) {
-        (self.normals.seed.load(Ordering::Relaxed), self.normals.next.fetch_add(1, Ordering::Relaxed))
+        (self.own.seed.load(Ordering::Relaxed), self.own.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Enqueues the recording of `event` behind the work enqueued so far.
+    #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
+        let call = self.call(Note::enqueue("record", None), Some(Location::caller()));
+        if self.own.journal.is_on() {
+            let correlation = call.as_ref().map(journal::OpenCall::correlation);
+            let correlation = correlation.or_else(|| self.own.journal.correlation());
+            event.recorded.by.store(correlation.unwrap_or(0), Ordering::Relaxed);
+        }
         self.raw.record(&*event.raw)
     }
 
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
+    #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
+        let _call = self.call(Note::enqueue("wait", None), Some(Location::caller()));
         self.raw.wait_event(&*event.raw)
     }
 
     /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
+    #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
+        let _call = self.call(Note::enqueue("wait_gate", None), Some(Location::caller()));
         self.raw.wait_gate(&*gate.raw)
     }
 
     /// Enqueues work that keeps this stream busy for `duration`.
+    #[track_caller]
     pub fn spin(&self, duration: Duration) -> Result<()> {
         self.enqueue(&Operation::Spin { duration })
     }
@@ -248,8 +276,16 @@ impl Stream {
     ///
     /// # Errors
     /// A failure of work enqueued earlier.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        let _call = self.call(Note::barrier("Stream::synchronize", Waits::Stream), Some(Location::caller()));
         self.raw.synchronize()
+    }
+
+    /// Its number among the streams of its device, from 0, in the order in which they were made: what timelines name
+    /// it by.
+    pub fn number(&self) -> u32 {
+        self.own.number
     }
 
     /// Whether both handles are the same stream.
@@ -257,20 +293,55 @@ impl Stream {
         Arc::ptr_eq(&self.raw, &other.raw)
     }
 
+    #[inline]
+    #[track_caller]
     pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
-        self.raw.enqueue(operation)
+        if !self.own.journal.is_on() {
+            return self.raw.enqueue(operation);
+        }
+        let note = Note::enqueue(operation.name(), Some(Doing::of(operation)));
+        self.noted(note, Some(Location::caller()), || self.raw.enqueue(operation))
     }
 
     pub(crate) fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.raw.allocate(dtype, len)
     }
 
+    #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
-        self.raw.upload(source, target)
+        let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
+            true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("upload", Waits::Implicit) },
+            false => Note::enqueue("upload", Some(Doing::Copy)),
+        };
+        let note = Note { bytes: Some(source.len() as u64), ..note };
+        self.noted(note, Some(Location::caller()), || self.raw.upload(source, target))
     }
 
+    #[track_caller]
     pub(crate) fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+        let note = Note { bytes: Some(target.len() as u64), ..Note::barrier("download", Waits::Implicit) };
+        let _call = self.call(note, Some(Location::caller()));
         self.raw.download(source, target)
+    }
+
+    /// Names the calls until it is dropped, while somebody records.
+    #[inline]
+    pub(crate) fn scope(&self, name: &'static str, site: Site) -> Option<Scope<'_>> {
+        self.own.journal.scope(name, site)
+    }
+
+    /// Opens a call on this stream, while somebody records.
+    #[inline]
+    pub(crate) fn call(&self, note: Note, site: Site) -> Option<journal::OpenCall<'_>> {
+        self.own.journal.call(Note { stream: Some(self.own.number), ..note }, site)
+    }
+
+    /// Runs a call that enqueues work.
+    pub(crate) fn noted<R>(&self, note: Note, site: Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
+        match self.call(note, site) {
+            Some(call) => call.run(&self.raw, &self.device, run),
+            None => run(),
+        }
     }
 
     pub(crate) fn raw(&self) -> &dyn EngineStream {
@@ -288,6 +359,13 @@ impl fmt::Debug for Stream {
 #[derive(Clone)]
 pub struct Event {
     raw: Arc<dyn EngineEvent>,
+    recorded: Arc<Recorded>,
+}
+
+/// Which call recorded an event last, where that was while somebody recorded the device; 0 otherwise.
+struct Recorded {
+    journal: Arc<Journal>,
+    by: AtomicU64,
 }
 
 impl Event {
@@ -297,7 +375,11 @@ impl Event {
     }
 
     /// Barrier: waits until the last recording has been reached.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        let awaits = Some(self.recorded.by.load(Ordering::Relaxed)).filter(|by| *by > 0);
+        let note = Note { awaits, ..Note::barrier("Event::synchronize", Waits::Event) };
+        let _call = self.recorded.journal.call(note, Some(Location::caller()));
         self.raw.synchronize()
     }
 

@@ -84,6 +84,13 @@ fn check_cases(table: &DocumentTable, source: &Source<'_>) -> Result<(), Documen
 fn check_figures(document: &Document, source: &Source<'_>) -> Result<(), DocumentError> {
     for figure in &document.figures {
         for panel in &figure.panels {
+            if let Some(scene) = &panel.timeline {
+                if panel.table.is_empty() && panel.bars.is_empty() && panel.lines.is_none() {
+                    continue;
+                }
+                let message = format!("figure `{}` draws the timeline `{scene}` and something else", figure.id);
+                return Err(source.invalid(&figure.id, message));
+            }
             let Some(table) = document.table(&panel.table) else {
                 let message = format!("figure `{}` draws table `{}`, which there is not", figure.id, panel.table);
                 return Err(source.invalid(&figure.id, message));
@@ -210,6 +217,13 @@ tables:
         let tail = "      - {id: d.b, label: b, unit: ratio}\n\
                     figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a, d.b]}]}]\n";
         assert!(error(tail).contains("figure `f` draws rows of table `t` whose units differ"));
+    }
+
+    #[test]
+    fn a_panel_with_a_timeline_holds_nothing_else() {
+        let figure = |panel: &str| format!("figures: [{{id: f, title: F, caption: C, panels: [{{{panel}}}]}}]\n");
+        let message = error(&figure("timeline: d.a, table: t, bars: [d.a]"));
+        assert!(message.contains("the timeline `d.a` and something else"), "{message}");
     }
 
     #[test]

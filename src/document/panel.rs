@@ -22,7 +22,8 @@ pub struct DocumentFigure {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
-    /// The table whose rows are drawn.
+    /// The table whose rows are drawn; empty for a timeline.
+    #[serde(default)]
     pub table: String,
     /// The panel's title; left out, the table's.
     pub title: Option<String>,
@@ -31,6 +32,8 @@ pub struct Panel {
     pub bars: Vec<String>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
+    /// In place of a table's rows, a recorded timeline by the name of its scene: `overlap.finish.complete`.
+    pub timeline: Option<String>,
 }
 
 /// Lines over a parameter.

@@ -9,6 +9,7 @@ mod find;
 mod idle_device;
 mod overlap;
 mod row;
+mod scene;
 mod select;
 mod self_audit;
 mod sync_points;
@@ -24,6 +25,7 @@ pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
 pub use overlap::Overlap;
 pub use row::{Derivation, Outcome, Parameter, Parameters, Row, in_words, titled};
+pub use scene::{Recorded, RecordedTimeline, Stage, scenes};
 pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
@@ -111,6 +113,9 @@ pub trait Experiment {
 
     /// Runs it: every planned row ends in `bench`, measured or with the reason why not.
     fn run(&self, bench: &mut Bench);
+
+    /// Plays its scenes, which are recorded as timelines; none where it has none.
+    fn play(&self, _stage: &mut Stage) {}
 
     /// What follows from the values just measured, in sentences; nothing where nothing was measured.
     fn takeaways(&self, _findings: &Findings<'_>) -> Vec<String> {

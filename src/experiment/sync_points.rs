@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, Formula, integer, null_device, parameters, print_to, text};
-use super::{Derivation, Experiment, Findings, Parameter, Parameters, RowPlan, Section, count};
+use super::{Derivation, Experiment, Findings, Parameter, Parameters, RowPlan, Section, Stage, count};
 use crate::device::{Device, Real, RealDType, Stream, with_real};
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
@@ -158,6 +158,29 @@ impl Experiment for SyncPoints {
                 two_products::<T>(bench, model, size);
             }
             scope::<T>(bench, small);
+        });
+    }
+
+    /// A few turns of the large product, alone and with a synchronize each.
+    fn play(&self, stage: &mut Stage) {
+        const TURNS: usize = 10;
+        let (Some(&first), n) = (self.dtypes.first(), self.big.get()) else { return };
+        with_real!(first, T => {
+            let parameters = parameters([dtype::<T>(), size(n), ("iters", integer(TURNS))]);
+            for (name, forced) in [("sync-points.big.async", false), ("sync-points.big.forced", true)] {
+                stage.play(name, &parameters, |device| {
+                    let (stream, x, w) = operands::<T>(device, n)?;
+                    Ok(Box::new(move || {
+                        for _ in 0..TURNS {
+                            black_box(x.matmul(&w)?);
+                            if forced {
+                                stream.device().synchronize()?;
+                            }
+                        }
+                        if forced { Ok(()) } else { stream.device().synchronize() }
+                    }))
+                });
+            }
         });
     }
 

@@ -32,7 +32,7 @@ pub(crate) use found::row_cell;
 pub use mirrored::{machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
-pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing};
+pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing, TimelinePlot};
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
 pub use value::{Precision, Share, Value, Written};

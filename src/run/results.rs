@@ -14,7 +14,7 @@ use super::migrate;
 use super::suite::Suite;
 use crate::device::Telemetry;
 use crate::error::ResultsError;
-use crate::experiment::{Findings, Outcome, Row, Selection};
+use crate::experiment::{Findings, Outcome, RecordedTimeline, Row, Selection};
 
 /// The version of the schema that this program writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -57,6 +57,9 @@ pub struct ExperimentRun {
     pub failure: Option<String>,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// Its scenes, recorded after all rows of all experiments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<RecordedTimeline>,
 }
 
 impl ExperimentRun {
@@ -83,6 +86,11 @@ impl Run {
     /// All rows, in the order in which they were left.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.experiments.iter().flat_map(|experiment| &experiment.rows)
+    }
+
+    /// The scene with this name, of the experiment that played it first.
+    pub fn timeline(&self, name: &str) -> Option<&RecordedTimeline> {
+        self.experiments.iter().flat_map(|experiment| &experiment.timelines).find(|scene| scene.name == name)
     }
 
     /// All rows, to find things in.

@@ -10,7 +10,7 @@ use super::results::{ExperimentRun, Run, SCHEMA_VERSION};
 use super::suite::Suite;
 use crate::device::{Device, Telemetry};
 use crate::error::{DeviceError, panic_message};
-use crate::experiment::{Bench, Entry, Selection, Watcher};
+use crate::experiment::{Bench, Entry, Selection, Watcher, scenes};
 use crate::measure::Sampler;
 
 /// The device that a suite asks for.
@@ -79,6 +79,12 @@ fn go_on(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run {
         let sampler = Sampler::new(run.suite.sampling.clone()).interrupted_by(Arc::clone(&attendance.interrupt));
         experiments.push(run_one(entry, &run.selection, earlier, device, sampler, &attendance.watcher));
     }
+    // Recording leaves its traces in the process: not before the last row has been timed.
+    for (entry, left) in entries.iter().zip(&mut experiments) {
+        if left.timelines.is_empty() && !attendance.interrupt.load(Ordering::Relaxed) {
+            left.timelines = scenes(entry.experiment(), &run.selection, device);
+        }
+    }
     run.experiments = experiments;
     let partial = run.rows().any(|row| !row.is_finished());
     Run { partial, ..run }
@@ -111,6 +117,7 @@ pub fn run_one(
         before: earlier.map_or(before, |earlier| earlier.before.clone()),
         after: telemetry(device),
         rows: bench.finish(failure.as_deref()),
+        timelines: earlier.map_or_else(Vec::new, |earlier| earlier.timelines.clone()),
         failure,
     }
 }

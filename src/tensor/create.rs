@@ -1,6 +1,7 @@
 //! Making tensors on a stream.
 
 use std::marker::PhantomData;
+use std::panic::Location;
 
 use super::{Result, Tensor, elements, invalid};
 use crate::device::engine::Operation;
@@ -23,6 +24,7 @@ impl Stream {
     }
 
     /// A tensor of `value`s; `value` is converted to the element type.
+    #[track_caller]
     pub fn full<T: Element>(&self, shape: impl Into<Vec<usize>>, value: f64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
         if !out.is_empty() {
@@ -32,28 +34,33 @@ impl Stream {
     }
 
     /// A tensor of zeros.
+    #[track_caller]
     pub fn zeros<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 0.0)
     }
 
     /// A tensor of ones.
+    #[track_caller]
     pub fn ones<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 1.0)
     }
 
     /// Standard normals from a seed: the same seed gives the same numbers on every device, up to rounding
     /// (see [`philox`](crate::device::philox)).
+    #[track_caller]
     pub fn seeded_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
         self.sequence_normal(shape, seed, 0)
     }
 
     /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
     /// unless [`set_seed`](Stream::set_seed) set another.
+    #[track_caller]
     pub fn normal<T: Real>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let (seed, sequence) = self.next_sequence();
         self.sequence_normal(shape, seed, sequence)
     }
 
+    #[track_caller]
     fn sequence_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64, sequence: u64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
         if !out.is_empty() {
@@ -67,6 +74,7 @@ impl Stream {
     ///
     /// # Errors
     /// The shape has another number of elements than `values`.
+    #[track_caller]
     pub fn tensor<T: Element>(&self, values: &[T], shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
         if out.len() != values.len() {
@@ -85,18 +93,28 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// The sizes differ.
+    #[track_caller]
     pub fn copy_from(&self, source: &HostBuffer<T>) -> Result<()> {
         self.same_size("copy_from", source.len())?;
-        if self.is_empty() { Ok(()) } else { source.enqueue_upload(&self.stream, self.region()) }
+        if self.is_empty() {
+            Ok(())
+        } else {
+            source.enqueue_upload(&self.stream, self.region(), Some(Location::caller()))
+        }
     }
 
     /// Enqueues a copy of this tensor into all of `target`, on this tensor's stream.
     ///
     /// # Errors
     /// The sizes differ.
+    #[track_caller]
     pub fn copy_to(&self, target: &mut HostBuffer<T>) -> Result<()> {
         self.same_size("copy_to", target.len())?;
-        if self.is_empty() { Ok(()) } else { target.enqueue_download(&self.stream, self.region()) }
+        if self.is_empty() {
+            Ok(())
+        } else {
+            target.enqueue_download(&self.stream, self.region(), Some(Location::caller()))
+        }
     }
 
     fn same_size(&self, operation: &'static str, len: usize) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Operations: each enqueues on the tensor's stream and returns a new tensor at once.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
@@ -13,6 +14,7 @@ impl<T: Real> Tensor<T> {
     ///
     /// # Errors
     /// The shapes do not fit.
+    #[track_caller]
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         self.matmul_in(other, Precision::Full)
     }
@@ -21,6 +23,7 @@ impl<T: Real> Tensor<T> {
     ///
     /// # Errors
     /// The shapes do not fit, or the engine has no such arithmetic.
+    #[track_caller]
     pub fn matmul_in(&self, other: &Self, precision: Precision) -> Result<Self> {
         let (&[m, k], &[inner, n]) = (&self.shape[..], &other.shape[..]) else {
             return Err(invalid("matmul", format!("needs two matrices, not {:?} and {:?}", self.shape, other.shape)));
@@ -48,6 +51,7 @@ impl<T: Real> Tensor<T> {
     }
 
     /// `self · scale + shift`, element by element.
+    #[track_caller]
     pub fn affine(&self, scale: f32, shift: f32) -> Result<Self> {
         let out = self.stream.empty(self.shape.clone())?;
         if !out.is_empty() {
@@ -57,6 +61,7 @@ impl<T: Real> Tensor<T> {
     }
 
     /// Replaces each element by `self · scale + shift`: an enqueue that allocates nothing.
+    #[track_caller]
     pub fn affine_in_place(&self, scale: f32, shift: f32) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -65,30 +70,36 @@ impl<T: Real> Tensor<T> {
     }
 
     /// `self + value`, element by element.
+    #[track_caller]
     pub fn add_scalar(&self, value: f32) -> Result<Self> {
         self.affine(1.0, value)
     }
 
     /// `self · value`, element by element.
+    #[track_caller]
     pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
         self.affine(value, 0.0)
     }
 
     /// `self + other`, element by element; the shapes are equal.
+    #[track_caller]
     pub fn add(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Add, other)
     }
 
     /// `self - other`, element by element; the shapes are equal.
+    #[track_caller]
     pub fn subtract(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Subtract, other)
     }
 
     /// `self · other`, element by element; the shapes are equal.
+    #[track_caller]
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Multiply, other)
     }
 
+    #[track_caller]
     fn elementwise(&self, kind: Binary, other: &Self) -> Result<Self> {
         self.same_shape("elementwise", other)?;
         let out = self.stream.empty(self.shape.clone())?;
@@ -100,6 +111,7 @@ impl<T: Real> Tensor<T> {
     }
 
     /// 1 where an element is greater than `threshold`, else 0.
+    #[track_caller]
     pub fn greater(&self, threshold: f32) -> Result<Tensor<u8>> {
         let out = self.stream.empty(self.shape.clone())?;
         if !out.is_empty() {
@@ -109,6 +121,7 @@ impl<T: Real> Tensor<T> {
     }
 
     /// The sum of all elements, in fp32, as a scalar on the device.
+    #[track_caller]
     pub fn sum(&self) -> Result<Tensor<f32>> {
         let out = self.stream.empty([])?;
         let operation = match self.is_empty() {
@@ -120,6 +133,7 @@ impl<T: Real> Tensor<T> {
     }
 
     /// The mean of all elements, in fp32, as a scalar on the device; NaN for an empty tensor.
+    #[track_caller]
     pub fn mean(&self) -> Result<Tensor<f32>> {
         self.sum()?.multiply_scalar(1.0 / self.len() as f32)
     }
@@ -129,7 +143,9 @@ impl<T: Real> Tensor<T> {
     ///
     /// # Errors
     /// A row number outside of the tensor, or a scalar.
+    #[track_caller]
     pub fn rows_at(&self, rows: &[usize]) -> Result<Self> {
+        let _scope = self.stream.scope("rows_at", Some(Location::caller()));
         let height = self.height()?;
         if let Some(bad) = rows.iter().find(|&&row| row >= height) {
             return Err(invalid("rows_at", format!("row {bad} is outside of {:?}", self.shape)));
@@ -143,6 +159,7 @@ impl<T: Real> Tensor<T> {
     ///
     /// # Errors
     /// `rows` is not one-dimensional, or this tensor is a scalar.
+    #[track_caller]
     pub fn gather(&self, rows: &Tensor<i64>) -> Result<Self> {
         self.height()?;
         rows.belongs_to(&self.stream)?;
@@ -172,6 +189,7 @@ impl<T: Real> Tensor<T> {
     ///
     /// # Errors
     /// No tensor, or shapes that differ.
+    #[track_caller]
     pub fn stack(parts: &[Self]) -> Result<Self> {
         let first = parts.first().ok_or_else(|| invalid("stack", "there is no tensor to stack".to_owned()))?;
         parts.iter().try_for_each(|part| first.same_shape("stack", part))?;
@@ -189,6 +207,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// The shapes differ, or both share memory.
+    #[track_caller]
     pub fn assign(&self, source: &Self) -> Result<()> {
         self.same_shape("assign", source)?;
         if Arc::ptr_eq(&self.memory, &source.memory) {

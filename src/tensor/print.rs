@@ -14,6 +14,8 @@ const EDGE: usize = 3;
 /// tensor the first and last three are shown. A failed read prints the reason in the place of the elements.
 impl<T: Element> fmt::Display for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The place that prints is not known: no formatter tells it.
+        let _scope = self.stream.scope("Display", None);
         match self.to_vec() {
             Ok(values) if values.is_empty() => f.write_str("[]"),
             Ok(values) => dimension(f, &values, &self.shape, values.len() > WHOLE),

@@ -1,5 +1,7 @@
 //! Reads: barriers that wait for the tensor's stream and bring values to the host.
 
+use std::panic::Location;
+
 use ndarray::{ArrayD, IxDyn};
 
 use super::{Result, Tensor, invalid};
@@ -11,7 +13,9 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
+    #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
+        let _scope = self.stream.scope("to_vec", Some(Location::caller()));
         let mut values = bytemuck::allocation::zeroed_vec(self.len());
         if self.is_empty() {
             self.stream.synchronize()?;
@@ -25,7 +29,9 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
+    #[track_caller]
     pub fn to_array(&self) -> Result<ArrayD<T>> {
+        let _scope = self.stream.scope("to_array", Some(Location::caller()));
         ArrayD::from_shape_vec(IxDyn(&self.shape), self.to_vec()?).map_err(|e| invalid("to_array", e.to_string()))
     }
 
@@ -33,7 +39,9 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// There is not exactly one element, or work enqueued earlier failed.
+    #[track_caller]
     pub fn item(&self) -> Result<T> {
+        let _scope = self.stream.scope("item", Some(Location::caller()));
         if self.len() != 1 {
             return Err(invalid("item", format!("{:?} has {} elements, not one", self.shape, self.len())));
         }
@@ -46,7 +54,9 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
+    #[track_caller]
     pub fn any(&self) -> Result<bool> {
+        let _scope = self.stream.scope("any", Some(Location::caller()));
         let out = self.stream.empty::<u8>([])?;
         if self.is_empty() {
             self.stream.synchronize()?;
@@ -61,7 +71,9 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
+    #[track_caller]
     pub fn nonzero(&self) -> Result<Tensor<i64>> {
+        let _scope = self.stream.scope("nonzero", Some(Location::caller()));
         let positions = self.stream.empty::<i64>([self.len()])?;
         if self.is_empty() {
             self.stream.synchronize()?;

@@ -7,6 +7,7 @@ mod failures;
 mod operations;
 mod ordering;
 mod reference;
+mod timelines;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -22,8 +23,11 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("tests on cuda:0 are ignored: {reason}");
     }
-    let checks: Vec<(&str, Check)> =
-        [operations::CHECKS, ordering::CHECKS, failures::CHECKS].into_iter().flatten().copied().collect();
+    let checks: Vec<(&str, Check)> = [operations::CHECKS, ordering::CHECKS, failures::CHECKS, timelines::CHECKS]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     let mut trials = Vec::new();
     for (name, check) in checks {
         trials.push(trial("cpu:0", name, check));

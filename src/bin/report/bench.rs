@@ -1,14 +1,17 @@
 //! `report bench`: runs one experiment and prints its summary.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use clap::Args;
-use syncscope::device::RealDType;
-use syncscope::experiment::{Entry, Selection, Watcher};
+use syncscope::device::{Device, RealDType};
+use syncscope::experiment::{Entry, Recorded, Selection, Watcher, scenes};
 use syncscope::measure::{Sampler, Sampling};
 use syncscope::present::summary;
 use syncscope::run::run_one;
+use syncscope::timeline::to_trace;
 
 use crate::progress::Bar;
 use crate::{End, UsageError, device, interrupt};
@@ -34,6 +37,9 @@ pub(crate) struct Arguments {
     /// Seconds after which the sampling of a group of rows ends
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     time_limit: f64,
+    /// Record the experiment's scenes after its rows, and write them as a Chrome trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
@@ -60,9 +66,32 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     if let Some(failure) = &run.failure {
         eprintln!("{} failed: {failure}", run.name);
     }
+    let stopped = interrupt.load(std::sync::atomic::Ordering::Relaxed);
+    if let Some(path) = arguments.trace.as_deref().filter(|_| !stopped) {
+        trace(&entry, &device, path)?;
+    }
     Ok(match (interrupt.load(std::sync::atomic::Ordering::Relaxed), run.has_failures()) {
         (true, _) => End::Interrupted,
         (_, true) => End::Failed,
         _ => End::Well,
     })
+}
+
+/// Records the experiment's scenes and writes those that could be.
+fn trace(entry: &Entry, device: &Device, path: &Path) -> anyhow::Result<()> {
+    let scenes = scenes(entry.experiment(), &Selection::default(), device);
+    if scenes.is_empty() {
+        return Err(UsageError(format!("{} has no scenes to record", entry.name())).into());
+    }
+    let mut timelines = Vec::new();
+    for scene in &scenes {
+        match &scene.recorded {
+            Recorded::Timeline(timeline) => {
+                println!("{}: {}", scene.name, timeline.source);
+                timelines.push((scene.name.as_str(), timeline));
+            }
+            Recorded::Failed(reason) => eprintln!("{} was not recorded: {reason}", scene.name),
+        }
+    }
+    std::fs::write(path, to_trace(&timelines)).with_context(|| path.display().to_string())
 }

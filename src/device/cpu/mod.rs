@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use super::journal::{Journal, Source};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::error::DeviceError;
 use clock::{CpuEvent, CpuGate};
@@ -49,6 +50,7 @@ pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
             ],
         },
         streams: Mutex::default(),
+        journal: Arc::default(),
     })
 }
 
@@ -62,6 +64,7 @@ fn name(index: usize) -> String {
 struct CpuEngine {
     properties: Properties,
     streams: Mutex<Vec<Weak<stream::Queue>>>,
+    journal: Arc<Journal>,
 }
 
 impl Engine for CpuEngine {
@@ -69,8 +72,8 @@ impl Engine for CpuEngine {
         &self.properties
     }
 
-    fn create_stream(&self) -> Result<Arc<dyn EngineStream>> {
-        let stream = CpuStream::start(&self.properties.name)?;
+    fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>> {
+        let stream = CpuStream::start(&self.properties.name, number, &self.journal)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.retain(|s| s.strong_count() > 0);
         streams.push(Arc::downgrade(stream.queue()));
@@ -112,6 +115,14 @@ impl Engine for CpuEngine {
             device: self.properties.name.clone(),
             reason: "the engine's queue is its lowest level".to_owned(),
         })
+    }
+
+    fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    fn source(&self) -> Source {
+        Source::Engine("the worker threads' own clock readings".to_owned())
     }
 
     fn telemetry(&self) -> Result<Option<Telemetry>> {

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::clock::{CpuEvent, CpuGate, Mark};
 use super::kernels;
@@ -15,6 +16,7 @@ use crate::device::DType;
 use crate::device::engine::{
     DeviceMemory, EngineEvent, EngineGate, EngineStream, HostMemory, Operation, Region, Result,
 };
+use crate::device::journal::{Doing, Journal, Work};
 use crate::error::{DeviceError, panic_message};
 
 /// What a worker does for one entry of its queue.
@@ -27,16 +29,38 @@ enum Job {
     Wait(Arc<Mark>),
 }
 
+impl Job {
+    /// What a journal calls it; a mark takes no time and has no name.
+    fn noted(&self) -> Option<(&'static str, Doing)> {
+        match self {
+            Job::Compute { operation: operation @ ("upload" | "download" | "copy"), .. } => {
+                Some((operation, Doing::Copy))
+            }
+            Job::Compute { operation, .. } => Some((operation, Doing::Kernel)),
+            Job::Wait(_) => Some(("wait", Doing::Wait)),
+            Job::Reach(_) => None,
+        }
+    }
+}
+
+/// A job and the call that enqueued it, where that was recorded.
+struct Entry {
+    job: Job,
+    correlation: Option<u64>,
+}
+
 /// The state that a stream's handles, its worker and its device share.
 pub(super) struct Queue {
     device: String,
+    number: u32,
+    journal: Arc<Journal>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<Entry>,
     enqueued: u64,
     completed: u64,
     closed: bool,
@@ -45,11 +69,12 @@ struct State {
 
 impl Queue {
     fn push(&self, job: Job) -> Result<()> {
+        let correlation = self.journal.correlation();
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
-        state.jobs.push_back(job);
+        state.jobs.push_back(Entry { job, correlation });
         state.enqueued += 1;
         drop(state);
         self.changed.notify_all();
@@ -77,11 +102,11 @@ impl Queue {
     /// The worker: takes jobs in order until the stream is closed and its queue is empty.
     fn work(&self) {
         loop {
-            let (job, failed) = {
+            let (Entry { job, correlation }, failed) = {
                 let mut state = self.lock();
                 loop {
-                    if let Some(job) = state.jobs.pop_front() {
-                        break (job, state.failure.is_some());
+                    if let Some(entry) = state.jobs.pop_front() {
+                        break (entry, state.failure.is_some());
                     }
                     if state.closed {
                         return;
@@ -89,6 +114,7 @@ impl Queue {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             };
+            let (noted, start) = (job.noted(), Instant::now());
             let outcome = match job {
                 Job::Compute { .. } if failed => Ok(()),
                 Job::Compute { operation, run } => self.compute(operation, run),
@@ -101,6 +127,10 @@ impl Queue {
                     Ok(())
                 }
             };
+            // Before it counts as completed, so that whoever waited for it finds it in the journal.
+            if let (Some(noted), true) = (noted, self.journal.is_on()) {
+                self.note(noted, correlation, start);
+            }
             let mut state = self.lock();
             state.completed += 1;
             if let Err(failure) = outcome {
@@ -109,6 +139,11 @@ impl Queue {
             drop(state);
             self.changed.notify_all();
         }
+    }
+
+    fn note(&self, (name, doing): (&str, Doing), correlation: Option<u64>, start: Instant) {
+        let (name, stream, end) = (name.to_owned(), Some(self.number), Instant::now());
+        self.journal.worked(Work { name, doing, stream, correlation, bytes: None, start, end });
     }
 
     fn compute(
@@ -135,8 +170,14 @@ pub(super) struct CpuStream {
 }
 
 impl CpuStream {
-    pub(super) fn start(device: &str) -> Result<Self> {
-        let queue = Arc::new(Queue { device: device.to_owned(), state: Mutex::default(), changed: Condvar::new() });
+    pub(super) fn start(device: &str, number: u32, journal: &Arc<Journal>) -> Result<Self> {
+        let queue = Arc::new(Queue {
+            device: device.to_owned(),
+            number,
+            journal: Arc::clone(journal),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let worker = Arc::clone(&queue);
         std::thread::Builder::new().name(format!("{device} stream")).spawn(move || worker.work()).map_err(|error| {
             DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
@@ -255,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_worker_reaches_the_next_call_and_hangs_nobody() {
-        let stream = CpuStream::start("cpu:0").unwrap();
+        let stream = CpuStream::start("cpu:0", 0, &Arc::default()).unwrap();
         let event = CpuEvent::new(false);
         stream.compute("matmul", || panic!("broken")).unwrap();
         let _ = stream.record(&event);

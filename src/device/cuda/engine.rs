@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUctx_flags, CUdevice_attribute};
 
 use super::compiler::Compiler;
 use super::context::Context;
+use super::cupti::Cupti;
 use super::event::CudaEvent;
 use super::gate::CudaGate;
 use super::host::CudaHostMemory;
@@ -16,12 +17,14 @@ use super::stream::CudaStream;
 use super::telemetry::Sensors;
 use super::{ENGINE, operations, primary};
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use crate::device::journal::{Journal, Source};
 use crate::device::{DType, Properties, Telemetry};
 
 /// One opened CUDA device.
 pub(super) struct CudaEngine {
     properties: Properties,
     sensors: Option<Sensors>,
+    journal: Arc<Journal>,
     context: Arc<Context>,
 }
 
@@ -42,7 +45,7 @@ impl CudaEngine {
             wait_policy: wait_policy(&context)?.to_owned(),
             facts: facts(&context, sensors.as_ref())?,
         };
-        Ok(Self { properties, sensors, context })
+        Ok(Self { properties, sensors, journal: Arc::default(), context })
     }
 }
 
@@ -51,7 +54,7 @@ impl Engine for CudaEngine {
         &self.properties
     }
 
-    fn create_stream(&self) -> Result<Arc<dyn EngineStream>> {
+    fn create_stream(&self, _: u32) -> Result<Arc<dyn EngineStream>> {
         Ok(Arc::new(CudaStream::new(self.context.clone())?))
     }
 
@@ -70,6 +73,17 @@ impl Engine for CudaEngine {
     fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
         self.context.synchronize()
+    }
+
+    fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    fn source(&self) -> Source {
+        match Cupti::begin(&self.context.primary) {
+            Ok((cupti, label)) => Source::Tracer(Arc::new(cupti), label),
+            Err(reason) => Source::Events(reason),
+        }
     }
 
     fn telemetry(&self) -> Result<Option<Telemetry>> {

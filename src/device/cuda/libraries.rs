@@ -8,7 +8,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cudarc::{cublaslt, driver, nvrtc};
+use cudarc::{cublaslt, cupti, driver, nvrtc};
 
 use super::ENGINE;
 use crate::device::engine::Result;
@@ -23,6 +23,8 @@ pub(super) enum Library {
     Nvrtc,
     /// Matrix products.
     CublasLt,
+    /// Activity records.
+    Cupti,
 }
 
 impl Library {
@@ -32,6 +34,7 @@ impl Library {
             Self::Driver => "cuda",
             Self::Nvrtc => "nvrtc",
             Self::CublasLt => "cublasLt",
+            Self::Cupti => "cupti",
         }
     }
 
@@ -40,6 +43,7 @@ impl Library {
             Self::Driver => "the NVIDIA driver",
             Self::Nvrtc => "NVRTC, which compiles the kernels",
             Self::CublasLt => "cuBLASLt, which computes matrix products",
+            Self::Cupti => "CUPTI, which records what the device does",
         }
     }
 
@@ -48,6 +52,7 @@ impl Library {
             Self::Driver => "it comes with the NVIDIA driver of the machine",
             Self::Nvrtc => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cuda-nvrtc`",
             Self::CublasLt => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cublas`",
+            Self::Cupti => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cuda-cupti`",
         }
     }
 
@@ -59,6 +64,7 @@ impl Library {
                 Self::Driver => driver::sys::is_culib_present(),
                 Self::Nvrtc => nvrtc::sys::is_culib_present(),
                 Self::CublasLt => cublaslt::sys::is_culib_present(),
+                Self::Cupti => cupti::sys::is_culib_present(),
             }
         }
     }
@@ -73,6 +79,24 @@ impl Library {
         Err(DeviceError::EngineUnavailable { engine: ENGINE, reason: self.explain(&path, holder.as_deref()) })
     }
 
+    /// As [`require`](Self::require), for a library that lies where the loader does not look, as CUPTI does within a
+    /// toolkit: it is loaded by its path, after which its name finds it.
+    pub(super) fn load(self) -> Result<()> {
+        if self.is_present() {
+            return Ok(());
+        }
+        for path in usual_folders().into_iter().flat_map(|folder| versions(&folder, &self.file_name())) {
+            // Safety: as in `is_present`.
+            let library = unsafe { libloading::Library::new(path) };
+            if library.is_ok() && self.is_present() {
+                // For as long as the process: the bindings keep pointers into it.
+                std::mem::forget(library);
+                return Ok(());
+            }
+        }
+        self.require()
+    }
+
     fn file_name(self) -> String {
         format!("{}{}{}", env::consts::DLL_PREFIX, self.stem(), env::consts::DLL_SUFFIX)
     }
@@ -83,7 +107,7 @@ impl Library {
         let mut text = format!("{file} ({}) was not found", self.purpose());
         let versions = match self {
             Self::Driver => format!("{file}, {file}.1"),
-            Self::Nvrtc | Self::CublasLt => format!("{file}, {file}.13, {file}.12"),
+            Self::Nvrtc | Self::CublasLt | Self::Cupti => format!("{file}, {file}.13, {file}.12"),
         };
         let searched = if path.is_empty() { "(not set)".to_owned() } else { format!("`{path}`") };
         // Writing to a String cannot fail.
@@ -111,7 +135,7 @@ fn usual_folders() -> Vec<PathBuf> {
         versions.sort();
         roots.extend(versions.into_iter().rev());
     }
-    let inside = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+    let inside = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "extras/CUPTI/lib64"];
     let mut folders: Vec<_> = roots.iter().flat_map(|root| inside.map(|folder| root.join(folder))).collect();
     folders.extend(["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from));
     folders
@@ -119,12 +143,18 @@ fn usual_folders() -> Vec<PathBuf> {
 
 /// Whether `folder` holds `file` or a version of it: `libnvrtc.so.13` for `libnvrtc.so`.
 fn holds(folder: &Path, file: &str) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.filter_map(|entry| entry.ok()).any(|entry| {
+    !versions(folder, file).is_empty()
+}
+
+/// `file` and the versions of it that `folder` holds.
+fn versions(folder: &Path, file: &str) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok());
+    let found = entries.filter(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         name.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
+    });
+    found.map(|entry| entry.path()).collect()
 }
 
 #[cfg(test)]

@@ -14,13 +14,16 @@
 //! | `kernels`, `compiler`, `cache` | the kernels, from source to handle |
 //! | `matmul`, `plan` | matrix products |
 //! | `telemetry` | sensors |
+//! | `activity`, `cupti` | records of what the device did |
 //!
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
+mod activity;
 mod cache;
 mod compiler;
 mod context;
+mod cupti;
 mod engine;
 mod event;
 mod fault;

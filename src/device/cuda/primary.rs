@@ -141,6 +141,11 @@ impl Primary {
         self.device
     }
 
+    /// The driver's handle of the context.
+    pub(super) fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
     /// Whether both are the context of one device.
     #[inline]
     pub(super) fn is_same(&self, other: &Self) -> bool {

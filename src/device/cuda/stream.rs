@@ -9,11 +9,12 @@ use super::context::Context;
 use super::event::CudaEvent;
 use super::gate::CudaGate;
 use super::memory::CudaMemory;
+use super::pinned::SLOT_BYTES;
 use super::queue::Queue;
 use super::{operations, transfers};
 use crate::device::DType;
 use crate::device::engine::{
-    DeviceMemory, EngineEvent, EngineGate, EngineStream, HostMemory, Operation, Region, Result,
+    DeviceMemory, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Operation, Region, Result, Transfer,
 };
 use crate::error::DeviceError;
 
@@ -71,6 +72,14 @@ impl EngineStream for CudaStream {
     fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
         self.queue.begin()?;
         transfers::download(&self.queue, source, target)
+    }
+
+    /// A copy into pageable memory returns when it is over (*API synchronization behavior* of the driver's manual).
+    fn waits(&self, transfer: Transfer) -> bool {
+        match transfer {
+            Transfer::Borrowed { bytes } => bytes > SLOT_BYTES,
+            Transfer::ToHost(kind) => kind == HostKind::Pageable,
+        }
     }
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {

@@ -17,7 +17,8 @@ use std::time::Duration;
 use crate::device::{Device, Event, HostBuffer, HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::bench::{Bench, Formula, integer, parameters, text};
-use crate::experiment::{Derivation, RowPlan};
+use crate::experiment::scene::Pass;
+use crate::experiment::{Derivation, RowPlan, Stage};
 use crate::measure::Case;
 use crate::tensor::Tensor;
 use crate::units::Unit;
@@ -140,9 +141,39 @@ impl Pipeline {
     }
 }
 
+/// Where there is no pinned memory, a copy from pageable memory does not block either.
+fn kind_for(device: &Device) -> HostKind {
+    if device.properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned }
+}
+
+/// The loop with two buffers, and the one with one.
+pub(super) fn play(stage: &mut Stage, elements: usize, steps: usize) {
+    let parameters = parameters([("elements", integer(elements)), ("steps", integer(steps))]);
+    stage.play(TOTAL, &parameters, |device| {
+        let pipeline = Pipeline::new(device, kind_for(device), elements, steps)?;
+        Ok(Box::new(move || pipeline.run(Waits::BothWays, None).map(|outputs| drop(black_box(outputs)))))
+    });
+    stage.play(SINGLE, &parameters, |device| single(device, elements, steps));
+}
+
+/// Each step: a copy from pageable memory, a kernel, a synchronize.
+fn single(device: &Device, elements: usize, steps: usize) -> Result<Pass, DeviceError> {
+    let stream = device.stream()?;
+    let mut data = device.host_buffer::<f32>(HostKind::Pageable, elements)?;
+    data.write()?.fill(1.0);
+    let x = stream.zeros::<f32>([elements])?;
+    Ok(Box::new(move || {
+        // As many copies and kernels as the double-buffered loop has.
+        (1..steps).try_for_each(|_| {
+            x.copy_from(&data)?;
+            black_box(x.multiply_scalar(2.0)?);
+            stream.device().synchronize()
+        })
+    }))
+}
+
 pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
-    // Where there is no pinned memory, a copy from pageable memory does not block either.
-    let kind = if bench.device().properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned };
+    let kind = kind_for(bench.device());
     let with = |kind: HostKind| {
         parameters([("elements", integer(elements)), ("steps", integer(steps)), ("memory", text(&kind.to_string()))])
     };
@@ -180,17 +211,6 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
     bench.derive(EFFICIENCY, &parameters, Formula { derivation, text, operands, compute: &hidden });
 
     bench.group(&[SINGLE], &with(HostKind::Pageable), |device| {
-        let stream = device.stream()?;
-        let mut data = device.host_buffer::<f32>(HostKind::Pageable, elements)?;
-        data.write()?.fill(1.0);
-        let x = stream.zeros::<f32>([elements])?;
-        Ok(vec![Case::host_timed(SINGLE, move || {
-            // As many copies and kernels as the double-buffered loop has.
-            (1..steps).try_for_each(|_| {
-                x.copy_from(&data)?;
-                black_box(x.multiply_scalar(2.0)?);
-                stream.device().synchronize()
-            })
-        })])
+        Ok(vec![Case::host_timed(SINGLE, single(device, elements, steps)?)])
     });
 }

@@ -5,9 +5,11 @@
 //! - *finish*: a hundred additions: when the host is free, when the device is.
 //! - *nonzero*: a call whose result's shape depends on the values, behind twenty kernels and with nothing pending.
 //! - *implicit*, *transfer*, *double-buffer*: a file each.
+//! - *scenes*: what is recorded as timelines.
 
 mod double_buffer;
 mod implicit;
+mod scenes;
 mod transfer;
 
 use std::hint::black_box;
@@ -19,7 +21,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, integer, parameters, text};
-use super::{Experiment, RowPlan, Section, count};
+use super::{Experiment, RowPlan, Section, Stage, count};
 use crate::device::Stream;
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
@@ -109,6 +111,10 @@ impl Experiment for Overlap {
         self.nonzero(bench);
         transfer::run(bench, self.elements.get());
         double_buffer::run(bench, self.elements.get(), self.steps.get());
+    }
+
+    fn play(&self, stage: &mut Stage) {
+        scenes::play(self, stage);
     }
 }
 

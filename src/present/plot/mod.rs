@@ -10,6 +10,7 @@
 mod axis;
 mod bars;
 mod lines;
+mod timeline;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -17,6 +18,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 pub use bars::{Bar, BarGroup, BarPlot};
 pub use lines::{Line, LinePlot, Point, Spacing};
+pub use timeline::TimelinePlot;
 
 use super::escape::escape;
 use crate::error::PlotError;

@@ -1,0 +1,321 @@
+//! What the device did, from CUPTI's activity records.
+//!
+//! # Method
+//! Records of kernels, copies and fills are enabled for the length of a recording. Each call of the library pushes its
+//! correlation as an *external* one on its thread's stack; CUPTI relates it to the driver's calls within, and those to
+//! the work. CUPTI's clock is read beside the host's at the begin and at the end, the closest of several pairs of
+//! readings each time, and its times are put on the host's clock along the line through both.
+//!
+//! # Limits
+//! The records of the driver's and the run-time library's calls must be on for the relation, which makes calls dearer
+//! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
+//! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself.
+//!
+//! Records are read by the fields that CUPTI 12 and 13 have at the same offsets: later structures only append.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::time::{Duration, Instant};
+
+use cudarc::cupti::sys::{
+    self, CUpti_Activity, CUpti_ActivityExternalCorrelation, CUpti_ActivityKernel9, CUpti_ActivityKind,
+    CUpti_ActivityMemcpy5, CUpti_ActivityMemset4, CUpti_ExternalCorrelationKind, CUptiResult,
+};
+
+use super::activity::Buffers;
+use super::libraries::Library;
+use super::primary::Primary;
+use crate::device::journal::{Doing, Tracer, Work};
+
+const KINDS: [CUpti_ActivityKind; 6] = [
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_DRIVER,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET,
+];
+
+const OWN: CUpti_ExternalCorrelationKind = CUpti_ExternalCorrelationKind::CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers that are not full.
+const FORCED: u32 = 1;
+
+/// How many pairs of clock readings are taken.
+const READINGS: usize = 16;
+
+/// A recording by CUPTI.
+pub(super) struct Cupti {
+    buffers: Buffers,
+    /// CUPTI's number of the context: other devices of the process have other ones.
+    context: u32,
+    begin: Reading,
+}
+
+/// CUPTI's clock, in nanoseconds, and the host's at one instant.
+#[derive(Clone, Copy)]
+struct Reading {
+    cupti: u64,
+    host: Instant,
+}
+
+impl Cupti {
+    /// Begins to record, with what to call the source of times; or says why CUPTI cannot.
+    pub(super) fn begin(primary: &Primary) -> Result<(Self, String), String> {
+        Library::Cupti.load().map_err(|error| error.to_string())?;
+        let buffers = Buffers::take()?;
+        let (mut context, mut version) = (0, 0);
+        // Safety: the context is retained, and both calls write one number.
+        check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(primary.raw(), &mut context) })?;
+        // Safety: as above.
+        check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
+        let cupti = Self { buffers, context, begin: Reading::take()? };
+        for kind in KINDS {
+            // Safety: takes a number; what was enabled before a failure is disabled again.
+            check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
+        }
+        Ok((cupti, format!("activity records of CUPTI, interface version {version}")))
+    }
+
+    /// From what was recorded to work.
+    fn work(&self, end: Reading) -> Vec<Work> {
+        let (mut external, mut raw) = (HashMap::new(), Vec::new());
+        self.buffers.records(|record| {
+            // Safety: the record is valid during this call, and its first field is its kind.
+            match unsafe { Record::read(record) } {
+                Some(Record::External { own, correlation }) => drop(external.insert(correlation, own)),
+                Some(Record::Ran(ran)) if ran.context == self.context => raw.push(ran),
+                _ => {}
+            }
+        });
+        let at = |cupti| self.begin.host_time(end, cupti);
+        let work = raw.into_iter().map(|ran| Work {
+            correlation: external.get(&ran.correlation).copied(),
+            name: ran.name,
+            doing: ran.doing,
+            stream: None,
+            bytes: ran.bytes,
+            start: at(ran.start),
+            end: at(ran.end),
+        });
+        work.collect()
+    }
+}
+
+impl Tracer for Cupti {
+    fn enter(&self, correlation: u64) {
+        // Safety: takes a number. A failure leaves work without its call, which is shown.
+        unsafe { sys::cuptiActivityPushExternalCorrelationId(OWN, correlation) };
+    }
+
+    fn leave(&self) {
+        let mut last = 0;
+        // Safety: writes one number.
+        unsafe { sys::cuptiActivityPopExternalCorrelationId(OWN, &mut last) };
+    }
+
+    fn finish(&self) -> (Vec<Work>, u64) {
+        let mut dropped = 0;
+        // Safety: gives all buffers back through the callback, which lives as long as the process; then writes one
+        // number.
+        unsafe {
+            sys::cuptiActivityFlushAll(FORCED);
+            sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
+        }
+        disable();
+        let end = Reading::take().unwrap_or(self.begin);
+        (self.work(end), dropped as u64)
+    }
+}
+
+fn disable() {
+    for kind in KINDS {
+        // Safety: takes a number; one that is not enabled is left as it is.
+        unsafe { sys::cuptiActivityDisable(kind) };
+    }
+}
+
+impl Reading {
+    /// The pair of readings that lie closest.
+    fn take() -> Result<Self, String> {
+        let mut best: Option<(Duration, Self)> = None;
+        for _ in 0..READINGS {
+            let mut cupti = 0;
+            let before = Instant::now();
+            // Safety: writes one number.
+            check("cuptiGetTimestamp", unsafe { sys::cuptiGetTimestamp(&mut cupti) })?;
+            let width = before.elapsed();
+            if best.is_none_or(|(narrowest, _)| width < narrowest) {
+                best = Some((width, Self { cupti, host: before + width / 2 }));
+            }
+        }
+        best.map(|(_, reading)| reading).ok_or_else(|| "no clock reading was taken".to_owned())
+    }
+
+    /// CUPTI's time `cupti` on the host's clock, along the line from here to `end`.
+    fn host_time(self, end: Self, cupti: u64) -> Instant {
+        let passed = (end.cupti.saturating_sub(self.cupti)) as f64;
+        let rate = end.host.saturating_duration_since(self.host).as_nanos() as f64 / passed;
+        // Clocks that differ by more than this did not run on between the readings: a suspended machine, or no end.
+        let rate = if (rate - 1.0).abs() < 1e-3 { rate } else { 1.0 };
+        let distance = |from: u64, to: u64| Duration::from_nanos(((to - from) as f64 * rate).round() as u64);
+        match cupti.checked_sub(self.cupti) {
+            Some(_) => self.host + distance(self.cupti, cupti),
+            None => self.host.checked_sub(distance(cupti, self.cupti)).unwrap_or(self.host),
+        }
+    }
+}
+
+/// What matters of a record.
+enum Record {
+    External { own: u64, correlation: u32 },
+    Ran(Ran),
+}
+
+struct Ran {
+    name: String,
+    doing: Doing,
+    bytes: Option<u64>,
+    start: u64,
+    end: u64,
+    context: u32,
+    correlation: u32,
+}
+
+/// Reads one field, wherever it lies, without a reference to the rest.
+macro_rules! field {
+    ($record:expr, $field:ident) => {
+        (&raw const (*$record).$field).read_unaligned()
+    };
+}
+
+impl Record {
+    /// # Safety
+    /// `record` is a valid activity record.
+    unsafe fn read(record: *const CUpti_Activity) -> Option<Self> {
+        const EXTERNAL: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION as u32;
+        const KERNEL: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as u32;
+        const COPY: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY as u32;
+        const FILL: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET as u32;
+        // As a number: a newer CUPTI may have kinds that these bindings do not know.
+        // Safety: every record begins with its kind; the kind says which structure it begins with, and CUPTI 12 and 13
+        // have the fields that are read at the same offsets.
+        unsafe {
+            match record.cast::<u32>().read_unaligned() {
+                EXTERNAL => {
+                    let record = record.cast::<CUpti_ActivityExternalCorrelation>();
+                    // Of one driver call all external kinds are told; only this library's is asked for.
+                    let kind = (&raw const (*record).externalKind).cast::<u32>().read_unaligned();
+                    (kind == OWN as u32).then(|| Self::External {
+                        own: field!(record, externalId),
+                        correlation: field!(record, correlationId),
+                    })
+                }
+                KERNEL => {
+                    let record = record.cast::<CUpti_ActivityKernel9>();
+                    Some(Self::Ran(Ran {
+                        name: name(field!(record, name)),
+                        doing: Doing::Kernel,
+                        bytes: None,
+                        start: field!(record, start),
+                        end: field!(record, end),
+                        context: field!(record, contextId),
+                        correlation: field!(record, correlationId),
+                    }))
+                }
+                COPY => {
+                    let record = record.cast::<CUpti_ActivityMemcpy5>();
+                    Some(Self::Ran(Ran {
+                        name: direction(field!(record, copyKind)).to_owned(),
+                        doing: Doing::Copy,
+                        bytes: Some(field!(record, bytes)),
+                        start: field!(record, start),
+                        end: field!(record, end),
+                        context: field!(record, contextId),
+                        correlation: field!(record, correlationId),
+                    }))
+                }
+                FILL => {
+                    let record = record.cast::<CUpti_ActivityMemset4>();
+                    Some(Self::Ran(Ran {
+                        name: "memset".to_owned(),
+                        doing: Doing::Kernel,
+                        bytes: Some(field!(record, bytes)),
+                        start: field!(record, start),
+                        end: field!(record, end),
+                        context: field!(record, contextId),
+                        correlation: field!(record, correlationId),
+                    }))
+                }
+                _ => None,
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `text` is null or a terminated text.
+unsafe fn name(text: *const c_char) -> String {
+    if text.is_null() {
+        return "kernel".to_owned();
+    }
+    // Safety: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// `CUpti_ActivityMemcpyKind` in the words of the CPU engine.
+fn direction(kind: u8) -> &'static str {
+    match kind {
+        1 => "upload",
+        2 => "download",
+        _ => "copy",
+    }
+}
+
+fn check(call: &str, status: CUptiResult) -> Result<(), String> {
+    if status == CUptiResult::CUPTI_SUCCESS { Ok(()) } else { Err(format!("{call}: {status:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_lie_on_the_line_through_both_readings() {
+        let host = Instant::now();
+        let begin = Reading { cupti: 1_000_000, host };
+        let end = Reading { cupti: 2_000_000, host: host + Duration::from_nanos(1_000_200) };
+        let after = |cupti| begin.host_time(end, cupti).duration_since(host).as_nanos();
+        assert_eq!([after(1_000_000), after(1_500_000), after(2_000_000)], [0, 500_100, 1_000_200]);
+        assert!(begin.host_time(end, 999_000) <= host);
+    }
+
+    #[test]
+    fn readings_without_a_distance_give_the_host_clock_its_own_rate() {
+        let begin = Reading { cupti: 10, host: Instant::now() };
+        assert_eq!(begin.host_time(begin, 510).duration_since(begin.host).as_nanos(), 500);
+    }
+
+    #[test]
+    fn a_kernel_record_is_read_by_its_fields_and_an_unknown_kind_is_passed_over() {
+        // Safety: all fields are numbers and pointers, for which zeros are valid.
+        let mut kernel: CUpti_ActivityKernel9 = unsafe { std::mem::zeroed() };
+        kernel.kind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+        (kernel.start, kernel.end, kernel.contextId, kernel.correlationId) = (5, 9, 3, 77);
+        kernel.name = c"affine_fp32".as_ptr();
+        // Safety: a whole record.
+        let read = unsafe { Record::read((&raw const kernel).cast()) };
+        let Some(Record::Ran(ran)) = read else { panic!("no kernel was read") };
+        assert_eq!((ran.name.as_str(), ran.start, ran.end, ran.context, ran.correlation), ("affine_fp32", 5, 9, 3, 77));
+        let unknown = [9_999_u64; 4];
+        // Safety: only the kind is read of it.
+        assert!(unsafe { Record::read((&raw const unknown).cast()) }.is_none());
+    }
+
+    #[test]
+    fn a_machine_without_cupti_says_so() {
+        if let Err(error) = Library::Cupti.load() {
+            assert!(error.to_string().contains("libcupti.so"), "{error}");
+        }
+    }
+}

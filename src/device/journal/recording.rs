@@ -1,0 +1,140 @@
+//! A recording: from the moment when a journal is turned on to its log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Doing, Log, Source, State, Work};
+use crate::device::Device;
+use crate::device::engine::{EngineEvent, Result};
+use crate::error::DeviceError;
+
+/// Events around calls, against one that was reached at a known time.
+pub(super) struct Brackets {
+    base: Arc<dyn EngineEvent>,
+    reached: Instant,
+    pub(super) pairs: Vec<(Bracket, Pair)>,
+}
+
+pub(super) type Pair = (Arc<dyn EngineEvent>, Arc<dyn EngineEvent>);
+
+#[derive(Clone, Copy)]
+pub(super) struct Bracket {
+    pub(super) name: &'static str,
+    pub(super) doing: Doing,
+    pub(super) stream: Option<u32>,
+    pub(super) bytes: Option<u64>,
+    pub(super) correlation: u64,
+}
+
+/// A recording in progress; without [`finish`](Self::finish) it ends and is forgotten.
+pub(crate) struct Recording {
+    device: Device,
+    source: String,
+    origin: Instant,
+}
+
+impl Recording {
+    /// Begins to record the calls on `device`.
+    ///
+    /// # Errors
+    /// [`DeviceError::AlreadyRecording`] while another recording of the device is in progress.
+    pub(crate) fn begin(device: &Device) -> Result<Self> {
+        Self::with_source(device, None)
+    }
+
+    /// As [`begin`](Self::begin), with times from events whatever else the engine offers.
+    pub(crate) fn with_source(device: &Device, by_events: Option<&str>) -> Result<Self> {
+        let journal = device.engine().journal();
+        if journal.recording.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return Err(DeviceError::AlreadyRecording { device: device.name().to_owned() });
+        }
+        // From here on dropping it turns the journal off again.
+        let mut recording = Self { device: device.clone(), source: String::new(), origin: Instant::now() };
+        let source = by_events.map_or_else(|| device.engine().source(), |why| Source::Events(why.to_owned()));
+        let (mut tracer, mut brackets) = (None, None);
+        recording.source = match source {
+            Source::Engine(label) => label,
+            Source::Tracer(own, label) => {
+                tracer = Some(own);
+                label
+            }
+            Source::Events(why) => {
+                brackets = Some(Brackets::new(device)?);
+                format!("events around each call ({why}): a span holds its call where the stream was idle")
+            }
+        };
+        let mut state = journal.lock();
+        let generation = state.generation + 1;
+        *state = State { generation, tracer, brackets, ..State::default() };
+        drop(state);
+        recording.origin = Instant::now();
+        Ok(recording)
+    }
+
+    /// Waits for the device's work and ends.
+    ///
+    /// # Errors
+    /// A failure of work.
+    pub(crate) fn finish(self) -> Result<Log> {
+        let end = Instant::now();
+        self.device.engine().synchronize()?;
+        let journal = self.device.engine().journal();
+        let mut state = std::mem::take(&mut *journal.lock());
+        if let Some(tracer) = &state.tracer {
+            let (work, dropped) = tracer.finish();
+            state.work.extend(work);
+            state.dropped += dropped;
+        }
+        if let Some(brackets) = state.brackets.take() {
+            state.work.extend(brackets.work()?);
+        }
+        // The generation goes on, so that what is still open is not taken for a part of the next recording.
+        journal.lock().generation = state.generation + 1;
+        Ok(Log {
+            calls: state.calls,
+            work: state.work,
+            threads: state.threads.into_iter().map(|(id, thread)| (id, thread.name)).collect(),
+            dropped: state.dropped,
+            source: self.source.clone(),
+            origin: self.origin,
+            end,
+        })
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let journal = self.device.engine().journal();
+        let mut state = journal.lock();
+        if let Some(tracer) = state.tracer.take() {
+            // A recording that was given up: its records are of no use, and the tracer must end.
+            let _ = tracer.finish();
+        }
+        *state = State { generation: state.generation + 1, ..State::default() };
+        drop(state);
+        journal.recording.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Brackets {
+    fn new(device: &Device) -> Result<Self> {
+        let stream = device.engine().create_stream(u32::MAX)?;
+        let base = device.engine().create_event(true)?;
+        stream.record(&*base)?;
+        base.synchronize()?;
+        Ok(Self { base, reached: Instant::now(), pairs: Vec::new() })
+    }
+
+    fn work(self) -> Result<Vec<Work>> {
+        let at = |event: &dyn EngineEvent| -> Result<Instant> {
+            event.elapsed_since(&*self.base).map(|time: Duration| self.reached + time)
+        };
+        let work = self.pairs.iter().map(|(bracket, (start, end))| {
+            let Bracket { name, doing, stream, bytes, correlation } = *bracket;
+            let (start, end) = (at(&**start)?, at(&**end)?);
+            Ok(Work { name: name.to_owned(), doing, stream, correlation: Some(correlation), bytes, start, end })
+        });
+        work.collect()
+    }
+}

@@ -1,0 +1,202 @@
+//! Timelines: what the host and the device did, and when, on one clock.
+//!
+//! [`Device::record`](crate::device::Device::record) records a region. Each call of the library that enqueued or
+//! blocked is a [`Span`] on the track of its host thread, from its begin to its return; each kernel and copy is one on
+//! the track of its stream. A correlation ties the two. Times are nanoseconds since the recording began.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `record` | from a region to a timeline |
+//! | `analysis`, `critical` | what follows from one: shares, latencies, depth, overlap; the critical path |
+//! | `audit` | the barriers within a region, and `assert_no_sync!` |
+//! | `trace` | the Chrome trace, which Perfetto reads |
+//!
+//! # What it does not cover
+//! * Recording costs: a lock and two clock readings a call, and what the source of device times costs. No timing is
+//!   taken from a recorded region.
+//! * Calls that block without saying so, such as the search for a product's plan, are long enqueues here.
+//! * What the source of device times misses is named in [`Timeline::source`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod analysis;
+mod audit;
+mod critical;
+mod record;
+mod trace;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use analysis::{Depth, Latency};
+pub use audit::{Audit, Barrier};
+pub use critical::{CriticalPath, Segment};
+pub use trace::to_trace;
+
+/// What a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// The host enqueues.
+    Enqueue,
+    /// The host waits.
+    Synchronize,
+    /// The host does work of the program's own.
+    HostWork,
+    /// The device computes.
+    Kernel,
+    /// The device copies.
+    Copy,
+    /// A stream waits for an event or a gate.
+    Wait,
+}
+
+impl Kind {
+    /// Whether the device is busy with it: it computes or copies.
+    pub fn is_busy(self) -> bool {
+        matches!(self, Kind::Kernel | Kind::Copy)
+    }
+
+    /// Whether it lies on a stream.
+    pub fn is_on_device(self) -> bool {
+        matches!(self, Kind::Kernel | Kind::Copy | Kind::Wait)
+    }
+
+    /// Its name, as traces and figures write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Enqueue => "enqueue",
+            Kind::Synchronize => "synchronize",
+            Kind::HostWork => "host work",
+            Kind::Kernel => "kernel",
+            Kind::Copy => "copy",
+            Kind::Wait => "wait",
+        }
+    }
+}
+
+/// What a barrier waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum BarrierKind {
+    /// A stream, by a synchronize of it.
+    Stream,
+    /// An event, by a synchronize of it.
+    Event,
+    /// All streams, by a synchronize of the device.
+    Device,
+    /// What an operation needs that has to know values: a read.
+    Implicit,
+}
+
+impl fmt::Display for BarrierKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            BarrierKind::Stream => "stream",
+            BarrierKind::Event => "event",
+            BarrierKind::Device => "device",
+            BarrierKind::Implicit => "implicit",
+        })
+    }
+}
+
+/// Something that took time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// The place of its track in [`Timeline::tracks`].
+    pub track: usize,
+    /// The operation: `matmul`, `item`, `Stream::synchronize`.
+    pub name: String,
+    /// When it began, in nanoseconds since the recording did; 0 for what was under way then.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// The stream that it runs on, enqueues on or waits for, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<u32>,
+    /// How much is copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What a call and the work that it enqueued have in common. Calls are numbered in the order in which they began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<u64>,
+    /// Of a barrier: what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<BarrierKind>,
+    /// Of a barrier on an event: the correlation of the call that recorded the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<u64>,
+    /// Of a call: where it stands in the program, `src/main.rs:12`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// Of a kernel: its own name, where the source of times knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl Span {
+    /// How long it took, in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// Where spans follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Track {
+    /// A thread of the host, by its name.
+    Host(String),
+    /// A stream, by its number.
+    Stream(u32),
+    /// Work of streams that are not the library's, or whose stream is not known.
+    OtherStreams,
+}
+
+impl Track {
+    /// Whether it is a thread of the host.
+    pub fn is_host(&self) -> bool {
+        matches!(self, Track::Host(_))
+    }
+}
+
+impl fmt::Display for Track {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Track::Host(thread) => write!(f, "host, {thread}"),
+            Track::Stream(number) => write!(f, "stream {number}"),
+            Track::OtherStreams => f.write_str("other streams"),
+        }
+    }
+}
+
+/// What a host and a device did in a region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Timeline {
+    /// The device's name: `cuda:0`.
+    pub device: String,
+    /// Who knew when the device worked, and what that misses.
+    pub source: String,
+    /// The tracks: host threads first, then streams.
+    pub tracks: Vec<Track>,
+    /// The spans, by their begin.
+    pub spans: Vec<Span>,
+    /// How many records were lost.
+    #[serde(default)]
+    pub dropped: u64,
+    /// When the region was over for the host, in nanoseconds. Work that it left pending ends later.
+    pub region_ns: u64,
+}

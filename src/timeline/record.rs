@@ -1,0 +1,324 @@
+//! Recording: from a region to its timeline.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::{BarrierKind, Kind, Span, Timeline, Track};
+use crate::device::Device;
+use crate::device::journal::{Action, Call, Doing, Log, Note, Recording, Waits, Work};
+use crate::error::DeviceError;
+
+/// Recording what is done on a device.
+impl Device {
+    /// Runs `region` and records what the host called and what the device did.
+    ///
+    /// The recording ends once the device has done what `region` enqueued: leave no closed gate behind. All streams of
+    /// this device are recorded, whichever thread uses them.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let device = Device::open("cpu:0")?;
+    /// let stream = device.stream()?;
+    /// let (sum, timeline) = device.record(|| stream.ones::<f32>([64])?.sum()?.item())?;
+    /// assert_eq!(sum, 64.0);
+    /// assert!(timeline.spans.iter().any(|span| span.name == "item"));
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device; the region's error; a
+    /// failure of the work.
+    pub fn record<R>(&self, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, Timeline), DeviceError> {
+        let recording = Recording::begin(self)?;
+        let result = region()?;
+        Ok((result, Timeline::of(self.name(), recording.finish()?)))
+    }
+
+    /// As [`record`](Self::record), with the device's times taken from events around each call, as where the engine
+    /// offers nothing better: for a comparison of the two.
+    ///
+    /// # Errors
+    /// As `record`.
+    pub fn record_by_events<R>(
+        &self,
+        region: impl FnOnce() -> Result<R, DeviceError>,
+    ) -> Result<(R, Timeline), DeviceError> {
+        let recording = Recording::with_source(self, Some("asked for"))?;
+        let result = region()?;
+        Ok((result, Timeline::of(self.name(), recording.finish()?)))
+    }
+
+    /// Runs `work`, the host's own, and names it in a recording that is in progress. Calls of the library within it
+    /// are part of it.
+    #[track_caller]
+    pub fn host_work<R>(&self, name: &'static str, work: impl FnOnce() -> R) -> R {
+        let site = Some(std::panic::Location::caller());
+        let _call = self.engine().journal().call(Note::new(name, Action::HostWork), site);
+        work()
+    }
+}
+
+impl Timeline {
+    fn of(device: &str, log: Log) -> Self {
+        let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
+        let streams: HashMap<u64, Option<u32>> =
+            log.calls.iter().map(|call| (call.correlation, call.note.stream)).collect();
+        let stream_of =
+            |work: &Work| work.stream.or_else(|| work.correlation.and_then(|c| streams.get(&c).copied().flatten()));
+        let tracks = tracks(&log, stream_of);
+        let place = |track: &Track| tracks.iter().position(|known| known == track).unwrap_or_default();
+        let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + log.work.len());
+        let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
+        for call in &log.calls {
+            let (kind, barrier) = kind_of(call.note.action);
+            spans.push(Span {
+                track: place(&Track::Host(thread_name(&log, call))),
+                name: call.note.name.to_owned(),
+                start_ns: since(call.start),
+                end_ns: since(call.end),
+                kind,
+                stream: call.note.stream,
+                bytes: call.note.bytes,
+                correlation: Some(call.correlation),
+                barrier,
+                awaits: call.note.awaits,
+                site: call.site.map(|site| format!("{}:{}", site.file(), site.line())),
+                detail: None,
+            });
+        }
+        for work in &log.work {
+            let call = work.correlation.and_then(|correlation| calls.get(&correlation));
+            let kind = match work.doing {
+                Doing::Kernel => Kind::Kernel,
+                Doing::Copy => Kind::Copy,
+                Doing::Wait => Kind::Wait,
+            };
+            let name = call.filter(|call| kind == Kind::Kernel && call.note.enqueues.is_some());
+            let name = name.map_or_else(|| work.name.clone(), |call| call.note.name.to_owned());
+            let stream = stream_of(work);
+            spans.push(Span {
+                track: place(&stream.map_or(Track::OtherStreams, Track::Stream)),
+                detail: (work.name != name).then(|| work.name.clone()),
+                name,
+                start_ns: since(work.start),
+                end_ns: since(work.end),
+                kind,
+                stream,
+                bytes: work.bytes.or_else(|| call.filter(|_| kind == Kind::Copy).and_then(|call| call.note.bytes)),
+                correlation: work.correlation,
+                barrier: None,
+                awaits: None,
+                site: None,
+            });
+        }
+        spans.sort_by_key(|span| (span.start_ns, span.track));
+        let region_ns = since(log.end);
+        Self { device: device.to_owned(), source: log.source, tracks, spans, dropped: log.dropped, region_ns }
+    }
+}
+
+/// Host threads in the order in which they first called, then streams by number.
+fn tracks(log: &Log, stream_of: impl Fn(&Work) -> Option<u32>) -> Vec<Track> {
+    let mut tracks: Vec<Track> = Vec::new();
+    let mut calls: Vec<&Call> = log.calls.iter().collect();
+    calls.sort_by_key(|call| call.start);
+    for call in calls {
+        let track = Track::Host(thread_name(log, call));
+        if !tracks.contains(&track) {
+            tracks.push(track);
+        }
+    }
+    let mut streams: Vec<Option<u32>> = log.work.iter().map(stream_of).collect();
+    streams.sort_by_key(|stream| stream.map_or(u64::MAX, u64::from));
+    streams.dedup();
+    tracks.extend(streams.into_iter().map(|stream| stream.map_or(Track::OtherStreams, Track::Stream)));
+    tracks
+}
+
+fn thread_name(log: &Log, call: &Call) -> String {
+    log.threads.get(&call.thread).cloned().unwrap_or_else(|| format!("{:?}", call.thread))
+}
+
+fn kind_of(action: Action) -> (Kind, Option<BarrierKind>) {
+    match action {
+        Action::Enqueue => (Kind::Enqueue, None),
+        Action::HostWork => (Kind::HostWork, None),
+        Action::Barrier(waits) => (
+            Kind::Synchronize,
+            Some(match waits {
+                Waits::Stream => BarrierKind::Stream,
+                Waits::Event => BarrierKind::Event,
+                Waits::Device => BarrierKind::Device,
+                Waits::Implicit => BarrierKind::Implicit,
+            }),
+        ),
+    }
+}
+
+fn nanoseconds(count: u128) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> Device {
+        Device::open("cpu:0").unwrap()
+    }
+
+    #[test]
+    fn a_call_and_its_work_share_a_correlation_and_the_work_begins_later() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let (line, timeline) = device
+            .record(|| {
+                let line = line!() + 1;
+                let x = stream.ones::<f32>([16])?;
+                x.add_scalar(1.0)?.sum()?.item().map(|sum| assert_eq!(sum, 32.0))?;
+                Ok(line)
+            })
+            .unwrap();
+        let named = |name: &str, kind| timeline.spans.iter().find(|s| s.name == name && s.kind == kind).unwrap();
+        for name in ["fill", "affine", "sum"] {
+            let (call, work) = (named(name, Kind::Enqueue), named(name, Kind::Kernel));
+            assert_eq!(call.correlation, work.correlation);
+            assert!(call.start_ns <= work.start_ns && work.start_ns <= work.end_ns);
+            assert_eq!(call.stream, Some(stream.number()));
+        }
+        let site = named("fill", Kind::Enqueue).site.clone().unwrap();
+        assert_eq!(site, format!("{}:{line}", file!()));
+        let read = named("item", Kind::Synchronize);
+        assert_eq!(read.barrier, Some(BarrierKind::Implicit));
+        assert_eq!(read.site, Some(format!("{}:{}", file!(), line + 1)));
+        assert!(named("sum", Kind::Kernel).end_ns <= read.end_ns);
+        assert_eq!(timeline.dropped, 0);
+    }
+
+    #[test]
+    fn an_implicit_barrier_has_the_name_and_the_place_of_the_operation_that_caused_it() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let x = stream.ones::<f32>([16]).unwrap();
+        let (_, timeline) = device.record(|| x.nonzero()).unwrap();
+        let line = line!() - 1;
+        let barriers: Vec<_> = timeline.spans.iter().filter(|s| s.kind == Kind::Synchronize).collect();
+        assert_eq!(barriers.len(), 1);
+        assert_eq!((barriers[0].name.as_str(), barriers[0].barrier), ("nonzero", Some(BarrierKind::Implicit)));
+        assert_eq!(barriers[0].site, Some(format!("{}:{line}", file!())));
+    }
+
+    #[test]
+    fn a_recording_within_a_recording_is_an_error_and_the_outer_one_goes_on() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let (_, timeline) = device
+            .record(|| {
+                let inner = device.record(|| Ok(()));
+                assert_eq!(inner.unwrap_err(), DeviceError::AlreadyRecording { device: "cpu:0".to_owned() });
+                stream.ones::<f32>([4])
+            })
+            .unwrap();
+        assert_eq!(timeline.spans.iter().filter(|s| s.name == "fill").count(), 2);
+    }
+
+    #[test]
+    fn a_region_that_fails_or_panics_ends_its_recording() {
+        let device = device();
+        let failed = device.record::<()>(|| Err(DeviceError::EventNotReady { reason: "scripted" }));
+        assert!(failed.is_err());
+        let panicked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| device.record::<()>(|| panic!("scripted"))));
+        assert!(panicked.is_err());
+        assert!(device.record(|| Ok(())).unwrap().1.spans.is_empty());
+    }
+
+    #[test]
+    fn devices_are_recorded_apart() {
+        let (one, other) = (device(), device());
+        let stream = other.stream().unwrap();
+        let (_, timeline) = one.record(|| stream.ones::<f32>([4])).unwrap();
+        assert!(timeline.spans.is_empty());
+    }
+
+    #[test]
+    fn work_that_was_pending_when_the_recording_began_is_in_it_from_its_begin() {
+        let device = device();
+        let (stream, gate) = (device.stream().unwrap(), device.gate().unwrap());
+        stream.wait_gate(&gate).unwrap();
+        let (_, timeline) = device
+            .record(|| {
+                gate.open();
+                stream.synchronize()
+            })
+            .unwrap();
+        let wait = timeline.spans.iter().find(|s| s.kind == Kind::Wait);
+        assert!(wait.is_none_or(|wait| wait.correlation.is_none()));
+    }
+
+    #[test]
+    fn a_stream_held_by_a_gate_shows_a_wait_and_its_kernel_after_it() {
+        let device = device();
+        let (stream, gate) = (device.stream().unwrap(), device.gate().unwrap());
+        let (_, timeline) = device
+            .record(|| {
+                stream.wait_gate(&gate)?;
+                let x = stream.ones::<f32>([4])?;
+                gate.open();
+                Ok(x)
+            })
+            .unwrap();
+        let of = |kind| timeline.spans.iter().find(|s| s.kind == kind).unwrap();
+        assert!(of(Kind::Wait).end_ns <= of(Kind::Kernel).start_ns);
+    }
+
+    #[test]
+    fn host_work_is_named_and_each_thread_has_a_track() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let (_, timeline) = device
+            .record(|| {
+                device.host_work("prepare", || ());
+                std::thread::scope(|scope| {
+                    std::thread::Builder::new()
+                        .name("second".to_owned())
+                        .spawn_scoped(scope, || stream.ones::<f32>([4]).map(drop))
+                        .unwrap()
+                        .join()
+                        .unwrap()
+                })
+            })
+            .unwrap();
+        assert!(timeline.spans.iter().any(|s| s.kind == Kind::HostWork && s.name == "prepare"));
+        assert!(timeline.tracks.contains(&Track::Host("second".to_owned())));
+    }
+
+    #[test]
+    fn copies_of_host_buffers_carry_their_size() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let mut buffer = device.host_buffer::<f32>(crate::device::HostKind::Pageable, 8).unwrap();
+        let (_, timeline) = device
+            .record(|| {
+                let x = stream.zeros::<f32>([8])?;
+                x.copy_to(&mut buffer)?;
+                buffer.read().map(drop)
+            })
+            .unwrap();
+        let copy = timeline.spans.iter().find(|s| s.kind == Kind::Copy).unwrap();
+        assert_eq!(copy.bytes, Some(32));
+        let read = timeline.spans.iter().find(|s| s.name == "HostBuffer::read").unwrap();
+        assert_eq!((read.kind, read.awaits), (Kind::Synchronize, copy.correlation));
+    }
+
+    #[test]
+    fn events_around_calls_give_times_where_nothing_else_does() {
+        let device = device();
+        let stream = device.stream().unwrap();
+        let (_, timeline) = device.record_by_events(|| stream.ones::<f32>([4])).unwrap();
+        let by_events: Vec<_> = timeline.spans.iter().filter(|s| s.kind == Kind::Kernel).collect();
+        assert!(!by_events.is_empty() && timeline.source.starts_with("events around each call"));
+        assert!(by_events.iter().all(|s| s.correlation.is_some() && s.start_ns <= s.end_ns));
+    }
+}

@@ -1,0 +1,134 @@
+//! What a timeline promises on every engine: work belongs to its call, lies between the call and the barrier that
+//! waited for it, and is as long as it was.
+
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use syncscope::device::{Device, HostKind};
+use syncscope::timeline::{BarrierKind, Kind, Span, Timeline};
+
+use crate::{Check, ensure};
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("recorded_work_lies_between_its_call_and_its_barrier", |d| between(d, Device::record)),
+    ("work_timed_by_events_lies_between_its_call_and_its_barrier", |d| between(d, Device::record_by_events)),
+    ("recorded_kernels_of_one_stream_follow_each_other", follow),
+    ("recorded_copies_have_their_size_and_their_call", copies),
+    ("a_product_is_recorded_as_its_call_names_it", product),
+    ("a_read_of_pending_work_is_an_implicit_barrier_with_its_place", read),
+    ("recordings_follow_each_other_and_do_not_mix", again),
+];
+
+/// How far the clocks of the host and of a device may lie apart.
+const APART_NS: u64 = 20_000;
+
+type Record = fn(&Device, Region) -> Result<((), Timeline), syncscope::error::DeviceError>;
+type Region = Box<dyn FnOnce() -> Result<(), syncscope::error::DeviceError>>;
+
+fn find<'a>(timeline: &'a Timeline, name: &str, kind: Kind) -> Result<&'a Span, Failed> {
+    let found = timeline.spans.iter().find(|span| span.name == name && span.kind == kind);
+    found.ok_or_else(|| format!("no {kind:?} `{name}` in {timeline:#?}").into())
+}
+
+fn between(device: &Device, record: Record) -> Result<(), Failed> {
+    const SPIN: Duration = Duration::from_millis(4);
+    let stream = device.stream()?;
+    stream.spin(SPIN)?;
+    stream.synchronize()?;
+    let own = stream.clone();
+    let region: Region = Box::new(move || {
+        own.spin(SPIN)?;
+        own.synchronize()
+    });
+    let ((), timeline) = record(device, region)?;
+    println!("{}: {}", device.name(), timeline.source);
+    let (call, spin) = (find(&timeline, "spin", Kind::Enqueue)?, find(&timeline, "spin", Kind::Kernel)?);
+    let barrier = find(&timeline, "Stream::synchronize", Kind::Synchronize)?;
+    ensure(call.correlation.is_some() && call.correlation == spin.correlation, || format!("{timeline:#?}"))?;
+    ensure(spin.stream == Some(stream.number()), || format!("{spin:?}"))?;
+    ensure(call.start_ns <= spin.start_ns + APART_NS, || format!("{spin:?} began before {call:?}"))?;
+    ensure(spin.end_ns <= barrier.end_ns + APART_NS, || format!("{spin:?} ended after {barrier:?}"))?;
+    ensure(spin.duration_ns() + APART_NS >= SPIN.as_nanos() as u64, || format!("{spin:?} is too short"))
+}
+
+fn follow(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([1 << 16])?;
+    x.add_scalar(1.0)?.to_vec()?;
+    let (_, timeline) = device.record(|| (0..20).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?;
+    let kernels: Vec<&Span> = timeline.spans.iter().filter(|span| span.kind == Kind::Kernel).collect();
+    ensure(kernels.len() == 20, || format!("{} kernels", kernels.len()))?;
+    ensure(kernels.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), || format!("{kernels:#?}"))?;
+    let ordered = kernels.windows(2).all(|pair| pair[0].correlation < pair[1].correlation);
+    ensure(ordered && timeline.dropped == 0, || format!("{kernels:#?}"))?;
+    ensure(timeline.launch_latencies().len() == 20, || format!("{:?}", timeline.launch_latencies()))
+}
+
+fn copies(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let kind = if device.properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned };
+    let mut buffer = device.host_buffer::<f32>(kind, 1 << 16)?;
+    let x = stream.zeros::<f32>([1 << 16])?;
+    stream.synchronize()?;
+    let (_, timeline) = device.record(|| {
+        x.copy_from(&buffer)?;
+        x.copy_to(&mut buffer)?;
+        buffer.read().map(drop)
+    })?;
+    for (call, copy) in [("copy_from", "upload"), ("copy_to", "download")] {
+        let (call, copy) = (find(&timeline, call, Kind::Enqueue)?, find(&timeline, copy, Kind::Copy)?);
+        ensure(call.correlation == copy.correlation, || format!("{call:?} {copy:?}"))?;
+        ensure(copy.bytes == Some(4 << 16), || format!("{copy:?}"))?;
+    }
+    find(&timeline, "HostBuffer::read", Kind::Synchronize).map(drop)
+}
+
+fn product(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([64, 64])?;
+    x.matmul(&x)?.to_vec()?;
+    let (_, timeline) = device.record(|| x.matmul(&x))?;
+    let (call, kernel) = (find(&timeline, "matmul", Kind::Enqueue)?, find(&timeline, "matmul", Kind::Kernel)?);
+    ensure(call.correlation == kernel.correlation, || format!("{timeline:#?}"))
+}
+
+/// As in the tests of order: that the gate opens a while after the read has begun is forced unless the machine stops
+/// this thread for just that while.
+fn read(device: &Device) -> Result<(), Failed> {
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    let x = stream.ones::<f32>([])?;
+    x.add_scalar(1.0)?.item()?;
+    let (line, audit) = std::thread::scope(|scope| {
+        device.audit(|| {
+            stream.wait_gate(&gate)?;
+            let y = x.add_scalar(1.0)?;
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                gate.open();
+            });
+            y.item().map(|_| line!())
+        })
+    })?;
+    let stalls: Vec<_> = audit.stalls(&[]).collect();
+    let place = format!("{}:{line}", file!());
+    let right = matches!(stalls.as_slice(), [stall] if stall.name == "item" && stall.kind == BarrierKind::Implicit
+        && stall.site.as_deref() == Some(&place) && stall.pending > 0);
+    ensure(right, || format!("{audit}"))
+}
+
+fn again(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    for count in 1..4 {
+        let (_, timeline) = device.record(|| {
+            ensure_nested_fails(device);
+            (0..count).try_for_each(|_| stream.ones::<f32>([4]).map(drop))
+        })?;
+        let of = |kind| timeline.spans.iter().filter(|span| span.kind == kind).count();
+        ensure((of(Kind::Enqueue), of(Kind::Kernel)) == (count, count), || format!("{timeline:#?}"))?;
+    }
+    Ok(())
+}
+
+fn ensure_nested_fails(device: &Device) {
+    assert!(device.record(|| Ok(())).is_err(), "a recording within a recording");
+}
