@@ -1,8 +1,8 @@
 // Opens every page of a site in Chromium: node site.mjs SITE
 // No console error, no failed request, nothing requested from elsewhere, every internal link and anchor leads somewhere,
 // nothing wider than a phone, and plots that follow the theme.
-import { readdirSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
+import { existsSync, readdirSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { resolve } from 'node:path';
 import { chromium } from 'playwright-core';
 
@@ -53,6 +53,10 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
 for (const [name, link] of links) {
   const [target, anchor] = link.split('#');
   if (!target.startsWith('file:')) continue;
+  if (!target.endsWith('.html') && !target.endsWith('/')) {
+    if (!existsSync(fileURLToPath(target))) faults.push(`${name}: a download that is not there: ${link}`);
+    continue;
+  }
   const ids = anchors.get(target.replace(/\/$/, '/index.html'));
   if (!ids) faults.push(`${name}: a link to nothing: ${link}`);
   else if (anchor && !ids.has(decodeURIComponent(anchor))) faults.push(`${name}: an anchor that is not there: ${link}`);
