@@ -55,10 +55,10 @@ fn cost(scene: &RecordedTimeline) -> String {
     }
 }
 
-/// The traces that the chapters offer: path within the book's `src`, and content.
-pub(super) fn traces(documents: &[Document], runs: &[Run]) -> Vec<(PathBuf, Vec<u8>)> {
-    let figures = documents.iter().flat_map(|document| &document.figures);
-    let scenes: Vec<&String> = figures.flat_map(|f| &f.panels).filter_map(|panel| panel.timeline.as_ref()).collect();
+/// The traces that a document's chapter offers, of the runs that it shows: path within the book's `src`, and content.
+pub(super) fn traces(document: &Document, runs: &[Run]) -> Vec<(PathBuf, Vec<u8>)> {
+    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
+    let scenes: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, run) in (1..).zip(runs) {
         for scene in &scenes {

@@ -36,14 +36,15 @@ impl Source {
         collect(&BOOK, &mut files);
         for document in documents {
             let listing = document.listing.as_deref().map(listing).transpose()?;
-            let text = chapter::render(&templates, document, listing, &holding(runs, document))?;
+            let shown = holding(runs, document);
+            let text = chapter::render(&templates, document, listing, &shown)?;
+            for (path, trace) in recorded::traces(document, &shown) {
+                files.insert(PathBuf::from("src").join(path), trace);
+            }
             files.insert(format!("src/{}.md", document.id).into(), text.into_bytes());
         }
         files.insert("src/claims.md".into(), claims::render(&templates, documents, runs)?.into_bytes());
         files.insert("src/machine.md".into(), machine::render(&templates, runs)?.into_bytes());
-        for (path, trace) in recorded::traces(documents, runs) {
-            files.insert(PathBuf::from("src").join(path), trace);
-        }
         files.insert("src/SUMMARY.md".into(), summary(documents).into_bytes());
 
         let style = TEMPLATES.get_file(STYLE.0).ok_or_else(|| BookError::Embedded { name: STYLE.0.to_owned() })?;
