@@ -53,9 +53,16 @@ const MEANINGLESS_ON_A_CPU: [&str; 7] = [
 fn every_planned_row_is_measured_on_the_cpu_engine() {
     let run = run_tiny(false);
     let names: Vec<_> = run.experiments.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap"]);
+    let expected = ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap", "ceilings"];
+    assert_eq!(names, expected);
     let findings = run.findings();
-    for entry in run.suite.experiments.iter().chain(&Entry::suited_to("self-audit", "cpu")) {
+    for entry in run
+        .suite
+        .experiments
+        .iter()
+        .chain(&Entry::suited_to("self-audit", "cpu"))
+        .chain(&Entry::suited_to("ceilings", "cpu"))
+    {
         for plan in entry.experiment().rows() {
             let found = findings.find(plan.id, &Parameters::new(), &Parameters::new());
             if MEANINGLESS_ON_A_CPU.contains(&plan.id) {

@@ -22,6 +22,8 @@ mod claims;
 mod mirrored;
 #[cfg(feature = "report")]
 mod panel;
+#[cfg(feature = "report")]
+mod peers;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
@@ -32,6 +34,8 @@ pub(crate) use found::row_cell;
 pub use mirrored::{machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
+#[cfg(feature = "report")]
+pub use peers::peer_table;
 pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing, TimelinePlot};
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};

@@ -10,6 +10,7 @@ mod devices;
 mod experiments;
 mod interrupt;
 mod job;
+mod peers;
 mod progress;
 mod render;
 mod run;
@@ -20,7 +21,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{DeviceError, ResultsError, SuiteError};
+use syncscope::error::{DeviceError, PeerError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -48,6 +49,7 @@ enum Command {
     Schema(schema::Arguments),
     Compare(compare::Arguments),
     Verify(verify::Arguments),
+    Peers(peers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
             Command::Schema(arguments) => schema::execute(arguments),
             Command::Compare(arguments) => compare::execute(arguments),
             Command::Verify(arguments) => verify::execute(arguments),
+            Command::Peers(arguments) => peers::execute(arguments),
         },
     };
     match outcome {
@@ -93,6 +96,7 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<SuiteError>()
         || error.is::<ResultsError>()
+        || error.is::<PeerError>()
         || error.is::<UsageError>();
     if asked_wrongly { End::Refused } else { End::Failed }
 }
