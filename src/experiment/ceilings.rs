@@ -42,7 +42,7 @@ pub struct Ceilings {
     pub turns: NonZeroUsize,
 }
 
-/// The sizes of the documents' tensors and one that no cache holds.
+/// On a GPU, the sizes of the documents' tensors and one that no cache holds.
 impl Default for Ceilings {
     fn default() -> Self {
         Self {
@@ -59,9 +59,9 @@ impl Ceilings {
     pub(super) fn suited_to(engine: &str) -> Self {
         match engine {
             "cpu" => Self {
-                copies: [400_000, 1 << 25].map(count).to_vec(),
+                copies: [400_000, 2_000_000].map(count).to_vec(),
                 sizes: vec![count(256)],
-                link: count(1 << 23),
+                link: count(2_000_000),
                 turns: count(2),
                 ..Self::default()
             },
