@@ -129,7 +129,7 @@ impl Work {
     /// The formula by which it follows from a row's parameters.
     pub fn formula(&self) -> String {
         let cubed = self.formula.replace("size * size * size", "size³").replace("size * size", "size²");
-        cubed.replace(".0", "").replace("1 * ", "").replace('*', "·")
+        cubed.replace(".0", "").replace("1 * ", "").replace('*', "·").replace('-', "−")
     }
 }
 

@@ -104,7 +104,8 @@ fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Va
     value.share = value.share.or(of_ceiling.map(|found| Share {
         value: found.share,
         interval: Some(found.interval),
-        precision: Precision::Interval,
+        // The ceiling has a spread of its own: more digits would say more than is known.
+        precision: Precision::Digits(3),
         of: found.ceiling.name().to_owned(),
     }));
     let own = diagnosed.iter().filter(|(id, parameters, _)| *id == row.id && *parameters == row.parameters);
