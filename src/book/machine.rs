@@ -119,18 +119,18 @@ fn rows_of(run: &Run, name: &str, title: &str) -> Option<Table> {
     filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
 }
 
-/// The work of the rows by their parameters, in groups of what limits it.
+/// The work of the rows by their parameters, and what limits it.
 fn work() -> Table {
-    let mut groups: Vec<Group> = Vec::new();
-    for work in WORK {
-        let label = format!("{}, by {}", work.ceiling.counts(), work.ceiling.name());
-        let row = Row { id: None, label: work.formula(), cells: vec![Cell::Text(work.rows.join(", "))] };
-        match groups.last_mut().filter(|group| group.label.as_ref() == Some(&label)) {
-            Some(group) => group.rows.push(row),
-            None => groups.push(Group { label: Some(label), rows: vec![row] }),
-        }
-    }
-    let columns = vec![Column::new(Role::Label, "work"), Column::new(Role::Fact, "rows")];
+    let rows = WORK.iter().map(|work| {
+        let limit = format!("{} by {}", work.ceiling.counts(), work.ceiling.name());
+        Row { id: None, label: work.rows.join(", "), cells: vec![Cell::Text(work.formula()), Cell::Text(limit)] }
+    });
+    let columns = vec![
+        Column::new(Role::Label, "rows"),
+        Column::new(Role::Fact, "work"),
+        Column::new(Role::Fact, "unit and ceiling"),
+    ];
+    let groups = vec![Group { label: None, rows: rows.collect() }];
     Table { title: "The work of a row by its parameters".to_owned(), columns, groups }
 }
 
