@@ -11,7 +11,7 @@ const TINY: &str = "title: Tiny
 sampling: { samples: 3, warmup: 1 }
 experiments:
   - sync-points: { iters: 2, big: 32, small: 8, steps: 3, samples: 2 }
-  - ceilings: { copies: [64], sizes: [8], link: 64 }
+  - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
 
 fn report(arguments: &[&str], folder: &Path) -> Output {

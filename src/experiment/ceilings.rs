@@ -2,7 +2,8 @@
 //! its experiments, since large products warm the device.
 //!
 //! - *copy*: bytes read and written by a copy from one tensor to another, by the engine's own copy and by a kernel that
-//!   reads one and writes the other. A small tensor may lie in a cache: there is a row for each size.
+//!   reads one and writes the other. A small tensor may lie in a cache, here and in what is held against it: there is a
+//!   row for each size.
 //! - *matmul*: floating-point operations of a square product, `2 · size³`, for each element type.
 //! - *h2d*, *d2h*: bytes over the link from pinned memory and into it; on the CPU engine, which has none, from and into
 //!   pageable memory.
@@ -36,20 +37,20 @@ pub struct Ceilings {
     pub dtypes: Vec<RealDType>,
     /// Rows and columns of the products.
     pub sizes: Vec<NonZeroUsize>,
-    /// Bytes of the host buffer that is copied over the link (fp32).
-    pub link: NonZeroUsize,
+    /// Bytes of the host buffers that are copied over the link (fp32).
+    pub link: Vec<NonZeroUsize>,
     /// Turns of each loop: one sample is one loop, divided by this.
     pub turns: NonZeroUsize,
 }
 
-/// On a GPU, the sizes of the documents' tensors and one that no cache holds.
+/// On a GPU, the sizes of the documents' tensors and greater ones.
 impl Default for Ceilings {
     fn default() -> Self {
         Self {
             copies: [40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
             dtypes: RealDType::ALL.to_vec(),
             sizes: [4096, 8192].map(count).to_vec(),
-            link: count(1 << 28),
+            link: [40_000_000, 1 << 28].map(count).to_vec(),
             turns: count(5),
         }
     }
@@ -60,8 +61,8 @@ impl Ceilings {
         match engine {
             "cpu" => Self {
                 copies: [400_000, 2_000_000].map(count).to_vec(),
-                sizes: vec![count(256)],
-                link: count(2_000_000),
+                sizes: [384, 768].map(count).to_vec(),
+                link: [400_000, 2_000_000].map(count).to_vec(),
                 turns: count(2),
                 ..Self::default()
             },
@@ -120,7 +121,9 @@ impl Experiment for Ceilings {
                 with_real!(dtype, T => self.product::<T>(bench, size));
             }
         }
-        self.link(bench);
+        for bytes in self.link.iter().map(|bytes| bytes.get()) {
+            self.link(bench, bytes);
+        }
     }
 }
 
@@ -151,8 +154,8 @@ impl Ceilings {
         rate(bench, MATMUL, &parameters, "2 · size³ / time", 2.0 * (size as f64).powi(3));
     }
 
-    fn link(&self, bench: &mut Bench) {
-        let (elements, turns) = (elements(self.link.get()), self.turns.get());
+    fn link(&self, bench: &mut Bench, bytes: usize) {
+        let (elements, turns) = (elements(bytes), self.turns.get());
         let kind = kind_for(bench.device());
         let memory = ("memory", text(&kind.to_string()));
         let parameters = parameters([("bytes", integer(elements * 4)), memory, ("turns", integer(turns))]);

@@ -4,8 +4,8 @@
 //! below, which is at once what is computed and what is shown. A formula counts what cannot be left out: operands read
 //! once, results written once, no temporary. `width` is the bytes of an element, 4 where a row names no type.
 //!
-//! The ceiling is what the same run measured: the copy whose size is nearest to the row's tensors and, of several, the
-//! fastest; the fastest product of the row's type; the link; the bare launch. The share is the work by that rate over the
+//! The ceiling is what the same run measured: the copy, on the device or over the link, whose size is nearest to that of
+//! the row's tensors and, of several, the fastest; the fastest product of the row's type; the bare launch. The share is the work by that rate over the
 //! row's time. More than 100 % says that the row had help that the ceiling had not, such as a cache.
 //!
 //! A maker's peak rate is another thing: claims are held against those, and they come from `book/hardware.yaml`.
@@ -167,23 +167,31 @@ fn rate(findings: &Findings<'_>, ceiling: Ceiling, row: &Row) -> Option<f64> {
         let rows = findings.rows_of(id, &NONE).filter(|row| holds(&row.parameters));
         rows.filter_map(|row| row.finding().ok()?.estimate().ok()).map(|estimate| estimate.median).reduce(f64::max)
     };
+    let nearest = |id: &str| {
+        let own = tensor_bytes(&row.parameters)?;
+        let distance = |bytes: f64| (bytes / own).ln().abs();
+        let sizes = findings.rows_of(id, &NONE).filter_map(|row| value(&row.parameters, "bytes"));
+        let nearest = sizes.min_by(|a, b| distance(*a).total_cmp(&distance(*b)))?;
+        medians(id, &|parameters| value(parameters, "bytes") == Some(nearest))
+    };
     match ceiling {
-        Ceiling::Copy => {
-            let (id, own) = (ceilings::COPY[1], 4.0 * value(&row.parameters, "elements")?);
-            let distance = |bytes: f64| (bytes / own).ln().abs();
-            let sizes = findings.rows_of(id, &NONE).filter_map(|row| value(&row.parameters, "bytes"));
-            let nearest = sizes.min_by(|a, b| distance(*a).total_cmp(&distance(*b)))?;
-            medians(id, &|parameters| value(parameters, "bytes") == Some(nearest))
-        }
+        Ceiling::Copy => nearest(ceilings::COPY[1]),
+        Ceiling::ToDevice => nearest(ceilings::TO_DEVICE[1]),
+        Ceiling::ToHost => nearest(ceilings::TO_HOST[1]),
         Ceiling::Matmul => {
             let fp32 = Parameter::Text("fp32".to_owned());
             let dtype = row.parameters.get("dtype").unwrap_or(&fp32);
             medians(ceilings::MATMUL[1], &|parameters| parameters.get("dtype") == Some(dtype))
         }
-        Ceiling::ToDevice => medians(ceilings::TO_DEVICE[1], &|_| true),
-        Ceiling::ToHost => medians(ceilings::TO_HOST[1], &|_| true),
         Ceiling::Launch => Some(1.0 / findings.estimate("self-audit.enqueue.raw", &NONE).ok()?.median),
     }
+}
+
+/// The bytes of a tensor of the row.
+fn tensor_bytes(parameters: &Parameters) -> Option<f64> {
+    let square = || Some(value(parameters, "size")?.powi(2));
+    let elements = || value(parameters, "elements").or_else(square);
+    value(parameters, "bytes").or_else(|| Some(value(parameters, "width")? * elements()?))
 }
 
 static NONE: Parameters = Parameters::new();
