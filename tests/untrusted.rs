@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestRunner};
 use syncscope::document::{Comparison, Document};
-use syncscope::experiment::{Entry, Parameters};
+use syncscope::experiment::{Entry, Parameters, share_of_ceiling};
 use syncscope::present::{Wording, compared, mirrored, peer_table, summary, tally};
 use syncscope::run::{Peer, Run, Suite, Tolerance, compare, mismatches, remarks};
 
@@ -157,6 +157,8 @@ fn use_run(run: &Run, documents: &[Document]) {
             if let Ok(estimate) = finding.estimate() {
                 assert!(estimate.median.is_finite() && estimate.low <= estimate.high, "{estimate:?}");
                 let _ = (estimate.to_string(), estimate.relative_error());
+                let share = share_of_ceiling(&findings, &finding, &estimate);
+                assert!(share.is_none_or(|found| found.share.is_finite()), "{share:?}");
             }
             let _ = (finding.diagnose(), finding.is_difference(), finding.is_share());
         }
