@@ -93,6 +93,12 @@ pub enum DeviceError {
         /// Which condition does not hold.
         reason: &'static str,
     },
+    /// A call that cannot be a part of a graph, on a stream whose work is being captured.
+    #[error("`{call}` while the stream's work is captured: a graph holds operations on the device alone")]
+    Capturing {
+        /// The call.
+        call: &'static str,
+    },
     /// A recording of the device was asked for while another is in progress: two would be one mix.
     #[error("{device} is being recorded already: end that recording first")]
     AlreadyRecording {
