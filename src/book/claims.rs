@@ -9,7 +9,7 @@ use crate::present::{claims_table, machine_labels};
 use crate::run::Run;
 
 /// The page of all claims as Markdown.
-pub(super) fn render(templates: &Templates, documents: &[Document], runs: &[Run]) -> Result<String, BookError> {
+pub(super) fn render(templates: &Templates<'_>, documents: &[Document], runs: &[Run]) -> Result<String, BookError> {
     let table = finished(claims_table(documents, runs).to_html());
     templates.render("claims.md.j2", context! { table })
 }

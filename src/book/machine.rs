@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 use super::caution::Caution;
 use super::templates::{Templates, finished};
 use crate::error::BookError;
-use crate::experiment::{Absence, Row as Measurement, titled};
+use crate::experiment::{Absence, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
 use crate::run::Run;
 use crate::units::Unit;
@@ -14,7 +14,7 @@ use crate::units::Unit;
 const SELF_AUDIT: &str = "self-audit";
 
 /// The page as Markdown.
-pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, BookError> {
+pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, BookError> {
     let machines = runs.iter().zip(machine_labels(runs)).map(|(run, machine)| {
         context! {
             machine,
@@ -23,7 +23,7 @@ pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, Book
             environment => finished(environment(run).to_html()),
             sampling => finished(sampling(run).to_html()),
             sensors => sensors(run).map(|table| finished(table.to_html())),
-            audit => audit(run).map(|table| finished(table.to_html())),
+            audited => run.experiments.iter().any(|experiment| experiment.name == SELF_AUDIT),
             diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
             absences => absences(run).map(|table| finished(table.to_html())),
         }
@@ -102,18 +102,6 @@ fn sensors(run: &Run) -> Option<Table> {
     table("What the device's sensors said", "when", &headings, rows)
 }
 
-/// What the measuring itself costs: every row of the self-audit, whatever it is.
-fn audit(run: &Run) -> Option<Table> {
-    let experiments = run.experiments.iter().filter(|experiment| experiment.name == SELF_AUDIT);
-    let rows = experiments.flat_map(|experiment| &experiment.rows).map(|row| {
-        let cell = crate::present::row_cell(row);
-        Row { id: Some(row.id.clone()), label: label(row, SELF_AUDIT), cells: vec![cell] }
-    });
-    let rows = rows.collect();
-    let columns = vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured")];
-    filled(Table { title: "What the measuring costs".to_owned(), columns, groups: vec![Group { label: None, rows }] })
-}
-
 /// What is odd about the samples of each row: cause and remedy.
 fn diagnoses(run: &Run) -> Option<Table> {
     let rows = run.diagnoses().into_iter().map(|(id, parameters, diagnosis)| Row {
@@ -129,7 +117,7 @@ fn absences(run: &Run) -> Option<Table> {
     let rows = run.experiments.iter().flat_map(|experiment| {
         experiment.rows.iter().filter_map(|row| {
             let absence = row.finding().err()?;
-            Some(Row { id: None, label: label(row, ""), cells: absence_cells(&absence) })
+            Some(Row { id: None, label: titled(&row.id, &row.parameters), cells: absence_cells(&absence) })
         })
     });
     table("What was not measured", "row", &["state", "reason"], rows.collect())
@@ -138,15 +126,6 @@ fn absences(run: &Run) -> Option<Table> {
 fn absence_cells(absence: &Absence) -> Vec<Cell> {
     let reason = absence.reason().map_or(Cell::Nothing, |reason| Cell::Text(reason.to_owned()));
     vec![Cell::Text(absence.state().to_owned()), reason]
-}
-
-/// A row's identifier in words, without the experiment's name, and its parameters.
-fn label(row: &Measurement, experiment: &str) -> String {
-    let name = match row.id.strip_prefix(experiment).and_then(|rest| rest.strip_prefix('.')) {
-        Some(rest) => rest.replace(['.', '-'], " "),
-        None => row.id.clone(),
-    };
-    titled(&name, &row.parameters)
 }
 
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<Row>) -> Option<Table> {

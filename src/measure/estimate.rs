@@ -169,6 +169,12 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     if weight == 0.0 { sorted[below] } else { sorted[below] * (1.0 - weight) + sorted[above] * weight }
 }
 
+/// The median of `values`, of which there is at least one.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@
 use serde::Serialize;
 
 use super::bootstrap::Bootstrap;
-use super::estimate::quantile;
+use super::estimate::median;
 
 /// The quotient of two medians, with the interval within which it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -56,7 +56,7 @@ impl Ratio {
             return None;
         }
         let quotient = |sets: &[Vec<f64>]| {
-            let (over, under) = (median(&sets[0]), median(&sets[1]));
+            let (over, under) = (median(sets[0].clone()), median(sets[1].clone()));
             if over > 0.0 && under > 0.0 { over / under } else { f64::NAN }
         };
         let value = quotient(&[b.to_vec(), a.to_vec()]);
@@ -83,12 +83,6 @@ impl Ratio {
 fn enough(n: usize, level: f64) -> bool {
     let outside = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX) - 1);
     n > 0 && 1.0 - outside >= level
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_unstable_by(f64::total_cmp);
-    quantile(&values, 0.5)
 }
 
 #[cfg(test)]

@@ -32,8 +32,31 @@ fn among_equals(device: &DeviceDescription) -> String {
     }
 }
 
+/// The runs that a chapter shows, with what is found out once about each.
+#[derive(Clone, Debug)]
+pub struct Machines<'a> {
+    /// The runs.
+    pub runs: &'a [Run],
+    /// What to call the machine of each.
+    pub labels: Vec<String>,
+    /// What is odd about the samples of each.
+    diagnosed: Vec<Vec<Diagnosed>>,
+}
+
+impl<'a> Machines<'a> {
+    /// The machines of `runs`.
+    pub fn of(runs: &'a [Run]) -> Self {
+        Self { runs, labels: machine_labels(runs), diagnosed: runs.iter().map(Run::diagnoses).collect() }
+    }
+
+    /// Each run with what to call its machine.
+    pub fn named(&self) -> impl Iterator<Item = (&'a Run, &str)> {
+        self.runs.iter().zip(self.labels.iter().map(String::as_str))
+    }
+}
+
 /// A table of a document: published, then for each run measured and, where the document prints figures, the ratio.
-pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Table {
+pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
     if published {
@@ -43,28 +66,26 @@ pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Tab
             None => column,
         });
     }
-    for label in machine_labels(runs) {
-        columns.push(Column::new(Role::Measured, "measured").of(&label));
+    for label in &machines.labels {
+        columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
     }
 
-    let diagnosed: Vec<Vec<Diagnosed>> = runs.iter().map(Run::diagnoses).collect();
     let group = |case: &Case| {
-        let rows =
-            table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, runs, &diagnosed));
+        let rows = table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, machines));
         Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
     };
-    Table { title: table.title.clone(), columns, groups: table.cases_in(runs).iter().map(group).collect() }
+    Table { title: table.title.clone(), columns, groups: table.cases_in(machines.runs).iter().map(group).collect() }
 }
 
-fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run], diagnosed: &[Vec<Diagnosed>]) -> Row {
+fn mirrored_row(comparison: Comparison<'_>, published: bool, machines: &Machines<'_>) -> Row {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(comparison));
     }
-    for (run, diagnosed) in runs.iter().zip(diagnosed) {
+    for (run, diagnosed) in machines.runs.iter().zip(&machines.diagnosed) {
         let reading = comparison.measured(run);
         cells.push(match &reading {
             Ok(reading) => Cell::Value(Box::new(marked_value(reading, diagnosed))),
@@ -90,7 +111,6 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// What a run measured, as a table shows it.
 /// A measured value with the names of what is odd about its samples; the page on the machine says more.
 fn marked_value(reading: &Reading<'_>, diagnosed: &[Diagnosed]) -> Value {
     let mut value = measured_value(reading);
@@ -100,6 +120,7 @@ fn marked_value(reading: &Reading<'_>, diagnosed: &[Diagnosed]) -> Value {
     value
 }
 
+/// What a run measured, as a table shows it.
 pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
     let deviations = reading.deviations.iter().map(ToString::to_string);
     let found = found_value(&reading.finding, &reading.estimate);

@@ -8,19 +8,21 @@ mod compare;
 mod device;
 mod devices;
 mod experiments;
+mod init;
 mod interrupt;
 mod job;
 mod progress;
 mod render;
 mod run;
 mod schema;
+mod serve;
 mod suite;
 mod verify;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{DeviceError, ResultsError, SuiteError};
+use syncscope::error::{BookError, DeviceError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -40,6 +42,8 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Render(render::Arguments),
+    Serve(serve::Arguments),
+    Init(init::Arguments),
     Bench(bench::Arguments),
     Claims(claims::Arguments),
     Devices(devices::Arguments),
@@ -56,6 +60,8 @@ fn main() -> ExitCode {
         Cli { command: Some(command), .. } => match command {
             Command::Run(arguments) => run::execute(arguments),
             Command::Render(arguments) => render::execute(arguments),
+            Command::Serve(arguments) => serve::execute(arguments),
+            Command::Init(arguments) => init::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
             Command::Claims(arguments) => claims::execute(arguments),
             Command::Devices(arguments) => devices::execute(arguments),
@@ -93,7 +99,8 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<SuiteError>()
         || error.is::<ResultsError>()
-        || error.is::<UsageError>();
+        || error.is::<UsageError>()
+        || matches!(error.downcast_ref(), Some(BookError::NotEmpty { .. } | BookError::Document(_)));
     if asked_wrongly { End::Refused } else { End::Failed }
 }
 
