@@ -7,16 +7,13 @@ use minijinja::{Value, context};
 
 use super::course::Course;
 use super::glossary::{self, Glossary};
-use super::templates::{Templates, finished};
+use super::templates::{Templates, finished, is_template};
 use super::{chapter, claims, data, landing, machine, sources};
 use crate::document::Document;
 use crate::error::BookError;
 use crate::experiment::Entry;
 use crate::present::Machines;
 use crate::run::Run;
-
-/// The style sheet: where a course has it, and where `book.toml` looks for it.
-const STYLE: (&str, &str) = ("templates/syncscope.css", "theme/syncscope.css");
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +34,12 @@ impl Source {
         let config = config(course.text("book.toml")?, &first.suite.title);
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: config.clone() };
         source.files.insert("book.toml".into(), config.into_bytes());
-        source.files.insert(STYLE.1.into(), course.text(STYLE.0)?.as_bytes().to_vec());
+        // What is no template is a file of the theme: the style sheet, the script.
+        let theme = course.below("templates").filter(|(path, _)| !is_template(path));
+        for (path, content) in theme {
+            let name = path.strip_prefix("templates").unwrap_or(path);
+            source.files.insert(Path::new("theme").join(name), content.to_vec());
+        }
         for (path, content) in course.below("src") {
             source.files.insert(path.to_owned(), content.to_vec());
         }

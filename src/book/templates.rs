@@ -36,7 +36,7 @@ impl<'a> Templates<'a> {
             out.write_str(&text).map_err(minijinja::Error::from)
         });
         let templates = course.below(FOLDER).map(|(path, _)| path);
-        for path in templates.filter(|path| path.extension().is_some_and(|ending| ending == "j2")) {
+        for path in templates.filter(|path| is_template(path)) {
             let name = path.display().to_string();
             let text = course.text(&name)?.to_owned();
             let name = name.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
@@ -50,6 +50,11 @@ impl<'a> Templates<'a> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
         rendered.map_err(|error| template_error(self.course, &Path::new(FOLDER).join(name), &error))
     }
+}
+
+/// Whether a file among the templates is one.
+pub(super) fn is_template(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "j2")
 }
 
 /// Text that is finished: a template writes it as it is.
