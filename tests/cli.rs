@@ -254,7 +254,8 @@ fn a_mistake_in_a_course_is_found_before_anything_is_measured() {
     let document = folder.path().join("course/documents/overlap.yaml");
     let text = std::fs::read_to_string(&document).unwrap();
     std::fs::write(&document, text.replacen("order: 3", "ordre: 3", 1)).unwrap();
-    let output = report(&["--course", "course", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
+    let output =
+        report(&["--course", "course", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(stderr(&output).contains("course/documents/overlap.yaml:"), "{}", stderr(&output));
     assert!(!folder.path().join("out").exists());
