@@ -171,8 +171,18 @@ fn use_run(run: &Run, documents: &[Document]) {
         for claim in &document.claims {
             let _ = claim.judge(document, run);
         }
+        for sentence in &document.answer {
+            let _ = sentence.said(document, run);
+        }
     }
-    for entry in Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")) {
+    for entry in Entry::all("cuda") {
+        let undocumented = Document::of_experiment(&entry, 0, std::slice::from_ref(run));
+        for figure in &undocumented.figures {
+            for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+                let table = undocumented.table(&panel.table).unwrap();
+                syncscope::present::panel(table, panel, "M", run, "p").unwrap();
+            }
+        }
         for plan in entry.experiment().rows() {
             let _ = findings.find(plan.id, &Parameters::new(), &Parameters::new());
         }

@@ -6,16 +6,18 @@ use minijinja::{Value, context};
 
 use super::templates::{Templates, anchor, finished};
 use super::{claims, data, phrase, recorded};
-use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
+use crate::document::{Comparison, Document, DocumentFigure, DocumentTable, Judgement};
 use crate::error::BookError;
 use crate::present::{Machines, mirrored, panel};
 
-/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one.
+/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
+/// judged by the runs that it shows.
 pub(super) fn render(
     templates: &Templates<'_>,
     document: &Document,
     listing: Option<&str>,
     machines: &Machines<'_>,
+    judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
     let sections = document.tables.iter().map(|table| {
         context! {
@@ -34,15 +36,15 @@ pub(super) fn render(
         gpu => document.gpu.as_deref(),
         has_published => document.tables.iter().any(DocumentTable::has_published),
         question => finished(document.question.trim()),
-        answers => phrase::answers(document, machines.runs),
+        answers => phrase::answers(document, machines, judged),
         method => finished(document.method.trim()),
         listing => listing.map(|text| finished(text.trim_end())),
         sections => sections.collect::<Vec<Value>>(),
         figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
         absences => absences(document, machines),
         runs => shown(machines),
-        claims => claims::of(document, machines.runs),
-        exercises => phrase::exercises(document, machines.runs),
+        claims => claims::of(document, machines, judged),
+        exercises => phrase::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
 }

@@ -2,6 +2,7 @@
 
 use minijinja::{Value, context};
 
+use super::claims::Judged;
 use super::phrase::phrase;
 use super::recorded;
 use super::templates::{Templates, finished};
@@ -14,7 +15,7 @@ use crate::run::Run;
 const VERDICTS: usize = 3;
 
 /// The page as Markdown; it shows the run that has measured most, of several the first.
-pub(super) fn render(templates: &Templates<'_>, documents: &[Document], runs: &[Run]) -> Result<String, BookError> {
+pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
     let measured = |run: &Run| run.rows().filter(|row| row.finding().is_ok()).count();
     let named: Vec<(&Run, String)> = runs.iter().zip(machine_labels(runs)).collect();
     let shown = named.iter().enumerate().max_by_key(|(place, (run, _))| (measured(run), std::cmp::Reverse(*place)));
@@ -25,9 +26,9 @@ pub(super) fn render(templates: &Templates<'_>, documents: &[Document], runs: &[
         machine => machine.as_str(),
         others => others.collect::<Vec<_>>().join(", "),
         started => run.environment.started.as_str(),
-        numbers => documents.iter().filter_map(|document| number(document, run)).collect::<Vec<Value>>(),
-        timeline => timeline(documents, run, machine)?,
-        verdicts => verdicts(documents, run),
+        numbers => judged.iter().filter_map(|(document, _)| number(document, run)).collect::<Vec<Value>>(),
+        timeline => timeline(judged, run, machine)?,
+        verdicts => verdicts(judged, shown),
     };
     templates.render("landing.md.j2", context)
 }
@@ -46,8 +47,8 @@ fn number(document: &Document, run: &Run) -> Option<Value> {
 }
 
 /// The first recorded timeline that a document puts forward.
-fn timeline(documents: &[Document], run: &Run, machine: &str) -> Result<Option<Value>, BookError> {
-    for document in documents {
+fn timeline(judged: &[Judged<'_>], run: &Run, machine: &str) -> Result<Option<Value>, BookError> {
+    for (document, _) in judged {
         let Some(scene) = document.headline.as_ref().and_then(|headline| headline.timeline.as_ref()) else { continue };
         let panels = document.figures.iter().flat_map(|figure| &figure.panels);
         let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scene));
@@ -60,14 +61,14 @@ fn timeline(documents: &[Document], run: &Run, machine: &str) -> Result<Option<V
 }
 
 /// The verdicts that surprise most: what the machine refutes comes first, then what it leaves open; of each document
-/// one, as long as there are others.
-fn verdicts(documents: &[Document], run: &Run) -> Vec<Value> {
+/// one, as long as there are others. `run` is the place of the machine's run.
+fn verdicts(judged: &[Judged<'_>], run: usize) -> Vec<Value> {
     let mut found: Vec<(usize, usize, &Document, &Claim, &'static str)> = Vec::new();
-    for document in documents {
-        let claims = document.claims.iter().filter(|claim| !claim.is_about_figures(document));
+    for &(document, ref judgements) in judged {
+        let claims = document.claims.iter().zip(judgements).filter(|(claim, _)| !claim.is_about_figures(document));
         let mut own: Vec<_> = claims
-            .filter_map(|claim| {
-                let verdict = claim.judge(document, run).verdict;
+            .filter_map(|(claim, judgements)| {
+                let verdict = &judgements.get(run)?.verdict;
                 let rank = match verdict {
                     Verdict::Refuted(_) => 0,
                     Verdict::Inconclusive(_) => 1,

@@ -3,9 +3,9 @@
 use minijinja::{Value, context};
 
 use super::templates::finished;
-use crate::document::{Document, Piece, Text, Verdict};
+use crate::document::{Document, Exercise, Judgement, Piece, Text, Verdict};
 use crate::experiment::{Entry, Findings};
-use crate::present::{escape, machine_labels};
+use crate::present::{Machines, escape};
 use crate::run::Run;
 
 /// A text whose values are filled in; each value says what is behind it where it is pointed at.
@@ -20,14 +20,18 @@ pub(super) fn phrase(pieces: &[Piece]) -> String {
 }
 
 /// What each run answers to a document's question, and the claims that it contradicts.
-pub(super) fn answers(document: &Document, runs: &[Run]) -> Vec<Value> {
-    let answer = |(run, machine): (&Run, String)| {
-        let claims = document.claims.iter().filter(|claim| !claim.is_about_figures(document));
-        let refuted = claims.filter(|claim| matches!(claim.judge(document, run).verdict, Verdict::Refuted(_)));
-        let refuted = refuted.map(|claim| context! { id => claim.id.as_str(), claim => finished(claim.claim.trim()) });
+pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
+    let answer = |(place, (run, machine)): (usize, (&Run, &str))| {
+        let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
+            let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(Verdict::Refuted(_)));
+            refuted && !claim.is_about_figures(document)
+        });
+        let refuted = claims.map(|(claim, _)| {
+            context! { id => claim.id.as_str(), claim => finished(claim.claim.trim()) }
+        });
         context! { machine, text => finished(answer(document, run)), refuted => refuted.collect::<Vec<Value>>() }
     };
-    runs.iter().zip(machine_labels(runs)).map(answer).collect()
+    machines.named().enumerate().map(answer).collect()
 }
 
 /// The sentences of a document's answer, or what an experiment without a document concludes. Empty for none.
@@ -52,19 +56,19 @@ fn answer(document: &Document, run: &Run) -> String {
 }
 
 /// The exercises of a document. A text without values stands once, one with values for each run.
-pub(super) fn exercises(document: &Document, runs: &[Run]) -> Vec<Value> {
+pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let filled = |text: &Text| -> Vec<Value> {
-        let shown = if text.is_measured() { runs } else { &runs[..1] };
-        let labels = machine_labels(runs);
-        let versions = shown.iter().zip(labels).map(|(run, machine)| {
+        let shown = if text.is_measured() { machines.runs.len() } else { 1 };
+        let versions = machines.named().take(shown).map(|(run, machine)| {
             let words = match text.filled(document, run) {
                 Ok(pieces) => phrase(&pieces),
                 Err(reason) => format!("Not answered here: {}.", escape(&reason)),
             };
-            context! { machine => (shown.len() > 1).then_some(machine), words => finished(words) }
+            context! { machine => (shown > 1).then_some(machine), words => finished(words) }
         });
         versions.collect()
     };
-    let exercise = |exercise: &crate::document::Exercise| context! { task => filled(&exercise.task), answer => filled(&exercise.answer) };
+    let exercise =
+        |exercise: &Exercise| context! { task => filled(&exercise.task), answer => filled(&exercise.answer) };
     document.exercises.iter().map(exercise).collect()
 }

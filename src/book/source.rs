@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use minijinja::{Value, context};
 
+use super::claims::Judged;
 use super::course::Course;
 use super::glossary::{self, Glossary};
 use super::templates::{Templates, finished, is_template};
 use super::{chapter, claims, data, landing, machine, sources};
-use crate::document::Document;
+use crate::document::{Document, Judgement};
 use crate::error::BookError;
 use crate::experiment::Entry;
 use crate::present::Machines;
@@ -46,13 +47,14 @@ impl Source {
 
         let templates = Templates::of(course)?;
         let beyond = undocumented(course, runs);
-        let documents: Vec<&Document> = course.documents.iter().chain(&beyond).collect();
-        for document in &documents {
-            source.add_chapter(&templates, course, document, &holding(runs, document))?;
+        let documents = course.documents.iter().chain(&beyond);
+        let judged: Vec<Judged<'_>> = documents.map(|document| (document, document.judged(runs))).collect();
+        for judged in &judged {
+            source.add_chapter(&templates, course, judged, runs)?;
         }
         let documents = &course.documents;
-        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, documents, runs)?);
-        source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, documents, runs)?);
+        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, runs)?);
+        source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, runs)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, runs)?);
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, documents)?);
         source.link_terms();
@@ -85,11 +87,15 @@ impl Source {
         &mut self,
         templates: &Templates<'_>,
         course: &Course,
-        document: &Document,
+        (document, judged): &Judged<'_>,
         runs: &[Run],
     ) -> Result<(), BookError> {
+        let shown = holding(runs, document);
+        let judged: Vec<Vec<Judgement>> =
+            judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
+        let runs: &[Run] = &shown.iter().map(|place| runs[*place].clone()).collect::<Vec<_>>();
         let listing = document.listing.as_ref().map(|name| course.text(&format!("src/{name}"))).transpose()?;
-        let text = chapter::render(templates, document, listing, &Machines::of(runs))?;
+        let text = chapter::render(templates, document, listing, &Machines::of(runs), &judged)?;
         for (path, content) in data::files(document, runs)?.into_iter().chain(data::timelines(document, runs)?) {
             self.files.insert(Path::new("src").join(path), content);
         }
@@ -134,12 +140,13 @@ fn summary(templates: &Templates<'_>, documents: &[Document], beyond: &[Document
     )
 }
 
-/// The runs that ran an experiment of which the document shows rows; all where none did, so that the chapter says so.
-fn holding(runs: &[Run], document: &Document) -> Vec<Run> {
+/// The places of the runs that ran an experiment of which the document shows rows; of all where none did, so that the
+/// chapter says so.
+fn holding(runs: &[Run], document: &Document) -> Vec<usize> {
     let names = document.experiments();
-    let ran = |run: &&Run| run.experiments.iter().any(|left| names.contains(&left.name.as_str()));
-    let holding: Vec<Run> = runs.iter().filter(ran).cloned().collect();
-    if holding.is_empty() { runs.to_vec() } else { holding }
+    let ran = |place: &usize| runs[*place].experiments.iter().any(|left| names.contains(&left.name.as_str()));
+    let holding: Vec<usize> = (0..runs.len()).filter(ran).collect();
+    if holding.is_empty() { (0..runs.len()).collect() } else { holding }
 }
 
 /// `book.toml` with the title in its first table.

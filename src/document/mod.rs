@@ -33,6 +33,7 @@ pub use verdict::{Judgement, Verdict};
 
 use crate::error::DocumentError;
 use crate::experiment::Parameters;
+use crate::run::Run;
 use crate::units::Unit;
 
 /// The documents that come with the program.
@@ -178,6 +179,11 @@ impl Document {
         }
         documents.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
         Ok(documents)
+    }
+
+    /// Its claims, each judged by each run.
+    pub fn judged(&self, runs: &[Run]) -> Vec<Vec<Judgement>> {
+        self.claims.iter().map(|claim| runs.iter().map(|run| claim.judge(self, run)).collect()).collect()
     }
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
