@@ -19,8 +19,15 @@ impl Document {
     /// What is to be said of an experiment that has no document.
     pub fn of_experiment(entry: &Entry, order: u32, runs: &[Run]) -> Self {
         let plan = entry.experiment().rows();
-        let sections = entry.experiment().sections().iter();
-        let tables: Vec<DocumentTable> = sections.flat_map(|section| tables(section, &plan, runs)).collect();
+        let (mut all, mut figures) = (Vec::new(), Vec::new());
+        for section in entry.experiment().sections() {
+            let tables = tables(section, &plan, runs);
+            let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
+            let (id, title) = (format!("{}-plot", anchor(section.title)), format!("{}, drawn", section.title));
+            figures.push(DocumentFigure { id, title, caption: String::new(), panels });
+            all.extend(tables);
+        }
+        figures.retain(|figure| !figure.panels.is_empty());
         Self {
             id: entry.name().to_owned(),
             order,
@@ -32,8 +39,8 @@ impl Document {
             headline: None,
             method: String::new(),
             listing: None,
-            figures: tables.iter().filter_map(figure).collect(),
-            tables,
+            tables: all,
+            figures,
             claims: Vec::new(),
             exercises: Vec::new(),
         }
@@ -59,7 +66,7 @@ fn tables(section: &Section, plan: &[RowPlan], runs: &[Run]) -> Vec<DocumentTabl
             Some(table) => table.rows.push(shown),
             None => tables.push(DocumentTable {
                 id: format!("{}-{}", anchor(section.title), tables.len() + 1),
-                title: section.title.to_owned(),
+                title: told_apart(section.title, &cases),
                 caption: String::new(),
                 stated: Parameters::new(),
                 cases,
@@ -69,6 +76,13 @@ fn tables(section: &Section, plan: &[RowPlan], runs: &[Run]) -> Vec<DocumentTabl
         }
     }
     tables
+}
+
+/// A section's title with the parameters that tell the rows of one of its tables apart.
+fn told_apart(title: &str, cases: &[Case]) -> String {
+    let names: Vec<&str> =
+        cases.first().map(|case| case.select.keys().map(String::as_str).collect()).unwrap_or_default();
+    if names.is_empty() { title.to_owned() } else { format!("{title}, by {}", names.join(" and ")) }
 }
 
 fn document_row(plan: &RowPlan) -> DocumentRow {
@@ -105,25 +119,24 @@ fn cases(rows: &[&Row]) -> Vec<Case> {
 }
 
 /// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.
-fn figure(table: &DocumentTable) -> Option<DocumentFigure> {
-    let unit = table.rows.first()?.unit;
+fn panels(table: &DocumentTable) -> Vec<Panel> {
+    let Some(unit) = table.rows.first().map(|row| row.unit) else { return Vec::new() };
     let drawn: Vec<&DocumentRow> = table.rows.iter().filter(|row| row.unit == unit).collect();
     let panel = |bars, lines| {
         let (id, title) = (table.id.clone(), Some(table.title.clone()));
         Panel { table: id, title, bars, lines, timeline: None }
     };
-    let panels = match parameter(table) {
+    match parameter(table) {
         Some(x) => {
-            series(table, &drawn, x).chunks(LINES).map(|series| panel(Vec::new(), Some(lines(x, series)))).collect()
+            let series = series(table, &drawn, x);
+            series.chunks(LINES).map(|series| panel(Vec::new(), Some(lines(x, series)))).collect()
         }
         None => {
             let bars: Vec<String> = drawn.iter().map(|row| row.id.clone()).collect();
             let most = (BARS / table.cases.len().max(1)).max(1);
             bars.chunks(most).map(|bars| panel(bars.to_vec(), None)).collect()
         }
-    };
-    let (id, title) = (format!("{}-plot", table.id), format!("{}, drawn", table.title));
-    Some(DocumentFigure { id, title, caption: String::new(), panels })
+    }
 }
 
 /// The parameter that has the most values, where they are numbers and three or more.

@@ -86,10 +86,11 @@ fn an_edit_link_leads_to_what_a_page_is_made_of() {
         "[output.html]\n",
         "[output.html]\nedit-url-template = \"https://e.org/{path}\"\n",
     );
+    fs::remove_file(folder.join("documents/synchronize.yaml")).unwrap();
     let files = rendered_as(&Course::read(&folder).unwrap(), &[fixture::run()]);
     for (name, origin) in [
         ("overlap", "src/../documents/overlap.yaml"),
-        ("self-audit", "src/../templates/chapter.md.j2"),
+        ("synchronize", "src/../templates/chapter.md.j2"),
         ("claims", "src/../templates/claims.md.j2"),
         ("model", "src/model.md"),
     ] {
