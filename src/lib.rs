@@ -19,7 +19,7 @@ pub mod run;
 
 /// What a program or a notebook needs most.
 pub mod prelude {
-    pub use crate::device::{Device, Event, Gate, HostBuffer, HostKind, Stream};
+    pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{Case, Comparison, Estimate, Sampler, Samples, Sampling, device_time, host_time};
     pub use crate::tensor::Tensor;

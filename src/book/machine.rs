@@ -5,17 +5,15 @@ use minijinja::{Value, context};
 use super::caution::Caution;
 use super::templates::{Templates, finished};
 use crate::error::BookError;
-use crate::experiment::{Absence, titled};
+use crate::experiment::{Absence, WORK, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
-use crate::run::Run;
+use crate::run::{Peer, Run};
 use crate::units::Unit;
-
-/// The experiment that measures the measuring.
-const SELF_AUDIT: &str = "self-audit";
 
 /// The page as Markdown.
 pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, BookError> {
     let machines = runs.iter().zip(machine_labels(runs)).map(|(run, machine)| {
+        let has = |name: &str| run.experiments.iter().any(|experiment| experiment.name == name);
         context! {
             machine,
             suite => run.suite.title.as_str(),
@@ -23,12 +21,18 @@ pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, 
             environment => finished(environment(run).to_html()),
             sampling => finished(sampling(run).to_html()),
             sensors => sensors(run).map(|table| finished(table.to_html())),
-            audited => run.experiments.iter().any(|experiment| experiment.name == SELF_AUDIT),
+            audited => has("self-audit"),
+            ceilings => has("ceilings"),
+            peers => run.peers.iter().map(|peer| finished(beside(peer).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
             absences => absences(run).map(|table| finished(table.to_html())),
         }
     });
-    templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
+    let context = context! {
+        machines => machines.collect::<Vec<Value>>(),
+        work => finished(work().to_html()),
+    };
+    templates.render("machine.md.j2", context)
 }
 
 fn environment(run: &Run) -> Table {
@@ -100,6 +104,36 @@ fn sensors(run: &Run) -> Option<Table> {
     }
     let headings = ["processor clock", "memory clock", "temperature", "power", "held back by"];
     table("What the device's sensors said", "when", &headings, rows)
+}
+
+/// The work of the rows by their parameters, and what limits it.
+fn work() -> Table {
+    let rows = WORK.iter().map(|work| {
+        let limit = format!("{} by {}", work.ceiling.counts(), work.ceiling.name());
+        Row { id: None, label: work.rows.join(", "), cells: vec![Cell::Text(work.formula()), Cell::Text(limit)] }
+    });
+    let columns = vec![
+        Column::new(Role::Label, "rows"),
+        Column::new(Role::Fact, "work"),
+        Column::new(Role::Fact, "unit and ceiling"),
+    ];
+    let groups = vec![Group { label: None, rows: rows.collect() }];
+    Table { title: "The work of a row by its parameters".to_owned(), columns, groups }
+}
+
+/// Another program that measured the same work on the machine.
+fn beside(peer: &Peer) -> Table {
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let optional = |value: &Option<String>| value.as_deref().map_or(Cell::Nothing, text);
+    let mut facts = vec![("began".to_owned(), text(&peer.started)), ("device".to_owned(), text(&peer.machine.model))];
+    facts.extend(peer.versions.iter().map(|(name, version)| (name.clone(), text(version))));
+    facts.extend([
+        ("fingerprint".to_owned(), optional(&peer.machine.fingerprint)),
+        ("driver".to_owned(), optional(&peer.machine.driver)),
+        ("host processor".to_owned(), optional(&peer.machine.cpu)),
+        ("rows".to_owned(), Cell::Text(peer.rows.len().to_string())),
+    ]);
+    Table::facts(&format!("What {} measured beside it", peer.name), ["fact", "value"], facts)
 }
 
 /// What is odd about the samples of each row: cause and remedy.

@@ -47,18 +47,22 @@ impl Source {
 
         let templates = Templates::of(course)?;
         let beyond = undocumented(course, runs);
-        let documents = course.documents.iter().chain(&beyond);
-        let judged: Vec<Judged<'_>> = documents.map(|document| (document, document.judged(runs))).collect();
+        // What mirrors a text says what was not measured; a chapter beyond the texts needs something that was.
+        let shown = course.documents.iter().map(|document| document.with_tables(runs));
+        let shown =
+            shown.filter(|document| document.source.is_some() || runs.iter().any(|run| has_rows(run, document)));
+        let documents: Vec<Document> = shown.collect();
+        let all = documents.iter().chain(&beyond);
+        let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(runs))).collect();
         for judged in &judged {
             source.add_chapter(&templates, course, judged, runs)?;
         }
-        let documents = &course.documents;
         source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, runs)?);
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, runs)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, runs)?);
-        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, documents)?);
+        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents)?);
         source.link_terms();
-        let summary = summary(&templates, documents, &beyond)?;
+        let summary = summary(&templates, &documents, &beyond)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         Ok(source)
     }
@@ -140,12 +144,16 @@ fn summary(templates: &Templates<'_>, documents: &[Document], beyond: &[Document
     )
 }
 
+/// Whether the run ran an experiment of which the document shows rows.
+fn has_rows(run: &Run, document: &Document) -> bool {
+    let names = document.experiments();
+    run.experiments.iter().any(|left| names.contains(&left.name.as_str()))
+}
+
 /// The places of the runs that ran an experiment of which the document shows rows; of all where none did, so that the
 /// chapter says so.
 fn holding(runs: &[Run], document: &Document) -> Vec<usize> {
-    let names = document.experiments();
-    let ran = |place: &usize| runs[*place].experiments.iter().any(|left| names.contains(&left.name.as_str()));
-    let holding: Vec<usize> = (0..runs.len()).filter(ran).collect();
+    let holding: Vec<usize> = (0..runs.len()).filter(|place| has_rows(&runs[*place], document)).collect();
     if holding.is_empty() { (0..runs.len()).collect() } else { holding }
 }
 

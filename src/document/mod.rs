@@ -64,7 +64,8 @@ pub struct Document {
     pub method: String,
     /// The listing that shows how it reads in code: a file under `book/src/`.
     pub listing: Option<String>,
-    /// Its tables, in its order.
+    /// Its tables, in its order; where there is none, those of its experiment, with its plots.
+    #[serde(default)]
     pub tables: Vec<DocumentTable>,
     /// The plots of its chapter.
     #[serde(default)]

@@ -1,4 +1,5 @@
-//! The chapter of an experiment that no document describes: made of its registry entry and of the rows in the runs.
+//! The chapter of an experiment that no document describes, and the tables of one that is described in words alone: made
+//! of its registry entry and of the rows in the runs.
 //!
 //! Each section of the experiment is a table. Its rows stand once for every set of those parameters whose values differ
 //! among them; rows of one section that differ in other parameters make tables of their own. A table is drawn as lines
@@ -16,6 +17,13 @@ const LINES: usize = 4;
 const BARS: usize = 16;
 
 impl Document {
+    /// The document with the tables and plots of its experiment where it has none of its own.
+    pub fn with_tables(&self, runs: &[Run]) -> Self {
+        let entry = Entry::suited_to(&self.id, "cuda").filter(|_| self.tables.is_empty());
+        let made = entry.map(|entry| Self::of_experiment(&entry, self.order, runs));
+        made.map_or_else(|| self.clone(), |made| Self { tables: made.tables, figures: made.figures, ..self.clone() })
+    }
+
     /// What is to be said of an experiment that has no document.
     pub fn of_experiment(entry: &Entry, order: u32, runs: &[Run]) -> Self {
         let plan = entry.experiment().rows();

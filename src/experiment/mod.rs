@@ -5,6 +5,7 @@
 
 mod async_frontend;
 mod bench;
+mod ceilings;
 mod find;
 mod idle_device;
 mod overlap;
@@ -14,6 +15,7 @@ mod select;
 mod self_audit;
 mod sync_points;
 mod synchronize;
+mod work;
 
 use std::num::NonZeroUsize;
 
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use async_frontend::AsyncFrontend;
 pub use bench::{Bench, Watcher};
+pub use ceilings::Ceilings;
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
 pub use overlap::Overlap;
@@ -30,6 +33,7 @@ pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
 pub use synchronize::Synchronize;
+pub use work::{Ceiling, CeilingShare, WORK, Work, share_of_ceiling};
 
 use crate::device::RealDType;
 use crate::measure::Instrument;
@@ -203,4 +207,5 @@ registry! {
     "synchronize", Synchronize: "What each kind of synchronize waits for, and what it costs in a loop";
     "overlap", Overlap: "Which calls wait for the device, what transfers cost, and how far they overlap with work";
     "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
+    "ceilings", Ceilings: "The most that the device was seen to do: copies, products, the link";
 }

@@ -1,9 +1,11 @@
 //! A document's table, with what runs measured beside what the document printed.
 
 use super::found::{found_value, missing};
+use super::peers;
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Share, Value};
 use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
+use crate::experiment::share_of_ceiling;
 use crate::run::{DeviceDescription, Diagnosed, Run};
 use crate::units::significant;
 
@@ -24,8 +26,7 @@ pub fn machine_labels(runs: &[Run]) -> Vec<String> {
 }
 
 fn among_equals(device: &DeviceDescription) -> String {
-    let gpus = device.facts.iter().find(|(name, _)| name == "GPUs of this machine").map(|(_, count)| count.as_str());
-    match gpus {
+    match device.fact("GPUs of this machine") {
         Some("1") => format!("{}, alone", device.model),
         Some(count) => format!("{}, one of {count}", device.model),
         None => format!("{}, {}", device.model, device.name),
@@ -55,7 +56,8 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// A table of a document: published, then for each run measured and, where the document prints figures, the ratio.
+/// A table of a document: published, then for each run measured, where the document prints figures the ratio, and what
+/// its peers measured.
 pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
@@ -66,11 +68,12 @@ pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<
             None => column,
         });
     }
-    for label in &machines.labels {
+    for (run, label) in machines.named() {
         columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
+        columns.extend(peers::peers_of(run, table).into_iter().flat_map(|peer| peers::columns(peer, label)));
     }
 
     let group = |case: &Case| {
@@ -88,12 +91,14 @@ fn mirrored_row(comparison: Comparison<'_>, published: bool, machines: &Machines
     for (run, diagnosed) in machines.runs.iter().zip(&machines.diagnosed) {
         let reading = comparison.measured(run);
         cells.push(match &reading {
-            Ok(reading) => Cell::Value(Box::new(marked_value(reading, diagnosed))),
+            Ok(reading) => Cell::Value(Box::new(marked_value(reading, run, diagnosed))),
             Err(absence) => missing(absence),
         });
         if published {
-            cells.push(ratio_cell(comparison, reading.ok().as_ref()));
+            cells.push(ratio_cell(comparison, reading.as_ref().ok()));
         }
+        let peers = peers::peers_of(run, comparison.table);
+        cells.extend(peers.into_iter().flat_map(|peer| peers::cells(comparison, reading.as_ref().ok(), peer)));
     }
     Row { id: Some(comparison.row.id.clone()), label: comparison.row.label.clone(), cells }
 }
@@ -111,10 +116,19 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// A measured value with the names of what is odd about its samples; the page on the machine says more.
-fn marked_value(reading: &Reading<'_>, diagnosed: &[Diagnosed]) -> Value {
+/// A measured value with its share of the ceiling that limits it, and the names of what is odd about its samples; the
+/// page on the machine says more.
+fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Value {
     let mut value = measured_value(reading);
     let row = reading.finding.row;
+    let of_ceiling = share_of_ceiling(&run.findings(), &reading.finding, &reading.estimate);
+    value.share = value.share.or(of_ceiling.map(|found| Share {
+        value: found.share,
+        interval: Some(found.interval),
+        // The ceiling has a spread of its own: more digits would say more than is known.
+        precision: Precision::Digits(3),
+        of: found.ceiling.name().to_owned(),
+    }));
     let own = diagnosed.iter().filter(|(id, parameters, _)| *id == row.id && *parameters == row.parameters);
     value.notes.extend(own.map(|(.., diagnosis)| format!("⚠ {}", diagnosis.name())));
     value

@@ -22,6 +22,8 @@ mod claims;
 mod mirrored;
 #[cfg(feature = "report")]
 mod panel;
+#[cfg(feature = "report")]
+mod peers;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
@@ -31,6 +33,8 @@ pub use escape::escape;
 pub use mirrored::{Machines, machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
+#[cfg(feature = "report")]
+pub use peers::peer_table;
 pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing, TimelinePlot};
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};

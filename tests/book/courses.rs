@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use syncscope::document::Document;
-
 use super::*;
 
 fn written() -> (TempDir, PathBuf) {

@@ -1,6 +1,5 @@
 //! Plots, timelines and their data.
 
-use syncscope::document::Document;
 use syncscope::experiment::{Entry, Recorded, RecordedTimeline, Selection, scenes};
 use syncscope::present::{Point, line_plot};
 
@@ -9,7 +8,7 @@ use super::*;
 #[test]
 fn lines_hold_every_point_and_name_the_extremes() {
     let run = fixture::run();
-    let documents = Document::embedded().unwrap();
+    let documents = documents();
     let panels = documents.iter().flat_map(|document| {
         let panels = document.figures.iter().flat_map(|figure| &figure.panels);
         panels.filter_map(move |panel| Some((document.table(&panel.table)?, panel, panel.lines.as_ref()?)))
@@ -86,7 +85,7 @@ fn a_recorded_scene_is_drawn_with_its_trace_and_one_that_was_not_says_so() {
 #[test]
 fn every_scene_of_the_documents_is_played() {
     let device = syncscope::device::Device::open("cpu:0").unwrap();
-    let documents = Document::embedded().unwrap();
+    let documents = documents();
     let figures = documents.iter().flat_map(|document| &document.figures);
     let wanted: Vec<&String> = figures.flat_map(|f| &f.panels).filter_map(|panel| panel.timeline.as_ref()).collect();
     let small = [
@@ -107,7 +106,7 @@ fn every_scene_of_the_documents_is_played() {
 #[test]
 fn every_chapter_has_a_plot_and_every_plot_its_data() {
     let files = fixture_book();
-    for document in Document::embedded().unwrap() {
+    for document in documents() {
         let chapter = page(files, &format!("site/{}.html", document.id));
         assert!(chapter.contains("<svg class=\"plot\""), "{} has no plot", document.id);
         for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(|p| p.timeline.is_none())) {

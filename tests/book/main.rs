@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use syncscope::book::{Course, render};
+use syncscope::document::Document;
 use syncscope::experiment::{Derivation, Outcome};
 use syncscope::run::Run;
 use tempfile::TempDir;
@@ -48,6 +49,13 @@ fn rendered_as(course: &Course, runs: &[Run]) -> BTreeMap<PathBuf, Vec<u8>> {
     let out = TempDir::new().unwrap();
     render(runs, course, out.path()).unwrap();
     tree(out.path())
+}
+
+/// The documents that have a chapter in the fixture's book: all but the one on ceilings, which it did not measure.
+fn documents() -> Vec<Document> {
+    let mut documents = Document::embedded().unwrap();
+    documents.retain(|document| document.id != "ceilings");
+    documents
 }
 
 /// A results file that is kept with the program.

@@ -1,7 +1,7 @@
 //! What the chapters say in sentences, and the first page.
 
-use syncscope::document::{Document, Piece};
-use syncscope::experiment::Outcome;
+use syncscope::document::Piece;
+use syncscope::experiment::{Entry, Outcome, Row};
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn scaled(mut run: Run, id: &str, factor: f64) -> Run {
 
 #[test]
 fn every_document_answers_in_two_sentences_whatever_the_verdict() {
-    for document in Document::embedded().unwrap() {
+    for document in documents() {
         assert_eq!(document.answer.len(), 2, "{}", document.id);
         for run in [fixture::run(), kept("nvidia-h200.json")] {
             for sentence in &document.answer {
@@ -46,7 +46,7 @@ fn every_document_answers_in_two_sentences_whatever_the_verdict() {
 
 #[test]
 fn an_answer_says_when_the_machine_contradicts_the_text() {
-    let documents = Document::embedded().unwrap();
+    let documents = documents();
     let document = documents.iter().find(|document| document.id == "sync-points").unwrap();
     let said = |run: &Run| words(&document.answer[0].said(document, run).unwrap());
     assert!(said(&fixture::run()).contains("as the text has it"), "{}", said(&fixture::run()));
@@ -58,7 +58,7 @@ fn an_answer_says_when_the_machine_contradicts_the_text() {
 
 #[test]
 fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
-    let documents = Document::embedded().unwrap();
+    let documents = documents();
     let document = documents.iter().find(|document| document.id == "sync-points").unwrap();
     let value = |run: &Run| {
         let pieces = document.answer[0].said(document, run).unwrap();
@@ -88,7 +88,7 @@ fn what_was_not_measured_is_said_in_place_of_an_answer() {
 #[test]
 fn exercises_are_folded_and_hold_values() {
     let files = fixture_book();
-    for document in Document::embedded().unwrap() {
+    for document in documents() {
         let chapter = page(files, &format!("site/{}.html", document.id));
         assert!(!document.exercises.is_empty(), "{}", document.id);
         assert_eq!(
@@ -115,4 +115,24 @@ fn the_first_page_has_five_numbers_three_verdicts_a_timeline_and_the_command() {
 fn the_first_page_shows_the_run_that_measured_most() {
     let files = rendered_as(&Course::embedded().unwrap(), &[kept("nvidia-h200-x2.json"), kept("nvidia-h200.json")]);
     assert!(!page(&files, "site/index.html").contains("not measured here"));
+}
+
+#[test]
+fn a_chapter_beyond_the_texts_stands_where_a_run_measured_its_rows() {
+    let without = page(fixture_book(), "book/src/SUMMARY.md");
+    assert!(!without.contains("(ceilings.md)"), "{without}");
+    let mut run = fixture::run();
+    let rows = Entry::suited_to("ceilings", "cpu").unwrap().experiment().rows();
+    let reason = || Outcome::Skipped { reason: "left out by choice".to_owned() };
+    let row = |id: &str, unit, outcome| Row { id: id.to_owned(), parameters: Default::default(), unit, outcome };
+    let mut left = run.experiments[0].clone();
+    left.name = "ceilings".to_owned();
+    left.rows = rows.iter().map(|plan| row(plan.id, plan.unit, reason())).collect();
+    run.experiments.push(left);
+    let files = rendered(run);
+    let chapter = page(&files, "site/ceilings.html");
+    // Its tables are those of the experiment: the document has words alone.
+    for plan in rows {
+        assert!(chapter.contains(&format!("data-id=\"{}\"", plan.id)), "{}", plan.id);
+    }
 }

@@ -1,6 +1,6 @@
 //! Published and measured values in the chapters.
 
-use syncscope::document::{Comparison, Document};
+use syncscope::document::Comparison;
 use syncscope::experiment::Parameter;
 use syncscope::present::Machines;
 
@@ -102,7 +102,7 @@ fn two_runs_stand_side_by_side_and_are_told_apart() {
 #[test]
 fn the_console_shows_the_same_values_as_the_chapter() {
     let run = [fixture::run()];
-    let documents = Document::embedded().unwrap();
+    let documents = documents();
     let files = fixture_book();
     let chapter = page(files, "site/sync-points.html");
     let document = documents.iter().find(|document| document.id == "sync-points").unwrap();
@@ -159,7 +159,7 @@ fn a_case_for_each_value_of_a_parameter_comes_from_the_runs_in_numeric_order() {
 #[test]
 fn every_row_of_a_document_has_a_row_in_its_chapter_for_every_case() {
     let files = fixture_book();
-    for document in Document::embedded().unwrap() {
+    for document in documents() {
         let chapter = page(files, &format!("site/{}.html", document.id));
         for table in &document.tables {
             let cases = table.cases_in(&[fixture::run()]);
@@ -175,7 +175,7 @@ fn every_row_of_a_document_has_a_row_in_its_chapter_for_every_case() {
 fn every_row_of_the_run_that_a_document_asks_for_stands_in_its_chapter() {
     let run = fixture::run();
     let files = rendered(run.clone());
-    for document in Document::embedded().unwrap() {
+    for document in documents() {
         let chapter = page(&files, &format!("site/{}.html", document.id));
         let rows = run.rows().filter(|row| row.id.starts_with(&format!("{}.", document.id)));
         for row in rows {

@@ -11,6 +11,7 @@ mod experiments;
 mod init;
 mod interrupt;
 mod job;
+mod peers;
 mod progress;
 mod render;
 mod run;
@@ -22,7 +23,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{BookError, DeviceError, ResultsError, SuiteError};
+use syncscope::error::{BookError, DeviceError, PeerError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -52,6 +53,7 @@ enum Command {
     Schema(schema::Arguments),
     Compare(compare::Arguments),
     Verify(verify::Arguments),
+    Peers(peers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
             Command::Schema(arguments) => schema::execute(arguments),
             Command::Compare(arguments) => compare::execute(arguments),
             Command::Verify(arguments) => verify::execute(arguments),
+            Command::Peers(arguments) => peers::execute(arguments),
         },
     };
     match outcome {
@@ -99,6 +102,7 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<SuiteError>()
         || error.is::<ResultsError>()
+        || error.is::<PeerError>()
         || error.is::<UsageError>()
         || matches!(error.downcast_ref(), Some(BookError::NotEmpty { .. } | BookError::Document(_)));
     if asked_wrongly { End::Refused } else { End::Failed }

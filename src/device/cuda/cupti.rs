@@ -98,6 +98,7 @@ impl Cupti {
                 _ => {}
             }
         });
+        in_turn(&mut raw);
         let at = |cupti| self.begin.host_time(end, cupti);
         let work = raw.into_iter().map(|ran| Work {
             correlation: external.get(&ran.correlation).copied(),
@@ -202,7 +203,23 @@ struct Ran {
     start: u64,
     end: u64,
     context: u32,
+    stream: u32,
     correlation: u32,
+}
+
+/// Lets the work of each stream begin when the work before it is over: a kernel that is started early (programmatic
+/// stream serialization) only waits until then.
+fn in_turn(ran: &mut [Ran]) {
+    ran.sort_by_key(|ran| (ran.stream, ran.end));
+    let mut before = None;
+    for ran in ran {
+        if let Some((stream, end)) = before
+            && stream == ran.stream
+        {
+            ran.start = ran.start.max(end).min(ran.end);
+        }
+        before = Some((ran.stream, ran.end));
+    }
 }
 
 /// Reads one field, wherever it lies, without a reference to the rest.
@@ -244,6 +261,7 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
                 }
@@ -256,6 +274,7 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
                 }
@@ -268,6 +287,7 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
                 }
@@ -327,6 +347,24 @@ mod tests {
     fn readings_without_a_distance_give_the_host_clock_its_own_rate() {
         let begin = Reading { cupti: 10, host: Instant::now() };
         assert_eq!(begin.host_time(begin, 510).duration_since(begin.host).as_nanos(), 500);
+    }
+
+    #[test]
+    fn a_kernel_that_was_started_early_begins_when_the_one_before_it_ends() {
+        let ran = |stream, start, end| Ran {
+            name: String::new(),
+            doing: Doing::Kernel,
+            bytes: None,
+            start,
+            end,
+            context: 0,
+            stream,
+            correlation: 0,
+        };
+        let mut all = vec![ran(2, 90, 120), ran(1, 10, 100), ran(1, 98, 150), ran(1, 160, 170)];
+        in_turn(&mut all);
+        let times: Vec<_> = all.iter().map(|ran| (ran.stream, ran.start, ran.end)).collect();
+        assert_eq!(times, [(1, 10, 100), (1, 100, 150), (1, 160, 170), (2, 90, 120)]);
     }
 
     #[test]

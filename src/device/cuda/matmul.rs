@@ -16,7 +16,7 @@ use super::handles::EventHandle;
 use super::libraries::Library;
 use super::operations;
 use super::plan::{self, Algorithm, Descriptors, Plan, Product};
-use super::queue::Queue;
+use super::queue::{Queue, Scratch, WORKSPACE_BYTES};
 use crate::device::DType;
 use crate::device::engine::{Precision, Result};
 
@@ -122,7 +122,8 @@ fn search(user: &Queue, library: cublasLtHandle_t, product: &Product) -> Result<
 struct Trial {
     start: EventHandle,
     end: EventHandle,
-    memory: Vec<u64>,
+    /// With their sizes.
+    memory: Vec<(u64, usize)>,
     pointers: [u64; 3],
     queue: Queue,
 }
@@ -137,13 +138,13 @@ impl Trial {
             pointers: [0; 3],
             queue: Queue::new(context.clone())?,
         };
-        trial.queue.workspace()?;
+        trial.queue.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
         for (i, len) in [m * k, k * n, m * n].into_iter().enumerate() {
             let bytes = len * product.dtype.size();
             // As badly aligned as the user's operands, so that the trial is of the same thing.
             let offset = u64::from(product.alignments[i]) % 256;
             let memory = trial.queue.allocate(bytes + 256)?;
-            trial.memory.push(memory);
+            trial.memory.push((memory, bytes + 256));
             trial.pointers[i] = memory + offset;
             // Data changes the time of a product, zeros most of all.
             // Safety: the memory is that long. Without NVRTC one byte everywhere must do: 0x3c gives small numbers.
@@ -215,8 +216,8 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        for memory in self.memory.drain(..) {
-            self.queue.free(memory);
+        for (memory, bytes) in self.memory.drain(..) {
+            self.queue.free(memory, bytes);
         }
     }
 }

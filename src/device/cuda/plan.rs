@@ -12,7 +12,7 @@ use cudarc::cublaslt::sys::{
     cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
 };
 
-use super::queue::{Queue, WORKSPACE_BYTES};
+use super::queue::{Queue, Scratch, WORKSPACE_BYTES};
 use crate::device::DType;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -146,7 +146,8 @@ impl Descriptors {
         queue: &Queue,
         pointers: [u64; 3],
     ) -> Result<()> {
-        let workspace = if algorithm.workspace == 0 { 0 } else { queue.workspace()? };
+        let workspace =
+            if algorithm.workspace == 0 { 0 } else { queue.scratch(Scratch::Workspace, WORKSPACE_BYTES)? };
         let [a, b, out] = pointers.map(|pointer| pointer as *mut c_void);
         let [first, second, result] = self.layouts;
         let (one, zero) = (1.0f32, 0.0f32);
