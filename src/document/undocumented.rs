@@ -90,7 +90,7 @@ fn tables(section: &Section, plan: &[RowPlan], runs: &[Run]) -> Vec<DocumentTabl
 fn told_apart(title: &str, cases: &[Case]) -> String {
     let names: Vec<&str> =
         cases.first().map(|case| case.select.keys().map(String::as_str).collect()).unwrap_or_default();
-    if names.is_empty() { title.to_owned() } else { format!("{title}, by {}", names.join(" and ")) }
+    if names.is_empty() { title.to_owned() } else { format!("{title} ({})", names.join(", ")) }
 }
 
 fn document_row(plan: &RowPlan) -> DocumentRow {
