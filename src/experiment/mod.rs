@@ -8,6 +8,7 @@ mod bench;
 mod ceilings;
 mod find;
 mod idle_device;
+mod launch_path;
 mod overlap;
 mod row;
 mod scene;
@@ -26,6 +27,7 @@ pub use bench::{Bench, Watcher};
 pub use ceilings::Ceilings;
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
+pub use launch_path::LaunchPath;
 pub use overlap::Overlap;
 pub use row::{Derivation, Outcome, Parameter, Parameters, Row, in_words, titled};
 pub use scene::{Recorded, RecordedTimeline, Stage, scenes};
@@ -207,5 +209,6 @@ registry! {
     "synchronize", Synchronize: "What each kind of synchronize waits for, and what it costs in a loop";
     "overlap", Overlap: "Which calls wait for the device, what transfers cost, and how far they overlap with work";
     "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
+    "launch-path", LaunchPath: "What launching the same work one by one, batched and as a graph costs";
     "ceilings", Ceilings: "The most that the device was seen to do: copies, products, the link";
 }

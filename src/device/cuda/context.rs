@@ -85,7 +85,8 @@ impl Context {
     }
 
     fn give_back_spare(&self) -> bool {
-        self.live_queues().iter().fold(false, |any, queue| queue.give_back_spare() || any)
+        // All of them, not only up to the first that had something.
+        self.live_queues().iter().filter(|queue| queue.give_back_spare()).count() > 0
     }
 
     /// Makes the context current on this thread.

@@ -46,6 +46,7 @@ mod staging;
 mod stream;
 mod telemetry;
 mod transfers;
+mod trial;
 
 use std::sync::Arc;
 

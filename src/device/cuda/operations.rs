@@ -133,8 +133,8 @@ fn affine(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>, scale: f32, shift:
         return Ok(());
     }
     let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(packs(out.len, x.dtype()));
-    let arguments = &mut arguments![from, to, n, scale, shift];
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
     // Safety: the arguments of `affine_*`; both regions hold `n` elements.
     unsafe { queue.launch(Kernel::AFFINE.of(x.dtype()), blocks, THREADS, arguments) }
 }
@@ -151,8 +151,8 @@ fn elementwise(queue: &Arc<Queue>, kind: Binary, a: Region<'_>, b: Region<'_>, o
     };
     let (left, right) = (CudaMemory::of(a, queue)?, CudaMemory::of(b, queue)?);
     let (to, n) = (CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(packs(out.len, out.dtype()));
-    let arguments = &mut arguments![left, right, to, n];
+    let (blocks, backward) = (blocks(packs(out.len, out.dtype())), queue.direction());
+    let arguments = &mut arguments![left, right, to, n, backward];
     // Safety: the arguments of `add_*` and its like; all regions hold `n` elements.
     unsafe { queue.launch(kernel.of(out.dtype()), blocks, THREADS, arguments) }
 }
@@ -162,8 +162,8 @@ fn greater(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>, threshold: f32) -
         return Ok(());
     }
     let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(packs(out.len, x.dtype()));
-    let arguments = &mut arguments![from, to, n, threshold];
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let arguments = &mut arguments![from, to, n, backward, threshold];
     // Safety: the arguments of `greater_*`; both regions hold `n` elements.
     unsafe { queue.launch(Kernel::GREATER.of(x.dtype()), blocks, THREADS, arguments) }
 }
@@ -241,8 +241,8 @@ pub(super) fn raw_launch_loop(queue: &Arc<Queue>, launches: usize) -> Result<Dur
     let function = queue.function(Kernel::AFFINE.of(DType::Fp32))?;
     const BYTES: usize = 2 * 4 * LEN as usize;
     let memory = queue.allocate(BYTES)?;
-    let (from, to, n, scale, shift) = (memory, memory + 4 * LEN, LEN, 1.0f32, 0.0f32);
-    let arguments = &mut arguments![from, to, n, scale, shift];
+    let (from, to, n, backward, scale, shift) = (memory, memory + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
     // Safety: the memory is that long.
     let run = unsafe { queue.clear(memory, BYTES) }.and_then(|()| {
         let start = Instant::now();

@@ -43,6 +43,8 @@ pub(super) struct Queue {
     spare: Mutex<Spare>,
     /// Whether what is enqueued becomes a graph.
     capturing: AtomicBool,
+    /// Whether the next elementwise kernel goes through its data backward.
+    backward: AtomicBool,
     // Last: the stream is destroyed before its context can be.
     pub(super) context: Arc<Context>,
 }
@@ -52,8 +54,8 @@ impl Queue {
     pub(super) fn new(context: Arc<Context>) -> Result<Self> {
         let handle = StreamHandle::new(&context.primary)?;
         let fault = Fault::new(context.pinned.take_cell(&context.primary, Purpose::Fault)?);
-        let (scratch, spare, capturing) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
-        Ok(Self { context, handle, fault, scratch, spare, capturing })
+        let (scratch, spare) = (Mutex::default(), Mutex::default());
+        Ok(Self { context, handle, fault, scratch, spare, capturing: false.into(), backward: false.into() })
     }
 
     #[inline]
@@ -133,6 +135,12 @@ impl Queue {
         // Safety: the caller's promise; the driver copies configuration and arguments before it returns.
         let status = unsafe { sys::cuLaunchKernelEx(&config, function, arguments.as_mut_ptr(), ptr::null_mut()) };
         self.check("cuLaunchKernelEx", status)
+    }
+
+    /// 0 and 1 in turn: whether a kernel goes through its data backward (see `kernels/elementwise.cu`).
+    #[inline]
+    pub(super) fn direction(&self) -> u32 {
+        self.backward.fetch_xor(true, Ordering::Relaxed).into()
     }
 
     /// Memory in this stream's order; `bytes` is more than 0.
