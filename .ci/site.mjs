@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { HtmlValidate } from 'html-validate';
 import { chromium } from 'playwright-core';
 
@@ -15,7 +15,7 @@ const PAGE_BYTES = 500e3;
 const USABLE_MS = 1000;
 
 const site = resolve(process.argv[2]);
-const pages = readdirSync(site).filter((name) => name.endsWith('.html') && name !== 'toc.html');
+const pages = readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html') && name !== 'toc.html');
 const url = (name) => pathToFileURL(`${site}/${name}`).href;
 const faults = [];
 const fault = (where, what) => faults.push(`${where}: ${what}`);
@@ -138,11 +138,11 @@ for (let next = true; next && walked.length <= pages.length;) {
   next = await page.evaluate(() => document.querySelector('a[rel~="next"]')?.href);
   if (next) {
     await page.goto(next, { waitUntil: 'load' });
-    walked.push(next.split('/').pop());
+    walked.push(relative(site, fileURLToPath(next.split('#')[0])));
     if (!await page.evaluate(() => document.querySelector('a[rel~="prev"]'))) fault(next, 'no way back');
   }
 }
-const unseen = pages.filter((name) => name !== 'print.html' && !walked.includes(name) && !(name === 'README.html'));
+const unseen = pages.filter((name) => name !== 'print.html' && !walked.includes(name));
 if (unseen.length > 0) fault(where, `pages that nobody comes by: ${unseen}`);
 
 where = 'search';
