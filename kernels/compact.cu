@@ -134,7 +134,11 @@ __device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, 
         if (lane == 0) {
             *own = SUMMED | (before + total);
             before_tile = before;
-            if (start + TILE >= n) *count = (i64)(before + total);
+            if (start + TILE >= n) {
+                // The host may wait for it, and for nothing else: it is to go out now.
+                *reinterpret_cast<volatile i64 *>(count) = (i64)(before + total);
+                __threadfence_system();
+            }
             __threadfence();
             last = atomicAdd(words + 1, 1ull) == gridDim.x - 1;
         }
