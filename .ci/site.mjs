@@ -77,6 +77,9 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
     await page.goto(url(name), { waitUntil: 'load' });
     const seen = await page.evaluate(() => ({
       overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      // The page's own frame hides what sticks out of it; what may be wide scrolls within itself.
+      wide: [...document.querySelectorAll('main *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
+        && !element.closest('.results-scroll, .table-wrapper, pre, figure.drawn, svg')).map((element) => element.outerHTML.slice(0, 80)),
       ids: [...document.querySelectorAll('[id]')].map((element) => element.id),
       links: [...document.querySelectorAll('a[href]')].map((link) => link.href),
       bare: [...document.querySelectorAll('main :is(h2, h3)[id]')].filter((heading) => !heading.querySelector('a.header'))
@@ -85,6 +88,7 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
         ?.split(' ').every((id) => document.getElementById(id)?.textContent)).length,
     }));
     const drawn = await page.evaluate(fills);
+    if (seen.wide.length > 0) fault(where, `wider than the screen: ${seen.wide[0]}`);
     if (seen.overflow > 0) fault(where, `${seen.overflow} px wider than the screen`);
     if (width === 1280 && colorScheme === 'light') {
       const twice = seen.ids.filter((id, i) => seen.ids.indexOf(id) !== i);
