@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use syncscope::book::{Source, render};
+use syncscope::book::{Course, Source, render};
 use syncscope::device::Device;
 use syncscope::document::Document;
 use syncscope::experiment::{Parameter, Row};
@@ -97,7 +97,7 @@ fn statistics(criterion: &mut Criterion) {
 
 /// Reading a results file of so many measurements, and making the pages of a book of it.
 fn results(criterion: &mut Criterion, times: &mut Times) {
-    let documents = Document::embedded().unwrap();
+    let course = Course::embedded().unwrap();
     let mut group = criterion.benchmark_group("results");
     for size in SIZES {
         let run = of_size(size);
@@ -119,7 +119,7 @@ fn results(criterion: &mut Criterion, times: &mut Times) {
         });
         group.bench_function(BenchmarkId::new("pages", size), |bencher| {
             bencher.iter_custom(|iterations| {
-                timed(iterations, times.entry(("pages", size)).or_default(), || Source::of(&runs, &documents).unwrap())
+                timed(iterations, times.entry(("pages", size)).or_default(), || Source::of(&runs, &course).unwrap())
             });
         });
     }
@@ -129,10 +129,12 @@ fn results(criterion: &mut Criterion, times: &mut Times) {
 /// The whole book of the frozen results, down to the site.
 fn book(criterion: &mut Criterion) {
     let out = tempfile::tempdir().unwrap();
-    let runs = [frozen()];
+    let (runs, course) = ([frozen()], Course::embedded().unwrap());
     let mut group = criterion.benchmark_group("book");
     group.sample_size(10);
-    group.bench_function("frozen results to site", |bencher| bencher.iter(|| render(&runs, out.path()).unwrap()));
+    group.bench_function("frozen results to site", |bencher| {
+        bencher.iter(|| render(&runs, &course, out.path()).unwrap())
+    });
     group.finish();
 }
 

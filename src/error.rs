@@ -309,19 +309,25 @@ pub enum BookError {
     /// There is nothing to publish.
     #[error("a book needs the results of at least one run")]
     NoRuns,
-    /// A document that comes with the program is wrong.
+    /// A document of the course is wrong.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// A file that comes with the program is missing or is not text.
-    #[error("the program carries no text file `{name}`")]
-    Embedded {
-        /// The file's name in the source tree.
+    /// A file of the course is missing or is not text.
+    #[error("there is no text file `{name}`, which the book needs")]
+    Missing {
+        /// The file, of the program's own course by its name in the source tree.
         name: String,
     },
+    /// A course is to be written where something is.
+    #[error("{}: the folder is not empty; name one that is, or one that is not there", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A template failed.
-    #[error("report-templates/{name}: {message}")]
+    #[error("{name}: {message}")]
     Template {
-        /// The template's name.
+        /// The template.
         name: String,
         /// The template engine's message, with an excerpt of the template.
         message: String,
@@ -333,6 +339,12 @@ pub enum BookError {
         id: String,
         /// Why.
         source: PlotError,
+    },
+    /// The data of a plot could not be written.
+    #[error("the data of a plot: {message}")]
+    Data {
+        /// What went wrong.
+        message: String,
     },
     /// A file or folder of the book cannot be read or written.
     #[error("{}: {source}", path.display())]

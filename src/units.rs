@@ -76,6 +76,17 @@ impl Unit {
         if symbol.is_empty() { number } else { format!("{number} {symbol}") }
     }
 
+    /// The unit of a value that is written without a prefix, as a column of data names it.
+    pub fn base(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
+            Unit::FlopsPerSecond => "FLOP/s",
+            Unit::Number | Unit::Ratio => "1",
+        }
+    }
+
     /// The divisor and the symbol with which `value` is written.
     pub fn scale(self, value: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {

@@ -13,7 +13,7 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestRunner};
 use syncscope::document::{Comparison, Document};
 use syncscope::experiment::{Entry, Parameters, share_of_ceiling};
-use syncscope::present::{Wording, compared, mirrored, peer_table, summary, tally};
+use syncscope::present::{Machines, Wording, compared, mirrored, peer_table, summary, tally};
 use syncscope::run::{Peer, Run, Suite, Tolerance, compare, mismatches, remarks};
 
 const RESULTS: &str = include_str!("fixtures/results-v1.json");
@@ -173,8 +173,18 @@ fn use_run(run: &Run, documents: &[Document]) {
         for claim in &document.claims {
             let _ = claim.judge(document, run);
         }
+        for sentence in &document.answer {
+            let _ = sentence.said(document, run);
+        }
     }
-    for entry in Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")) {
+    for entry in Entry::all("cuda") {
+        let undocumented = Document::of_experiment(&entry, 0, std::slice::from_ref(run));
+        for figure in &undocumented.figures {
+            for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+                let table = undocumented.table(&panel.table).unwrap();
+                syncscope::present::panel(table, panel, "M", run, "p").unwrap();
+            }
+        }
         for plan in entry.experiment().rows() {
             let _ = findings.find(plan.id, &Parameters::new(), &Parameters::new());
         }
@@ -264,7 +274,7 @@ fn a_mutated_peer_is_refused_or_can_stand_beside_a_run() {
                     used.set(used.get() + 1);
                     for document in documents.iter().filter(|_| used.get() % 4 == 1) {
                         document.tables.iter().for_each(|table| {
-                            drop(mirrored(document, table, std::slice::from_ref(&run)).to_html());
+                            drop(mirrored(document, table, &Machines::of(std::slice::from_ref(&run))).to_html());
                         });
                     }
                 }

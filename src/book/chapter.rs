@@ -1,22 +1,23 @@
-//! A document's chapter: its question, what ran, its tables with the measured values beside, its plots.
+//! A document's chapter: its question and what the runs answer, what ran, its plots and tables, its claims, exercises.
 
 use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
 use super::templates::{Templates, anchor, finished};
-use super::{claims, recorded};
-use crate::document::{Comparison, Document, DocumentFigure, DocumentTable};
+use super::{claims, data, phrase, recorded};
+use crate::document::{Comparison, Document, DocumentFigure, DocumentTable, Judgement};
 use crate::error::BookError;
-use crate::present::{machine_labels, mirrored, panel};
-use crate::run::Run;
+use crate::present::{Machines, mirrored, panel};
 
-/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one.
+/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
+/// judged by the runs that it shows.
 pub(super) fn render(
-    templates: &Templates,
+    templates: &Templates<'_>,
     document: &Document,
     listing: Option<&str>,
-    runs: &[Run],
+    machines: &Machines<'_>,
+    judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
     let sections = document.tables.iter().map(|table| {
         context! {
@@ -24,57 +25,60 @@ pub(super) fn render(
             title => table.title.as_str(),
             caption => finished(table.caption.trim()),
             has_published => table.has_published(),
-            table => finished(mirrored(document, table, runs).to_html()),
-            parameters => parameters(table, runs),
+            table => finished(mirrored(document, table, machines).to_html()),
+            parameters => parameters(table, machines),
         }
     });
-    let figures = document.figures.iter().map(|figure| figure_context(document, figure, runs));
+    let figures = document.figures.iter().map(|figure| figure_context(document, figure, machines));
     let context = context! {
         title => document.title.as_str(),
-        source => document.source.as_str(),
+        source => document.source.as_deref(),
         gpu => document.gpu.as_deref(),
         has_published => document.tables.iter().any(DocumentTable::has_published),
         question => finished(document.question.trim()),
+        answers => phrase::answers(document, machines, judged),
         method => finished(document.method.trim()),
         listing => listing.map(|text| finished(text.trim_end())),
         sections => sections.collect::<Vec<Value>>(),
         figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
-        absences => absences(document, runs),
-        runs => shown(runs),
-        claims => claims::of(document, runs),
+        absences => absences(document, machines),
+        runs => shown(machines),
+        claims => claims::of(document, machines, judged),
+        exercises => phrase::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
 }
 
-fn figure_context(document: &Document, figure: &DocumentFigure, runs: &[Run]) -> Result<Value, BookError> {
-    let mut machines = Vec::new();
-    for (number, (run, machine)) in runs.iter().zip(machine_labels(runs)).enumerate() {
+fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Value, BookError> {
+    let mut drawn = Vec::new();
+    for (number, (run, machine)) in (1..).zip(machines.named()) {
         let mut panels = Vec::new();
-        for (place, drawn) in figure.panels.iter().enumerate() {
-            let id = format!("{}-{}-{}-{}", document.id, figure.id, place + 1, number + 1);
+        for (place, drawn) in (1..).zip(&figure.panels) {
+            let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
             if let Some(scene) = &drawn.timeline {
-                panels.push(finished(recorded::panel(drawn, scene, (run, number + 1, &machine), id)?));
+                panels.push(finished(recorded::panel(drawn, scene, (run, number, machine), id)?));
                 continue;
             }
             let Some(table) = document.table(&drawn.table) else { continue };
-            let svg = panel(table, drawn, &machine, run, &id);
+            let svg = panel(table, drawn, machine, run, &id);
             panels.push(finished(svg.map_err(|source| BookError::Plot { id, source })?));
         }
-        machines.push(context! { machine, panels });
+        let data = data::has_rows(figure).then(|| finished(data::place(document, figure, number)));
+        drawn.push(context! { machine, panels, data });
     }
     Ok(context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),
         caption => finished(figure.caption.trim()),
-        machines,
+        machines => drawn,
     })
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
-fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
+fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
-    let cases = table.cases_in(runs);
-    for (run, machine) in runs.iter().zip(machine_labels(runs)) {
+    let cases = table.cases_in(machines.runs);
+    for (run, machine) in machines.named() {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for comparison in Comparison::all(table, &cases) {
             let Ok(reading) = comparison.measured(run) else { continue };
@@ -97,20 +101,19 @@ fn parameters(table: &DocumentTable, runs: &[Run]) -> Vec<Value> {
 }
 
 /// Which runs the chapter shows, and the command that made each.
-fn shown(runs: &[Run]) -> Vec<Value> {
-    let labels = machine_labels(runs);
-    let run = |(run, machine): (&Run, String)| {
+fn shown(machines: &Machines<'_>) -> Vec<Value> {
+    let named = machines.named().map(|(run, machine)| {
         let environment = &run.environment;
         context! { machine, started => environment.started.as_str(), command => environment.program.command.join(" ") }
-    };
-    runs.iter().zip(labels).map(run).collect()
+    });
+    named.collect()
 }
 
 /// The rows that a run did not measure: state and reason, with all rows that share them.
-fn absences(document: &Document, runs: &[Run]) -> Vec<Value> {
+fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
-    let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(runs))).collect();
-    for (run, machine) in runs.iter().zip(machine_labels(runs)) {
+    let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.runs))).collect();
+    for (run, machine) in machines.named() {
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         for comparison in tables.iter().flat_map(|(table, cases)| Comparison::all(table, cases)) {
             let Err(absence) = comparison.measured(run) else { continue };

@@ -5,24 +5,26 @@ use minijinja::{Value, context};
 use super::templates::{Templates, finished};
 use crate::document::{Claim, Document, Judgement, Verdict};
 use crate::error::BookError;
-use crate::present::{claims_table, machine_labels};
+use crate::present::{Machines, claims_table};
 use crate::run::Run;
 
+/// A document with its claims judged by all runs.
+pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
+
 /// The page of all claims as Markdown.
-pub(super) fn render(templates: &Templates, documents: &[Document], runs: &[Run]) -> Result<String, BookError> {
-    let table = finished(claims_table(documents, runs).to_html());
+pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
+    let table = finished(claims_table(judged, runs).to_html());
     templates.render("claims.md.j2", context! { table })
 }
 
-/// The claims of a document, judged by each run.
-pub(super) fn of(document: &Document, runs: &[Run]) -> Vec<Value> {
-    let claim = |claim: &Claim| {
-        let machines: Vec<(&Run, String)> = match runs.first() {
-            Some(run) if claim.is_about_figures(document) => vec![(run, "The figures alone".to_owned())],
-            _ => runs.iter().zip(machine_labels(runs)).collect(),
+/// The claims of a document, judged by the runs that its chapter shows.
+pub(super) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
+    let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
+        let named: Vec<(&str, &Judgement)> = match judgements.first() {
+            Some(judgement) if claim.is_about_figures(document) => vec![("The figures alone", judgement)],
+            _ => machines.labels.iter().map(String::as_str).zip(judgements).collect(),
         };
-        let verdicts: Vec<Value> =
-            machines.iter().map(|(run, machine)| verdict(machine, &claim.judge(document, run))).collect();
+        let verdicts: Vec<Value> = named.into_iter().map(|(machine, judgement)| verdict(machine, judgement)).collect();
         context! {
             id => claim.id.as_str(),
             claim => finished(claim.claim.trim()),
@@ -31,7 +33,7 @@ pub(super) fn of(document: &Document, runs: &[Run]) -> Vec<Value> {
             verdicts,
         }
     };
-    document.claims.iter().map(claim).collect()
+    document.claims.iter().zip(judged).map(claim).collect()
 }
 
 fn verdict(machine: &str, judgement: &Judgement) -> Value {

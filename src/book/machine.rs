@@ -5,16 +5,15 @@ use minijinja::{Value, context};
 use super::caution::Caution;
 use super::templates::{Templates, finished};
 use crate::error::BookError;
-use crate::experiment::{Absence, Row as Measurement, WORK, titled};
+use crate::experiment::{Absence, WORK, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
 use crate::run::{Peer, Run};
 use crate::units::Unit;
 
-const CEILINGS: &str = "The most that the device was seen to do";
-
 /// The page as Markdown.
-pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, BookError> {
+pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, BookError> {
     let machines = runs.iter().zip(machine_labels(runs)).map(|(run, machine)| {
+        let has = |name: &str| run.experiments.iter().any(|experiment| experiment.name == name);
         context! {
             machine,
             suite => run.suite.title.as_str(),
@@ -22,8 +21,8 @@ pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, Book
             environment => finished(environment(run).to_html()),
             sampling => finished(sampling(run).to_html()),
             sensors => sensors(run).map(|table| finished(table.to_html())),
-            audit => rows_of(run, "self-audit", "What the measuring costs").map(|table| finished(table.to_html())),
-            ceilings => rows_of(run, "ceilings", CEILINGS).map(|table| finished(table.to_html())),
+            audited => has("self-audit"),
+            ceilings => has("ceilings"),
             peers => run.peers.iter().map(|peer| finished(beside(peer).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
             absences => absences(run).map(|table| finished(table.to_html())),
@@ -107,18 +106,6 @@ fn sensors(run: &Run) -> Option<Table> {
     table("What the device's sensors said", "when", &headings, rows)
 }
 
-/// Every row of an experiment, whatever came of it.
-fn rows_of(run: &Run, name: &str, title: &str) -> Option<Table> {
-    let experiments = run.experiments.iter().filter(|experiment| experiment.name == name);
-    let rows = experiments.flat_map(|experiment| &experiment.rows).map(|row| {
-        let cell = crate::present::row_cell(row);
-        Row { id: Some(row.id.clone()), label: label(row, name), cells: vec![cell] }
-    });
-    let rows = rows.collect();
-    let columns = vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured")];
-    filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
-}
-
 /// The work of the rows by their parameters, and what limits it.
 fn work() -> Table {
     let rows = WORK.iter().map(|work| {
@@ -164,7 +151,7 @@ fn absences(run: &Run) -> Option<Table> {
     let rows = run.experiments.iter().flat_map(|experiment| {
         experiment.rows.iter().filter_map(|row| {
             let absence = row.finding().err()?;
-            Some(Row { id: None, label: label(row, ""), cells: absence_cells(&absence) })
+            Some(Row { id: None, label: titled(&row.id, &row.parameters), cells: absence_cells(&absence) })
         })
     });
     table("What was not measured", "row", &["state", "reason"], rows.collect())
@@ -173,15 +160,6 @@ fn absences(run: &Run) -> Option<Table> {
 fn absence_cells(absence: &Absence) -> Vec<Cell> {
     let reason = absence.reason().map_or(Cell::Nothing, |reason| Cell::Text(reason.to_owned()));
     vec![Cell::Text(absence.state().to_owned()), reason]
-}
-
-/// A row's identifier in words, without the experiment's name, and its parameters.
-fn label(row: &Measurement, experiment: &str) -> String {
-    let name = match row.id.strip_prefix(experiment).and_then(|rest| rest.strip_prefix('.')) {
-        Some(rest) => rest.replace(['.', '-'], " "),
-        None => row.id.clone(),
-    };
-    titled(&name, &row.parameters)
 }
 
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<Row>) -> Option<Table> {

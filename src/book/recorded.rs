@@ -1,10 +1,9 @@
 //! Recorded timelines in a chapter: the picture, who knew when the device worked, and the trace to download.
 
-use std::path::PathBuf;
-
-use crate::document::{Document, Panel};
+use crate::document::Panel;
 use crate::error::BookError;
-use crate::experiment::{Recorded, RecordedTimeline};
+use crate::experiment::{Recorded, RecordedTimeline, in_words};
+use crate::measure::median;
 use crate::present::{TimelinePlot, escape};
 use crate::run::Run;
 use crate::units::Unit;
@@ -23,10 +22,8 @@ pub(super) fn panel(
         Recorded::Timeline(timeline) => timeline,
         Recorded::Failed(reason) => return Ok(missing(&format!("not recorded: {reason}"))),
     };
-    let parameters: Vec<String> = found.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let plot = TimelinePlot { title: title.to_owned(), machine: machine.to_owned(), timeline };
-    let svg = plot.to_svg(&id).map_err(|source| BookError::Plot { id, source })?;
-    let (parameters, source) = (escape(&parameters.join(", ")), escape(&timeline.source));
+    let svg = picture(drawn, scene, (run, machine), id)?.unwrap_or_default();
+    let (parameters, source) = (escape(&in_words(&found.parameters)), escape(&timeline.source));
     let dropped = match timeline.dropped {
         0 => String::new(),
         count => format!(" {count} records were lost."),
@@ -35,44 +32,39 @@ pub(super) fn panel(
         text if text.is_empty() => text,
         text => format!(" {}", escape(&text)),
     };
+    let [trace, data] = places(scene, number);
     Ok(format!(
         "<div class=\"timeline\">\n{svg}\n<p class=\"source\">With {parameters}. Device times: {source}.{dropped}{cost} \
-         <a href=\"{}\" download>Trace for Perfetto</a></p>\n</div>\n",
-        place(scene, number)
+         <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
     ))
+}
+
+/// The picture alone, where the scene was recorded.
+pub(super) fn picture(
+    drawn: &Panel,
+    scene: &str,
+    (run, machine): (&Run, &str),
+    id: String,
+) -> Result<Option<String>, BookError> {
+    let Some(Recorded::Timeline(timeline)) = run.timeline(scene).map(|found| &found.recorded) else { return Ok(None) };
+    let title = drawn.title.as_deref().unwrap_or(scene).to_owned();
+    let plot = TimelinePlot { title, machine: machine.to_owned(), timeline };
+    plot.to_svg(&id).map(Some).map_err(|source| BookError::Plot { id, source })
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.
 fn cost(scene: &RecordedTimeline) -> String {
-    let median = |seconds: &[f64]| {
-        let mut sorted = seconds.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).map(|value| Unit::Seconds.format(*value, 3))
-    };
-    match (median(&scene.unrecorded_s), median(&scene.recorded_s)) {
-        (Some(off), Some(on)) => format!("The pass took {off} without and {on} with a recording."),
-        _ => String::new(),
+    if scene.unrecorded_s.is_empty() || scene.recorded_s.is_empty() {
+        return String::new();
     }
+    let [off, on] =
+        [&scene.unrecorded_s, &scene.recorded_s].map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    format!("The pass took {off} without and {on} with a recording.")
 }
 
-/// The traces that a document's chapter offers, of the runs that it shows: path within the book's `src`, and content.
-pub(super) fn traces(document: &Document, runs: &[Run]) -> Vec<(PathBuf, Vec<u8>)> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let scenes: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
-    let mut files = Vec::new();
-    for (number, run) in (1..).zip(runs) {
-        for scene in &scenes {
-            if let Some(Recorded::Timeline(timeline)) = run.timeline(scene).map(|found| &found.recorded) {
-                files.push((PathBuf::from(place(scene, number)), timeline.to_trace().into_bytes()));
-            }
-        }
-    }
-    files
-}
-
-/// Where the trace of a scene lies, beside the chapters.
-fn place(scene: &str, number: usize) -> String {
+/// Where the trace and the data of a scene lie, beside the chapters.
+pub(super) fn places(scene: &str, number: usize) -> [String; 2] {
     let name: String =
         scene.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '-' }).collect();
-    format!("traces/{name}-{number}.trace.json")
+    [format!("traces/{name}-{number}.trace.json"), format!("data/{name}-{number}.csv")]
 }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use mdbook_driver::MDBook;
+use mdbook_driver::book::BookItem;
 use mdbook_driver::config::Config;
 use tempfile::TempDir;
 
+use super::course::{Course, at};
 use super::source::Source;
-use crate::document::Document;
 use crate::error::BookError;
 use crate::run::Run;
 
@@ -27,12 +28,12 @@ pub struct Rendered {
     pub index: PathBuf,
 }
 
-/// Renders the results of `runs`, beside the documents that come with the program, into `out/book` and `out/site`.
+/// Renders the results of `runs` as `course` has it into `out/book` and `out/site`.
 ///
 /// # Errors
 /// What went wrong and where; `out/book` and `out/site` are then as they were.
-pub fn render(runs: &[Run], out: &Path) -> Result<Rendered, BookError> {
-    Source::of(runs, &Document::embedded()?)?.write(out)
+pub fn render(runs: &[Run], course: &Course, out: &Path) -> Result<Rendered, BookError> {
+    Source::of(runs, course)?.write(out)
 }
 
 impl Source {
@@ -69,7 +70,15 @@ fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     let message = |error| BookError::Build { message: format!("{error:#}") };
     let mut config = Config::from_str(source.config()).map_err(message)?;
     config.build.build_dir = site.to_owned();
-    MDBook::load_with_config(book, config).map_err(message)?.build().map_err(message)
+    let mut book = MDBook::load_with_config(book, config).map_err(message)?;
+    // An edit link leads to what a page is made of.
+    book.book.for_each_mut(|item| {
+        if let BookItem::Chapter(chapter) = item {
+            let origin = chapter.path.as_ref().and_then(|path| source.origin(path));
+            chapter.source_path = origin.or(chapter.source_path.take());
+        }
+    });
+    book.build().map_err(message)
 }
 
 /// Moves each new folder to its place. What was there goes into `work`, and comes back if a later move fails.
@@ -100,8 +109,4 @@ fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
-    move |source| BookError::Io { path: path.to_owned(), source }
 }

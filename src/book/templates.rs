@@ -3,46 +3,58 @@
 //! Whatever a template writes is escaped for Markdown, except what is marked as finished: HTML of a table, a plot, or
 //! the Markdown of a document file. A name that is not in the context is an error, not an empty string.
 
-use include_dir::{Dir, include_dir};
+use std::path::Path;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
+use super::course::Course;
 use crate::error::BookError;
 use crate::present::escape;
 
-pub(super) static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/report-templates");
+/// The folder of a course that holds them.
+const FOLDER: &str = "templates";
 
 /// The templates, ready to be rendered.
-pub(super) struct Templates {
+pub(super) struct Templates<'a> {
     environment: Environment<'static>,
+    course: &'a Course,
 }
 
-impl Templates {
-    /// The templates that come with the program.
-    pub(super) fn embedded() -> Result<Self, BookError> {
+impl<'a> Templates<'a> {
+    /// The templates of a course.
+    pub(super) fn of(course: &'a Course) -> Result<Self, BookError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
-        environment.set_syntax(syntax.map_err(|error| template_error("", &error))?);
+        let failed = |path: &Path, error: &minijinja::Error| template_error(course, path, error);
+        environment.set_syntax(syntax.map_err(|error| failed(Path::new(FOLDER), &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
         environment.set_formatter(|out, _, value| {
             let text = if value.is_safe() { value.to_string() } else { escape(&value.to_string()) };
             out.write_str(&text).map_err(minijinja::Error::from)
         });
-        for file in TEMPLATES.files().filter(|file| file.path().extension().is_some_and(|e| e == "j2")) {
-            let name = file.path().display().to_string();
-            let source = file.contents_utf8().ok_or_else(|| BookError::Embedded { name: name.clone() })?;
-            environment.add_template_owned(name.clone(), source).map_err(|error| template_error(&name, &error))?;
+        let templates = course.below(FOLDER).map(|(path, _)| path);
+        for path in templates.filter(|path| is_template(path)) {
+            let name = path.display().to_string();
+            let text = course.text(&name)?.to_owned();
+            let name = name.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
+            environment.add_template_owned(name, text).map_err(|error| failed(path, &error))?;
         }
-        Ok(Self { environment })
+        Ok(Self { environment, course })
     }
 
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
-        let template = self.environment.get_template(name).map_err(|error| template_error(name, &error))?;
-        template.render(context).map_err(|error| template_error(name, &error))
+        let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
+        rendered.map_err(|error| template_error(self.course, &Path::new(FOLDER).join(name), &error))
     }
+}
+
+/// Whether a file among the templates is one.
+pub(super) fn is_template(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "j2")
 }
 
 /// Text that is finished: a template writes it as it is.
@@ -55,8 +67,8 @@ pub(super) fn anchor(id: &str) -> Value {
     finished(format!("{{#{id}}}"))
 }
 
-fn template_error(name: &str, error: &minijinja::Error) -> BookError {
-    BookError::Template { name: name.to_owned(), message: format!("{error:#}") }
+fn template_error(course: &Course, path: &Path, error: &minijinja::Error) -> BookError {
+    BookError::Template { name: course.name(path), message: format!("{error:#}") }
 }
 
 #[cfg(test)]
@@ -65,7 +77,8 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let mut templates = Templates::embedded().unwrap();
+        let course = Course::embedded().unwrap();
+        let mut templates = Templates::of(&course).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::claim::quantities_of;
 use super::{Case, Document, DocumentTable, Panel};
 use crate::error::DocumentError;
 
@@ -23,7 +24,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
             if !rows.insert(row.id.as_str()) {
                 return Err(source.invalid(&row.id, format!("row `{}` is named twice", row.id)));
             }
-            if !row.id.strip_prefix(document.id.as_str()).is_some_and(|rest| rest.starts_with('.')) {
+            if document.source.is_some() && !begins(&row.id, &document.id) {
                 let message =
                     format!("row `{}` does not begin with the document's identifier `{}`", row.id, document.id);
                 return Err(source.invalid(&row.id, message));
@@ -32,7 +33,23 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         check_cases(table, &source)?;
     }
     check_figures(document, &source)?;
-    check_claims(document, &source)
+    check_claims(document, &source)?;
+    check_sentences(document, &source)
+}
+
+/// Whether a row's identifier begins with that of a document.
+fn begins(row: &str, document: &str) -> bool {
+    row.strip_prefix(document).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Every value in a sentence is one that there is.
+fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), DocumentError> {
+    let answer = document.answer.iter().flat_map(|sentence| [&sentence.then, &sentence.otherwise, &sentence.unclear]);
+    let exercises = document.exercises.iter().flat_map(|exercise| [&exercise.task, &exercise.answer]);
+    let texts = answer.chain(exercises).chain(document.headline.as_ref().map(|headline| &headline.value));
+    let conditions = document.answer.iter().map(|sentence| quantities_of(&sentence.condition, document).map(drop));
+    let mut checked = conditions.chain(texts.map(|text| text.check(document)));
+    checked.try_for_each(|checked| checked.map_err(|message| source.invalid(&document.id, message)))
 }
 
 /// Whether `id` can be the name of a file and an anchor.

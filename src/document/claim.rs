@@ -3,8 +3,8 @@
 //! A predicate is an expression of the template engine that is true where the claim holds:
 //! `small.fp16.delta / small.fp16.async > big.fp16.delta / big.fp16.async`. A quantity in it is one of
 //!
-//! - a measurement: the row's identifier without the document's, with the values of parameters between or behind its
-//!   parts. `small.fp16.delta` is the row `sync-points.small.delta` with a parameter of the value `fp16`;
+//! - a measurement: the row's identifier without the document's (of a document without an experiment of its own, the
+//!   whole of it), with the values of parameters between or behind its parts. `small.fp16.delta` is the row `sync-points.small.delta` with a parameter of the value `fp16`;
 //!   `model.queued.operations_20` is the row `model.queued` whose parameter `operations` is 20. `-` is written `_`;
 //! - a published figure: `published.TABLE.CASE.ROW`, the row by the last part of its identifier, and `published.TABLE.ROW`
 //!   where a table has the one case `all`;
@@ -82,23 +82,38 @@ impl Claim {
     /// # Errors
     /// Says which name stands for nothing, or why the predicate is none.
     pub fn quantities(&self, document: &Document) -> Result<Vec<(String, Quantity)>, String> {
-        let environment = environment();
-        let expression = compile(&environment, &self.holds)?;
-        let names: BTreeSet<String> = expression.undeclared_variables(true).into_iter().collect();
-        if names.is_empty() {
-            return Err(format!("`{}` names no quantity", self.holds));
-        }
-        let quantities: Vec<_> = names
-            .into_iter()
-            .map(|name| document.quantity(&name).map(|quantity| (name, quantity)))
-            .collect::<Result<_, _>>()?;
-        let units: BTreeSet<&str> = quantities.iter().filter_map(|(_, quantity)| quantity.dimension()).collect();
-        if units.len() > 1 {
-            let units: Vec<&str> = units.into_iter().collect();
-            return Err(format!("`{}` sets {} against each other", self.holds, units.join(" and ")));
-        }
-        Ok(quantities)
+        quantities_of(&self.holds, document)
     }
+}
+
+/// The names in a predicate with what they stand for; units that differ are not set against each other.
+pub(super) fn quantities_of(predicate: &str, document: &Document) -> Result<Vec<(String, Quantity)>, String> {
+    let names = names_in(&environment(), predicate)?;
+    let quantities = quantities_in(predicate, &names, document)?;
+    let units: BTreeSet<&str> = quantities.iter().filter_map(|(_, quantity)| quantity.dimension()).collect();
+    if units.len() > 1 {
+        let units: Vec<&str> = units.into_iter().collect();
+        return Err(format!("`{predicate}` sets {} against each other", units.join(" and ")));
+    }
+    Ok(quantities)
+}
+
+/// The names in an expression, in the order of the alphabet.
+pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, String> {
+    let names: BTreeSet<String> = compile(environment, expression)?.undeclared_variables(true).into_iter().collect();
+    Ok(names.into_iter().collect())
+}
+
+/// What the names of an expression stand for.
+pub(super) fn quantities_in(
+    expression: &str,
+    names: &[String],
+    document: &Document,
+) -> Result<Vec<(String, Quantity)>, String> {
+    if names.is_empty() {
+        return Err(format!("`{expression}` names no quantity"));
+    }
+    names.iter().map(|name| document.quantity(name).map(|quantity| (name.clone(), quantity))).collect()
 }
 
 /// Where predicates are evaluated: a name without a value is an error, never something to compare with.
@@ -145,6 +160,14 @@ impl Document {
         }
     }
 
+    /// The rows that its names may stand for, and whether they are those of an experiment of its own.
+    fn plans(&self) -> (Vec<RowPlan>, bool) {
+        match Entry::suited_to(&self.id, "cuda") {
+            Some(entry) => (entry.experiment().rows(), true),
+            None => (Entry::all("cuda").iter().flat_map(|entry| entry.experiment().rows()).collect(), false),
+        }
+    }
+
     fn published(&self, path: &[&str]) -> Option<Quantity> {
         let (table, case, row) = match path {
             [table, case, row] => (table, *case, row),
@@ -159,9 +182,9 @@ impl Document {
 
     /// The row whose parts stand in the path in their order; of several, the one with the most parts.
     fn measurement(&self, path: &[&str]) -> Option<Quantity> {
-        let rows = Entry::suited_to(&self.id, "cuda")?.experiment().rows();
-        let matches = rows.into_iter().filter_map(|plan| {
-            let parts: Vec<String> = plan.id.split('.').skip(1).map(name_of).collect();
+        let (plans, own) = self.plans();
+        let matches = plans.into_iter().filter_map(|plan| {
+            let parts: Vec<String> = plan.id.split('.').skip(usize::from(own)).map(name_of).collect();
             let mut rest = parts.iter().peekable();
             let selectors: Vec<String> = path
                 .iter()

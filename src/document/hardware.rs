@@ -38,6 +38,11 @@ impl Hardware {
         })
     }
 
+    /// All chips, by the order of their short names.
+    pub fn chips(&self) -> impl Iterator<Item = &Chip> {
+        self.0.values()
+    }
+
     /// The peak rate `rate` of the hardware `name`, in operations per second.
     pub fn peak(&self, name: &str, rate: &str) -> Option<f64> {
         self.0.get(name)?.rates.get(rate).copied()

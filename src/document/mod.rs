@@ -11,9 +11,12 @@ mod figure;
 mod hardware;
 mod panel;
 mod reading;
+mod sentence;
+mod undocumented;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
@@ -25,13 +28,16 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
 pub use reading::{Comparison, Deviation, Reading, Relative};
+pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
 pub use verdict::{Judgement, Verdict};
 
 use crate::error::DocumentError;
 use crate::experiment::Parameters;
+use crate::run::Run;
 use crate::units::Unit;
 
-static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
+/// The documents that come with the program.
+pub(crate) static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
 
 /// A document: what it asks, and the figures that it prints.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -43,17 +49,23 @@ pub struct Document {
     pub order: u32,
     /// The chapter's title.
     pub title: String,
-    /// The file that is mirrored.
-    pub source: String,
+    /// The file that is mirrored; none where the chapter goes beyond the mirrored ones, with rows of any experiment.
+    pub source: Option<String>,
     /// The GPU that its figures come from, where it names one.
     pub gpu: Option<String>,
     /// What it asks, in our words (Markdown).
     pub question: String,
+    /// What the measured values answer, a sentence each.
+    #[serde(default)]
+    pub answer: Vec<Sentence>,
+    /// Its number on the first page.
+    pub headline: Option<Headline>,
     /// What runs, in a few words (Markdown).
     pub method: String,
     /// The listing that shows how it reads in code: a file under `book/src/`.
     pub listing: Option<String>,
-    /// Its tables, in its order.
+    /// Its tables, in its order; where there is none, those of its experiment, with its plots.
+    #[serde(default)]
     pub tables: Vec<DocumentTable>,
     /// The plots of its chapter.
     #[serde(default)]
@@ -61,6 +73,9 @@ pub struct Document {
     /// What it claims.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// What a reader can find out with it.
+    #[serde(default)]
+    pub exercises: Vec<Exercise>,
 }
 
 /// A table of a document.
@@ -139,22 +154,46 @@ impl Document {
     /// # Errors
     /// As [`Document::parse`].
     pub fn embedded() -> Result<Vec<Self>, DocumentError> {
-        let mut files: Vec<_> =
-            DOCUMENTS.files().filter(|f| f.path().extension().is_some_and(|e| e == "yaml")).collect();
-        files.sort_by_key(|file| file.path());
-        let parse = |file: &include_dir::File<'_>| {
+        let files = DOCUMENTS.files().filter(|file| is_yaml(file.path()));
+        let texts = files.map(|file| {
             let origin = format!("book/documents/{}", file.path().display());
-            let text = file.contents_utf8().ok_or_else(|| DocumentError::Invalid {
-                origin: origin.clone(),
-                line: 0,
-                column: 0,
-                message: "not UTF-8".to_owned(),
-            })?;
-            Self::parse(&origin, text)
-        };
-        let mut documents: Vec<Self> = files.into_iter().map(parse).collect::<Result<_, _>>()?;
-        documents.sort_by_key(|document| document.order);
+            (origin, file.contents())
+        });
+        Self::all(texts)
+    }
+
+    /// The documents of some files, each with its name in messages, in their [`order`](Self::order).
+    ///
+    /// # Errors
+    /// As [`Document::parse`]; a file that is not UTF-8; two documents of one identifier.
+    pub fn all<'a>(files: impl Iterator<Item = (String, &'a [u8])>) -> Result<Vec<Self>, DocumentError> {
+        let invalid =
+            |origin: &str, message| DocumentError::Invalid { origin: origin.to_owned(), line: 0, column: 0, message };
+        let mut documents: Vec<Self> = Vec::new();
+        for (origin, content) in files {
+            let text = std::str::from_utf8(content).map_err(|_| invalid(&origin, "not UTF-8".to_owned()))?;
+            let document = Self::parse(&origin, text)?;
+            if documents.iter().any(|other| other.id == document.id) {
+                return Err(invalid(&origin, format!("another file has the document `{}`, too", document.id)));
+            }
+            documents.push(document);
+        }
+        documents.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
         Ok(documents)
+    }
+
+    /// Its claims, each judged by each run.
+    pub fn judged(&self, runs: &[Run]) -> Vec<Vec<Judgement>> {
+        self.claims.iter().map(|claim| runs.iter().map(|run| claim.judge(self, run)).collect()).collect()
+    }
+
+    /// The experiments that it shows rows of: its own, or those that its rows name.
+    pub fn experiments(&self) -> Vec<&str> {
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        let mut names: Vec<&str> = rows.filter_map(|row| row.id.split('.').next()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// The table with this identifier.
@@ -180,6 +219,11 @@ impl DocumentRow {
     pub fn published_for(&self, case: &Case) -> Option<&Figure> {
         self.published.get(&case.label).and_then(Option::as_ref)
     }
+}
+
+/// Whether a file of a folder of documents is one.
+pub(crate) fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "yaml")
 }
 
 fn seconds() -> Unit {

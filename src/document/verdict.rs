@@ -19,7 +19,7 @@ use std::fmt;
 
 use minijinja::{Expression, Value};
 
-use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected};
+use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected, quantities_of};
 use super::{Document, Figure};
 use crate::experiment::{Absence, Finding, Origin};
 use crate::measure::{Bootstrap, Instrument};
@@ -87,9 +87,11 @@ impl Judgement {
 }
 
 /// A quantity with its values.
-enum Known<'a> {
+pub(super) enum Known<'a> {
+    /// What was measured.
     Samples(Finding<'a>),
-    Fixed(f64),
+    /// What is printed, with its unit.
+    Fixed(f64, Unit),
 }
 
 impl Claim {
@@ -129,8 +131,21 @@ impl Claim {
     }
 }
 
+/// Judges a predicate that stands for itself.
+pub(super) fn judged(predicate: &str, document: &Document, run: &Run) -> Verdict {
+    let share = quantities_of(predicate, document).and_then(|quantities| {
+        let known = quantities.iter().map(|(name, quantity)| match look_up(quantity, run) {
+            Ok((known, _)) => Ok(known),
+            Err(absence) => Err(format!("{name} was not measured: {absence}")),
+        });
+        let names: Vec<&str> = quantities.iter().map(|(name, _)| name.as_str()).collect();
+        share_of_true(predicate, &names, &known.collect::<Result<Vec<_>, String>>()?)
+    });
+    share.map_or_else(Verdict::NotTestable, Verdict::of_share)
+}
+
 /// What a quantity is in a run, and as text.
-fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), Absence> {
+pub(super) fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), Absence> {
     match quantity {
         Quantity::Measured { plan, selectors } => {
             let row =
@@ -149,11 +164,12 @@ fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String),
             Ok((Known::Samples(finding), text))
         }
         Quantity::Published(Figure { value, digits, .. }, unit) => {
-            Ok((Known::Fixed(*value), format!("{} (published)", unit.format(*value, *digits))))
+            Ok((Known::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
         }
-        Quantity::Peak(rate) => {
-            Ok((Known::Fixed(*rate), format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4))))
-        }
+        Quantity::Peak(rate) => Ok((
+            Known::Fixed(*rate, Unit::FlopsPerSecond),
+            format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4)),
+        )),
     }
 }
 
@@ -185,10 +201,18 @@ fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result
 }
 
 impl Known<'_> {
+    /// The value, of samples what they come to.
+    pub(super) fn middle(&self) -> Result<f64, Absence> {
+        match self {
+            Known::Samples(finding) => Ok(finding.estimate()?.median),
+            Known::Fixed(value, _) => Ok(*value),
+        }
+    }
+
     fn fixed(&self) -> Option<f64> {
         match self {
             Known::Samples(_) => None,
-            Known::Fixed(value) => Some(*value),
+            Known::Fixed(value, _) => Some(*value),
         }
     }
 }
@@ -197,7 +221,7 @@ impl<'a> Known<'a> {
     fn finding(&self) -> Option<&Finding<'a>> {
         match self {
             Known::Samples(finding) => Some(finding),
-            Known::Fixed(_) => None,
+            Known::Fixed(..) => None,
         }
     }
 }
@@ -223,19 +247,12 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
     Some(format!("{numbers}{}", sides.unwrap_or_default()))
 }
 
-/// What a resample comes to: its median; for observations of yes and no the share of yes; for counts the largest.
+/// What a resample comes to: what the finding's estimate would be of it; for counts the largest.
 fn middle(set: &[f64], finding: &Finding<'_>) -> f64 {
-    let observed = finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Ratio;
-    if observed && set.iter().all(|value| *value == 0.0 || *value == 1.0) {
-        return set.iter().sum::<f64>() / set.len() as f64;
-    }
     if finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Number {
         return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     }
-    let mut sorted = set.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) { (sorted[half - 1] + sorted[half]) / 2.0 } else { sorted[half] }
+    finding.middle_of(set)
 }
 
 /// Evaluates the flattened predicate; `middles` are the values of those quantities that have samples, in order.
@@ -244,7 +261,7 @@ fn evaluate(expression: &Expression<'_, '_>, known: &[Known<'_>], middles: &[f64
     let values = known.iter().enumerate().map(|(i, quantity)| {
         let value = match quantity {
             Known::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
-            Known::Fixed(value) => *value,
+            Known::Fixed(value, _) => *value,
         };
         (flat_name(i), value)
     });
@@ -256,12 +273,12 @@ fn evaluate(expression: &Expression<'_, '_>, known: &[Known<'_>], middles: &[f64
         .ok_or_else(|| format!("the predicate gives {result}, which is neither true nor false"))
 }
 
-fn flat_name(index: usize) -> String {
+pub(super) fn flat_name(index: usize) -> String {
     format!("q{index}_")
 }
 
 /// The predicate with a plain name in the place of each dotted one, so that its context is flat.
-fn flattened(predicate: &str, names: &[&str]) -> String {
+pub(super) fn flattened(predicate: &str, names: &[&str]) -> String {
     let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut out = String::with_capacity(predicate.len());
     let mut rest = predicate;

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::row::{Derivation, Outcome, Parameters, Row};
-use crate::measure::{Diagnosis, Estimate, Instrument, Samples, diagnose};
+use crate::measure::{Diagnosis, Estimate, Instrument, Samples, diagnose, median};
 use crate::units::Unit;
 
 /// Rows to find things in.
@@ -55,6 +55,14 @@ impl Finding<'_> {
     pub fn is_share(&self) -> bool {
         let yes_or_no = self.samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
         yes_or_no && self.origin == Origin::Measured(Instrument::Observation) && self.row.unit == Unit::Ratio
+    }
+
+    /// What `samples` of this row come to: their median, or the share of yes.
+    pub fn middle_of(&self, samples: &[f64]) -> f64 {
+        if self.is_share() {
+            return samples.iter().sum::<f64>() / samples.len() as f64;
+        }
+        median(samples.to_vec())
     }
 
     /// The clock that took it, where it is a measured time.

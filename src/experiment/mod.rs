@@ -154,6 +154,11 @@ macro_rules! registry {
                 }
             }
 
+            /// All experiments, in the order of the documents, with the parameters that suit an engine.
+            pub fn all(engine: &str) -> Vec<Self> {
+                Self::NAMES.iter().filter_map(|name| Self::suited_to(name, engine)).collect()
+            }
+
             /// The experiment's name.
             pub fn name(&self) -> &'static str {
                 match self {

@@ -31,7 +31,7 @@ impl Selection {
 
     /// The first name that stands for no row of any experiment.
     pub fn unknown(&self) -> Option<&str> {
-        let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")).collect();
+        let entries = Entry::all("cuda");
         let ids: Vec<&str> = entries.iter().flat_map(|entry| entry.experiment().rows()).map(|row| row.id).collect();
         let names = self.only.iter().chain(&self.skip);
         names.map(String::as_str).find(|name| !ids.iter().any(|id| begins(id, name)))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::bootstrap::Bootstrap;
-use super::estimate::{Estimate, quantile};
+use super::estimate::{Estimate, median};
 use super::samples::Samples;
 use crate::error::MeasureError;
 use crate::units::Unit;
@@ -97,11 +97,6 @@ fn percent(share: f64, of: &str) -> String {
     let percent = share.abs() * 100.0;
     let decimals = if percent < 10.0 { 1 } else { 0 };
     format!("{sign}{percent:.decimals$} % of {of}")
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    quantile(&values, 0.5)
 }
 
 #[cfg(test)]

@@ -169,6 +169,14 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     if weight == 0.0 { sorted[below] } else { sorted[below] * (1.0 - weight) + sorted[above] * weight }
 }
 
+/// The median of values, of which there is at least one: by selection, since a bootstrap asks for thousands.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    let (middle, even) = (values.len() / 2, values.len().is_multiple_of(2));
+    let (below, &mut above, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let nearest = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if even { nearest * 0.5 + above * 0.5 } else { above }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,5 +256,12 @@ mod tests {
     fn scaling_by_a_negative_factor_keeps_low_below_high() {
         let scaled = estimate(&(1..=17).map(f64::from).collect::<Vec<_>>()).scaled(-2.0);
         assert_eq!((scaled.median, scaled.low, scaled.high), (-18.0, -26.0, -10.0));
+    }
+
+    #[test]
+    fn a_median_is_the_middle_or_the_mean_of_the_two_in_it() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(vec![7.0]), 7.0);
     }
 }

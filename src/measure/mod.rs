@@ -55,6 +55,7 @@ pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
 pub use dip::dip;
 pub use estimate::Estimate;
+pub(crate) use estimate::median;
 pub use ratio::{Change, Ratio};
 pub use sampler::{Observer, Progress, Sampled, Sampler};
 pub use samples::Samples;

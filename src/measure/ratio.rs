@@ -17,6 +17,7 @@
 use serde::Serialize;
 
 use super::bootstrap::Bootstrap;
+use super::estimate::median;
 
 /// The quotient of two medians, with the interval within which it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,7 +56,7 @@ impl Ratio {
             return None;
         }
         let quotient = |sets: &[Vec<f64>]| {
-            let (over, under) = (median(&sets[0]), median(&sets[1]));
+            let (over, under) = (median(sets[0].clone()), median(sets[1].clone()));
             if over > 0.0 && under > 0.0 { over / under } else { f64::NAN }
         };
         let value = quotient(&[b.to_vec(), a.to_vec()]);
@@ -84,15 +85,6 @@ fn enough(n: usize, level: f64) -> bool {
     n > 0 && 1.0 - outside >= level
 }
 
-/// The median of values, of which there is at least one: by selection, since a bootstrap asks for thousands.
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    let (middle, even) = (values.len() / 2, values.len().is_multiple_of(2));
-    let (below, &mut above, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let nearest = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if even { nearest * 0.5 + above * 0.5 } else { above }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,13 +98,6 @@ mod tests {
         let ratio = Ratio::of(&around(2.0, 20), &around(1.0, 20), 0.99).unwrap();
         assert!((ratio.value - 2.0).abs() < 1e-12 && ratio.low < 2.0 && ratio.high > 2.0, "{ratio:?}");
         assert!(ratio.high - ratio.low < 0.05);
-    }
-
-    #[test]
-    fn a_median_is_the_middle_or_the_mean_of_the_two_in_it() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
-        assert_eq!(median(&[7.0]), 7.0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::mirrored::machine_labels;
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
-use crate::document::{Claim, Document, Verdict};
+use crate::document::{Claim, Document, Judgement, Verdict};
 use crate::run::Run;
 
 /// All claims of `documents`, judged by `run`: for each its verdict, what it claims, its predicate and the numbers that
@@ -45,26 +45,26 @@ fn upper(verdict: &Verdict) -> String {
     }
 }
 
-/// All claims of `documents` with their verdicts, a column a run.
-pub fn claims_table(documents: &[Document], runs: &[Run]) -> Table {
+/// All claims of documents with their verdicts, a column a run. Beside each document stands what [`Document::judged`] gives.
+pub fn claims_table(judged: &[(&Document, Vec<Vec<Judgement>>)], runs: &[Run]) -> Table {
     let mut columns = vec![Column::new(Role::Label, "claim")];
     columns.extend(machine_labels(runs).into_iter().map(|label| Column::new(Role::Fact, "verdict").of(label)));
-    let row = |document: &Document, claim: &Claim| {
-        let cells = runs.iter().map(|run| verdict_cell(claim.judge(document, run).verdict)).collect();
+    let row = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
+        let cells = judgements.iter().map(|judgement| verdict_cell(&judgement.verdict)).collect();
         Row { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
     };
-    let group = |document: &Document| Group {
+    let group = |(document, judgements): &(&Document, Vec<Vec<Judgement>>)| Group {
         label: Some(document.title.clone()),
-        rows: document.claims.iter().map(|claim| row(document, claim)).collect(),
+        rows: document.claims.iter().zip(judgements).map(row).collect(),
     };
-    let groups = documents.iter().filter(|document| !document.claims.is_empty()).map(group).collect();
+    let groups = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(group).collect();
     Table { title: "Verdicts by machine".to_owned(), columns, groups }
 }
 
-fn verdict_cell(verdict: Verdict) -> Cell {
+fn verdict_cell(verdict: &Verdict) -> Cell {
     match verdict {
         Verdict::NotTestable(reason) => {
-            Cell::Missing(Missing { state: "not testable here".to_owned(), reason: Some(reason) })
+            Cell::Missing(Missing { state: "not testable here".to_owned(), reason: Some(reason.clone()) })
         }
         verdict => Cell::Text(verdict.name().to_owned()),
     }

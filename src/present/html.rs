@@ -13,8 +13,8 @@ pub(super) fn render(table: &Table) -> String {
     let title = escape(&table.title);
     let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
     out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
-    for column in &table.columns {
-        out.push_str(&heading(column));
+    for (place, column) in table.columns.iter().enumerate() {
+        out.push_str(&heading(column, &units(table, place)));
     }
     out.push_str("</tr></thead>\n");
     for group in &table.groups {
@@ -24,12 +24,38 @@ pub(super) fn render(table: &Table) -> String {
     out
 }
 
-fn heading(column: &Column) -> String {
+fn heading(column: &Column, units: &[&str]) -> String {
     let detail = match &column.detail {
         Some(detail) => format!(" <span class=\"device\">{}</span>", escape(detail)),
         None => String::new(),
     };
-    format!("<th scope=\"col\" class=\"{}\">{}{detail}</th>\n", column.role.name(), escape(&column.heading))
+    let units = match units {
+        [] => String::new(),
+        units => format!(
+            " <span class=\"unit\">in {}</span>",
+            units.iter().map(|unit| escape(unit)).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let text = match column.heading.as_str() {
+        "" => "<span class=\"spoken\">row</span>".to_owned(),
+        heading => escape(heading),
+    };
+    format!("<th scope=\"col\" class=\"{}\">{text}{units}{detail}</th>\n", column.role.name())
+}
+
+/// The units in which the values of a column are written, each once.
+fn units(table: &Table, column: usize) -> Vec<&'static str> {
+    let mut units = Vec::new();
+    let rows = table.groups.iter().flat_map(|group| &group.rows);
+    for cell in rows.filter_map(|row| row.cells.get(column.checked_sub(1)?)) {
+        if let Cell::Value(value) = cell {
+            let symbol = value.symbol();
+            if !symbol.is_empty() && !units.contains(&symbol) {
+                units.push(symbol);
+            }
+        }
+    }
+    units
 }
 
 fn rows(group: &Group, columns: &[Column]) -> String {
@@ -73,8 +99,11 @@ fn value_cell(value: &Value, role: &str) -> String {
     let written = value.written();
     let class = if value.is_indistinguishable_from_zero() { "value zero" } else { "value" };
     let mut out = span(class, &written.main);
-    let parts = [("interval", &written.interval), ("samples", &written.samples), ("share", &written.share)];
-    for (class, text) in parts {
+    if let Some(interval) = &written.interval {
+        let spoken = "<span class=\"spoken\">95 % interval: </span>";
+        out.push_str(&format!("<span class=\"interval\">{spoken}{}</span> ", escape(interval)));
+    }
+    for (class, text) in [("samples", &written.samples), ("share", &written.share)] {
         if let Some(text) = text {
             out.push_str(&span(class, text));
         }

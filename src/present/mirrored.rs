@@ -33,9 +33,32 @@ fn among_equals(device: &DeviceDescription) -> String {
     }
 }
 
+/// The runs that a chapter shows, with what is found out once about each.
+#[derive(Clone, Debug)]
+pub struct Machines<'a> {
+    /// The runs.
+    pub runs: &'a [Run],
+    /// What to call the machine of each.
+    pub labels: Vec<String>,
+    /// What is odd about the samples of each.
+    diagnosed: Vec<Vec<Diagnosed>>,
+}
+
+impl<'a> Machines<'a> {
+    /// The machines of `runs`.
+    pub fn of(runs: &'a [Run]) -> Self {
+        Self { runs, labels: machine_labels(runs), diagnosed: runs.iter().map(Run::diagnoses).collect() }
+    }
+
+    /// Each run with what to call its machine.
+    pub fn named(&self) -> impl Iterator<Item = (&'a Run, &str)> {
+        self.runs.iter().zip(self.labels.iter().map(String::as_str))
+    }
+}
+
 /// A table of a document: published, then for each run measured, where the document prints figures the ratio, and what
 /// its peers measured.
-pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Table {
+pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
     if published {
@@ -45,29 +68,27 @@ pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Tab
             None => column,
         });
     }
-    for (run, label) in runs.iter().zip(machine_labels(runs)) {
-        columns.push(Column::new(Role::Measured, "measured").of(&label));
+    for (run, label) in machines.named() {
+        columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
-        columns.extend(peers::peers_of(run, table).into_iter().flat_map(|peer| peers::columns(peer, &label)));
+        columns.extend(peers::peers_of(run, table).into_iter().flat_map(|peer| peers::columns(peer, label)));
     }
 
-    let diagnosed: Vec<Vec<Diagnosed>> = runs.iter().map(Run::diagnoses).collect();
     let group = |case: &Case| {
-        let rows =
-            table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, runs, &diagnosed));
+        let rows = table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, machines));
         Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
     };
-    Table { title: table.title.clone(), columns, groups: table.cases_in(runs).iter().map(group).collect() }
+    Table { title: table.title.clone(), columns, groups: table.cases_in(machines.runs).iter().map(group).collect() }
 }
 
-fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run], diagnosed: &[Vec<Diagnosed>]) -> Row {
+fn mirrored_row(comparison: Comparison<'_>, published: bool, machines: &Machines<'_>) -> Row {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(comparison));
     }
-    for (run, diagnosed) in runs.iter().zip(diagnosed) {
+    for (run, diagnosed) in machines.runs.iter().zip(&machines.diagnosed) {
         let reading = comparison.measured(run);
         cells.push(match &reading {
             Ok(reading) => Cell::Value(Box::new(marked_value(reading, run, diagnosed))),

@@ -29,9 +29,8 @@ mod peers;
 pub use claims::{claims_table, claims_text};
 pub use compared::{Wording, compared, tally};
 pub use escape::escape;
-pub(crate) use found::row_cell;
 #[cfg(feature = "report")]
-pub use mirrored::{machine_labels, mirrored};
+pub use mirrored::{Machines, machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
 #[cfg(feature = "report")]

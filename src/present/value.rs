@@ -93,6 +93,11 @@ impl Value {
         self.difference && self.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0)
     }
 
+    /// The symbol of the unit in which it is written; empty for a number without one.
+    pub fn symbol(&self) -> &'static str {
+        Scale::of(self.unit, self.value, self.interval).symbol
+    }
+
     /// What the value reads like.
     pub fn written(&self) -> Written {
         let scale = Scale::of(self.unit, self.value, self.interval);

@@ -38,7 +38,7 @@ impl Run {
 
 /// The rows that are the mean over the turns of a loop.
 fn per_turn() -> Vec<&'static str> {
-    let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")).collect();
+    let entries = Entry::all("cuda");
     let plans = entries.iter().flat_map(|entry| entry.experiment().rows());
     plans.filter(|plan| plan.per_turn).map(|plan| plan.id).collect()
 }

@@ -1,12 +1,36 @@
 //! Rendering, as two commands do it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use syncscope::book::Course;
 use syncscope::run::Run;
 
-/// Renders the book of `runs` into `out` and says where it is.
-pub(crate) fn render(runs: &[Run], out: &Path) -> anyhow::Result<()> {
-    let book = syncscope::book::render(runs, out)?;
+/// Where the book goes and what it is made of.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The folder for the book's source and the site; where something is measured, for its results file, too
+    #[arg(long, value_name = "DIR", default_value = "target/report")]
+    pub(crate) out: PathBuf,
+    /// A folder that `report init` made, in place of the book that the program carries
+    #[arg(long, value_name = "DIR")]
+    course: Option<PathBuf>,
+}
+
+impl Place {
+    /// What the book is made of. Read before anything is measured: a mistake in it must not cost a run.
+    pub(crate) fn course(&self) -> anyhow::Result<Course> {
+        Ok(match &self.course {
+            Some(folder) => Course::read(folder)?,
+            None => Course::embedded()?,
+        })
+    }
+}
+
+/// Renders the book of `runs` into `out` and says where it is and how to open it.
+pub(crate) fn render(runs: &[Run], course: &Course, out: &Path) -> anyhow::Result<()> {
+    let book = syncscope::book::render(runs, course, out)?;
     println!("book: {}", book.index.display());
+    println!("to read it: report serve {}", out.display());
     Ok(())
 }

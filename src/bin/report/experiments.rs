@@ -11,7 +11,7 @@ use crate::End;
 pub(crate) struct Arguments {}
 
 pub(crate) fn execute(_: Arguments) -> anyhow::Result<End> {
-    for entry in Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")) {
+    for entry in Entry::all("cuda") {
         println!("{}: {}", entry.name(), entry.summary());
         for row in entry.experiment().rows() {
             println!("  {:<52} {}", row.id, row.what);

@@ -1,26 +1,25 @@
 //! `report` without a subcommand: runs a suite, prints a summary, renders the book.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use syncscope::experiment::titled;
 use syncscope::present::summary;
 use syncscope::run::Diagnosed;
 
+use crate::End;
+use crate::book::{self, Place};
 use crate::run::{What, end_of, measure};
-use crate::{End, book};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     what: What,
-    /// The folder for the results file, the book's source and the site
-    #[arg(long, value_name = "DIR", default_value = "target/report")]
-    out: PathBuf,
+    #[command(flatten)]
+    place: Place,
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let results = arguments.out.join("results.json");
+    let course = arguments.place.course()?;
+    let results = arguments.place.out.join("results.json");
     let run = measure(&arguments.what, &results)?;
     let entries = run.suite.experiments_on(&run.environment.device.engine);
     for experiment in &run.experiments {
@@ -30,7 +29,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     }
     print_diagnoses(&run.diagnoses());
     println!("results: {}", results.display());
-    book::render(std::slice::from_ref(&run), &arguments.out)?;
+    book::render(std::slice::from_ref(&run), &course, &arguments.place.out)?;
     Ok(end_of(&run, &results))
 }
 

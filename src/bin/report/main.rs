@@ -8,6 +8,7 @@ mod compare;
 mod device;
 mod devices;
 mod experiments;
+mod init;
 mod interrupt;
 mod job;
 mod peers;
@@ -15,13 +16,14 @@ mod progress;
 mod render;
 mod run;
 mod schema;
+mod serve;
 mod suite;
 mod verify;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{DeviceError, PeerError, ResultsError, SuiteError};
+use syncscope::error::{BookError, DeviceError, PeerError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -41,6 +43,8 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Render(render::Arguments),
+    Serve(serve::Arguments),
+    Init(init::Arguments),
     Bench(bench::Arguments),
     Claims(claims::Arguments),
     Devices(devices::Arguments),
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
         Cli { command: Some(command), .. } => match command {
             Command::Run(arguments) => run::execute(arguments),
             Command::Render(arguments) => render::execute(arguments),
+            Command::Serve(arguments) => serve::execute(arguments),
+            Command::Init(arguments) => init::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
             Command::Claims(arguments) => claims::execute(arguments),
             Command::Devices(arguments) => devices::execute(arguments),
@@ -97,7 +103,8 @@ fn code_of(error: &anyhow::Error) -> End {
         || error.is::<SuiteError>()
         || error.is::<ResultsError>()
         || error.is::<PeerError>()
-        || error.is::<UsageError>();
+        || error.is::<UsageError>()
+        || matches!(error.downcast_ref(), Some(BookError::NotEmpty { .. } | BookError::Document(_)));
     if asked_wrongly { End::Refused } else { End::Failed }
 }
 

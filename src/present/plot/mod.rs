@@ -9,6 +9,7 @@
 
 mod axis;
 mod bars;
+mod lane;
 mod lines;
 mod timeline;
 

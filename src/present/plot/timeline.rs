@@ -1,13 +1,11 @@
-//! Timelines: a lane for each thread and each stream, a bar for each span.
+//! Timelines: a lane for each thread and each stream, a bar for each span. What stands in a lane is decided in `lane`.
 //!
-//! Spans too narrow to be told apart become one bar, and a run of equal ones has one name, with how many there are.
-//! Of a lane with few runs, names stand below their bars, the longest first, as far as there is room; of one with many,
-//! what it holds is counted below it. The description names the runs, too.
 //! Each kind has a pattern of its own beside its colour, and the legend shows those that occur.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
+use super::lane::{Bar, NARROW};
 use super::{
     Area, Drawn, FIRST_PLACE, FOURTH_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT, THIRD_PLACE, WIDTH,
 };
@@ -27,20 +25,14 @@ pub struct TimelinePlot<'a> {
     pub timeline: &'a Timeline,
 }
 
-const LEFT: i32 = 8;
-const RIGHT: i32 = 14;
+pub(super) const LEFT: i32 = 8;
+pub(super) const RIGHT: i32 = 14;
 const BAR: i32 = 20;
-/// Rows of names below a lane.
-const ROWS: usize = 2;
 const NAME: i32 = 16;
 const GAP: i32 = 8;
 const AXIS: i32 = 28;
 /// About how wide a character is.
-const CHARACTER: i32 = 7;
-/// Bars narrower than this, and as near to each other, become one.
-const NARROW: i32 = 3;
-/// Up to how many runs of a lane are named each by itself.
-const NAMED: usize = 4;
+pub(super) const CHARACTER: i32 = 7;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
 
@@ -66,30 +58,6 @@ fn look(kind: Kind) -> Look {
     };
     let colour = |n| RGBColor(n, n, n);
     Look { fill: colour(number), outline: colour(number + 1), place, marks }
-}
-
-/// Spans drawn as one bar.
-#[derive(Clone, Debug, PartialEq)]
-struct Bar {
-    kind: Kind,
-    left: i32,
-    right: i32,
-}
-
-/// Spans of one kind and name that follow each other.
-#[derive(Clone, Debug, PartialEq)]
-struct Run<'a> {
-    kind: Kind,
-    name: &'a str,
-    count: usize,
-    start_ns: u64,
-    end_ns: u64,
-}
-
-impl Run<'_> {
-    fn text(&self) -> String {
-        if self.count == 1 { self.name.to_owned() } else { format!("{} × {}", self.count, self.name) }
-    }
 }
 
 impl TimelinePlot<'_> {
@@ -174,77 +142,7 @@ impl TimelinePlot<'_> {
         format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share.abs())
     }
 
-    /// The spans of a lane, those together that follow each other and are equal.
-    fn runs(&self, track: usize) -> Vec<Run<'_>> {
-        let mut runs: Vec<Run<'_>> = Vec::new();
-        for span in self.timeline.spans.iter().filter(|span| span.track == track) {
-            match runs.last_mut() {
-                Some(run) if run.kind == span.kind && run.name == span.name => {
-                    run.count += 1;
-                    run.end_ns = run.end_ns.max(span.end_ns);
-                }
-                _ => runs.push(Run {
-                    kind: span.kind,
-                    name: &span.name,
-                    count: 1,
-                    start_ns: span.start_ns,
-                    end_ns: span.end_ns,
-                }),
-            }
-        }
-        runs
-    }
-
-    /// The bars of a lane: narrow ones of one kind that nearly touch are one.
-    fn bars(&self, track: usize) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = Vec::new();
-        let mut mergeable = false;
-        for span in self.timeline.spans.iter().filter(|span| span.track == track) {
-            let (left, right) = (self.x(span.start_ns), self.x(span.end_ns));
-            let (right, narrow) = (right.max(left + 1), right - left < NARROW);
-            match bars.last_mut() {
-                Some(bar) if bar.kind == span.kind && narrow && mergeable && left - bar.right < NARROW => {
-                    bar.right = bar.right.max(right);
-                }
-                _ => {
-                    bars.push(Bar { kind: span.kind, left, right });
-                    mergeable = narrow;
-                }
-            }
-        }
-        bars
-    }
-
-    /// What stands where below a lane: row, left end, text.
-    fn names(&self, track: usize) -> Vec<(usize, i32, String)> {
-        let runs = self.runs(track);
-        if runs.len() > NAMED { counted(&runs) } else { self.placed(runs) }
-    }
-
-    /// Names below their runs. Wide runs come first; what finds no room is left out.
-    fn placed(&self, mut runs: Vec<Run<'_>>) -> Vec<(usize, i32, String)> {
-        runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns - run.start_ns), run.start_ns));
-        let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
-        for run in runs {
-            let text = one_line(&run.text());
-            let width = CHARACTER * i32::try_from(text.chars().count()).unwrap_or(0);
-            let middle = (self.x(run.start_ns) + self.x(run.end_ns)) / 2;
-            let most = WIDTH as i32 - LEFT - width;
-            let left = (middle - width / 2).min(most).max(LEFT);
-            let free = |row: &usize| {
-                taken
-                    .iter()
-                    .all(|(other, a, b)| other != row || left >= b + CHARACTER || left + width + CHARACTER <= *a)
-            };
-            if let Some(row) = (0..ROWS).find(free) {
-                taken.push((row, left, left + width));
-                names.push((row, left, text));
-            }
-        }
-        names
-    }
-
-    fn x(&self, ns: u64) -> i32 {
+    pub(super) fn x(&self, ns: u64) -> i32 {
         let width = f64::from(WIDTH as i32 - LEFT - RIGHT);
         LEFT + (width * (ns as f64 * 1e-9 / self.seconds()).clamp(0.0, 1.0)).round() as i32
     }
@@ -304,8 +202,9 @@ impl TimelinePlot<'_> {
         root.draw(&Text::new(self.share(track), right, beside(font(MUTED), HPos::Right)))?;
         let bar = top + LINE as i32;
         for Bar { kind, left, right } in self.bars(track) {
-            // A gap, so that bars that follow each other without one are told apart.
-            let right = if right - left > NARROW { right - 1 } else { right };
+            // A gap, so that bars that follow each other without one are told apart; of a wide one it shows at any scale.
+            let gap = [0, 1, 2][usize::from(right - left > NARROW) + usize::from(right - left > 4 * NARROW)];
+            let right = right - gap;
             draw_bar(root, kind, (left, bar), (right, bar + BAR))?;
         }
         for (row, left, text) in self.names(track) {
@@ -314,26 +213,6 @@ impl TimelinePlot<'_> {
         }
         Ok(())
     }
-}
-
-/// How often each name occurs, in the order in which they do, in as many rows as it takes.
-fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
-    let mut counts: Vec<Run<'_>> = Vec::new();
-    for run in runs {
-        match counts.iter_mut().find(|known| (known.kind, known.name) == (run.kind, run.name)) {
-            Some(known) => known.count += run.count,
-            None => counts.push(run.clone()),
-        }
-    }
-    let mut rows: Vec<String> = Vec::new();
-    let most = ((WIDTH as i32 - LEFT - RIGHT) / CHARACTER) as usize;
-    for text in counts.iter().map(|count| one_line(&count.text())) {
-        match rows.last_mut() {
-            Some(row) if row.chars().count() + 2 + text.chars().count() <= most => *row = format!("{row}, {text}"),
-            _ => rows.push(text),
-        }
-    }
-    rows.into_iter().enumerate().map(|(row, text)| (row, LEFT, text)).collect()
 }
 
 fn draw_bar(root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
@@ -349,11 +228,11 @@ fn round_step(step: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::timeline::{Span, Track};
 
-    fn span(track: usize, name: &str, kind: Kind, (start_ns, end_ns): (u64, u64)) -> Span {
+    pub(in crate::present::plot) fn span(track: usize, name: &str, kind: Kind, (start_ns, end_ns): (u64, u64)) -> Span {
         Span {
             track,
             name: name.to_owned(),
@@ -371,7 +250,7 @@ mod tests {
     }
 
     /// 37 short calls and kernels, then a read that waits.
-    fn timeline() -> Timeline {
+    pub(in crate::present::plot) fn timeline() -> Timeline {
         let mut spans = Vec::new();
         for i in 0..37 {
             spans.push(span(0, "affine", Kind::Enqueue, (1_000 * i, 1_000 * i + 900)));
@@ -389,18 +268,8 @@ mod tests {
         }
     }
 
-    fn plot(timeline: &Timeline) -> TimelinePlot<'_> {
+    pub(in crate::present::plot) fn plot(timeline: &Timeline) -> TimelinePlot<'_> {
         TimelinePlot { title: "Title".to_owned(), machine: "M".to_owned(), timeline }
-    }
-
-    #[test]
-    fn equal_short_spans_are_one_bar_with_their_number() {
-        let timeline = timeline();
-        let plot = plot(&timeline);
-        assert_eq!(plot.bars(0).len(), 2);
-        let names: Vec<_> = plot.names(0).into_iter().map(|(.., name)| name).collect();
-        assert_eq!(names, ["item", "37 × affine"]);
-        assert!(plot.to_svg("p").unwrap().contains("37 × affine"));
     }
 
     #[test]
@@ -411,33 +280,6 @@ mod tests {
             "Timeline of 745 µs, recorded on M. host, main, waits 95 %: 37 × affine (enqueue), then item (synchronize). \
              stream, busy 94 %: 37 × affine (kernel)."
         );
-    }
-
-    #[test]
-    fn what_takes_turns_is_counted_below_its_lane() {
-        let mut timeline = timeline();
-        let kinds = [("matmul", Kind::Enqueue), ("Device::synchronize", Kind::Synchronize)];
-        let span = |i: u64| {
-            let (name, kind) = kinds[(i % 2) as usize];
-            span(0, name, kind, (i * 10_000, i * 10_000 + 9_000))
-        };
-        timeline.spans = (0..20).map(span).collect();
-        let names = plot(&timeline).names(0);
-        assert_eq!(names, [(0, LEFT, "10 × matmul, 10 × Device::synchronize".to_owned())]);
-    }
-
-    #[test]
-    fn names_of_a_row_do_not_overlap_and_stay_in_the_picture() {
-        let mut timeline = timeline();
-        let span = |(i, name): (u64, &&str)| span(0, name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
-        timeline.spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
-        let names = plot(&timeline).names(0);
-        let ends =
-            |(row, left, text): &(usize, i32, String)| (*row, *left, left + CHARACTER * text.chars().count() as i32);
-        for (i, a) in names.iter().map(ends).enumerate() {
-            assert!(a.1 >= LEFT && a.2 <= WIDTH as i32, "{a:?}");
-            assert!(names.iter().map(ends).skip(i + 1).all(|b| a.0 != b.0 || a.2 <= b.1 || b.2 <= a.1));
-        }
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! Sentences with measured values in them: the answers of a chapter, its exercises, its number on the first page.
+//!
+//! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of predicates
+//! (see [`Claim`](super::Claim)). A name by itself is written in its unit. An expression of several needs a filter to
+//! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent` and `times`. A sentence of an
+//! answer has a text for each verdict on its predicate, so that it is true of whichever machine was measured.
+
+use std::collections::BTreeMap;
+
+use minijinja::{Environment, Value};
+use serde::Deserialize;
+
+use super::Document;
+use super::claim::{compile, environment, names_in, quantities_in};
+use super::verdict::{Known, Verdict, flat_name, flattened, judged, look_up};
+use crate::run::Run;
+use crate::units::{Unit, significant};
+
+/// A text with expressions in it (Markdown).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Text(String);
+
+/// A part of a text whose values are filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Words of the document (Markdown).
+    Words(String),
+    /// A measured value, and the quantities behind it with their intervals and n.
+    Value {
+        /// The value, as it is read.
+        text: String,
+        /// What is behind it.
+        detail: String,
+    },
+}
+
+/// A sentence that the measured values choose.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sentence {
+    /// The predicate that decides, judged as a claim is.
+    #[serde(rename = "if")]
+    pub condition: String,
+    /// What is said where it holds.
+    pub then: Text,
+    /// What is said where it does not.
+    #[serde(rename = "else")]
+    pub otherwise: Text,
+    /// What is said where the samples do not decide.
+    pub unclear: Text,
+}
+
+/// A task for the reader, and its answer.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exercise {
+    /// What to do or to find out.
+    pub task: Text,
+    /// The answer.
+    pub answer: Text,
+}
+
+/// The number with which a document stands on the first page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headline {
+    /// The number: one expression.
+    pub value: Text,
+    /// What it is.
+    pub says: String,
+    /// A timeline to stand beside the numbers, by the name of its scene; the first page shows one.
+    pub timeline: Option<String>,
+}
+
+impl Sentence {
+    /// What the run has to say; where its predicate cannot be judged, why.
+    ///
+    /// # Errors
+    /// Says what was not measured.
+    pub fn said(&self, document: &Document, run: &Run) -> Result<Vec<Piece>, String> {
+        match judged(&self.condition, document, run) {
+            Verdict::Confirmed(_) => self.then.filled(document, run),
+            Verdict::Refuted(_) => self.otherwise.filled(document, run),
+            Verdict::Inconclusive(_) => self.unclear.filled(document, run),
+            Verdict::NotTestable(reason) => Err(reason),
+        }
+    }
+}
+
+impl Text {
+    /// Whether values stand in it, so that it differs from run to run.
+    pub fn is_measured(&self) -> bool {
+        self.0.contains("{{")
+    }
+
+    /// The text with the values of a run.
+    ///
+    /// # Errors
+    /// Says what was not measured.
+    pub fn filled(&self, document: &Document, run: &Run) -> Result<Vec<Piece>, String> {
+        let filled = |part: Part<'_>| match part {
+            Part::Words(words) => Ok(Piece::Words(words.to_owned())),
+            Part::Expression(expression) => value(expression, document, run),
+        };
+        self.parts()?.into_iter().map(filled).collect()
+    }
+
+    /// Finds an expression that is none, or names what there is not.
+    pub(super) fn check(&self, document: &Document) -> Result<(), String> {
+        for part in self.parts()? {
+            let Part::Expression(expression) = part else { continue };
+            let environment = wording();
+            let names = names_in(&environment, expression)?;
+            quantities_in(expression, &names, document)?;
+            if !expression.contains('|') && names != [expression] {
+                return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn parts(&self) -> Result<Vec<Part<'_>>, String> {
+        let (mut parts, mut rest) = (Vec::new(), self.0.trim());
+        while let Some((words, tail)) = rest.split_once("{{") {
+            let (expression, tail) =
+                tail.split_once("}}").ok_or_else(|| format!("an expression is not closed: `{{{{{tail}`"))?;
+            parts.extend([Part::Words(words), Part::Expression(expression.trim())]);
+            rest = tail;
+        }
+        parts.push(Part::Words(rest));
+        Ok(parts)
+    }
+}
+
+enum Part<'a> {
+    Words(&'a str),
+    Expression(&'a str),
+}
+
+/// Where expressions of a text are evaluated: as predicates are, with filters that write a number.
+fn wording() -> Environment<'static> {
+    let mut environment = environment();
+    environment.add_filter("time", |value: f64| Unit::Seconds.format(value, 3));
+    environment.add_filter("percent", |value: f64| format!("{} %", significant(100.0 * value, 3)));
+    environment.add_filter("times", |value: f64| format!("{} ×", significant(value, 3)));
+    environment
+}
+
+fn value(expression: &str, document: &Document, run: &Run) -> Result<Piece, String> {
+    let environment = wording();
+    let names = names_in(&environment, expression)?;
+    let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
+    for (place, (name, quantity)) in quantities_in(expression, &names, document)?.iter().enumerate() {
+        let (known, text) = look_up(quantity, run).map_err(|absence| format!("{name} was not measured: {absence}"))?;
+        details.push(format!("{name} = {text}"));
+        context.insert(flat_name(place), known.middle().map_err(|absence| absence.to_string())?);
+        alone = (name == expression).then(|| known.written());
+    }
+    let detail = details.join("; ");
+    if let Some(text) = alone {
+        return Ok(Piece::Value { text, detail });
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let flat = flattened(expression, &names);
+    let result = compile(&environment, &flat)?.eval(Value::from(context));
+    let text = result.map_err(|error| format!("`{expression}` fails: {error:#}"))?.to_string();
+    Ok(Piece::Value { text, detail })
+}
+
+impl Known<'_> {
+    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
+    fn written(&self) -> String {
+        match self {
+            Known::Samples(finding) => match finding.estimate() {
+                Ok(estimate) if finding.is_difference() && !estimate.excludes_zero() => {
+                    "an amount not distinguishable from 0".to_owned()
+                }
+                Ok(estimate) => finding.row.unit.format(estimate.median, 3),
+                Err(absence) => absence.to_string(),
+            },
+            Known::Fixed(value, unit) => unit.format(*value, 3),
+        }
+    }
+}
