@@ -289,6 +289,43 @@ def buffers(bench, elements, steps):
     })
 
 
+def launch_path(bench):
+    torch, device = bench.torch, bench.device
+    turns = 3
+    for operations in (1, 10, 100, 1000):
+        x = torch.zeros(1024, device=device)
+
+        def batched():
+            for _ in range(operations):
+                x.add_(1)
+
+        def one_by_one():
+            for _ in range(turns * operations):
+                x.add_(1)
+                bench.synchronize()
+
+        def each_turn(enqueue):
+            def region():
+                for _ in range(turns):
+                    enqueue()
+                    bench.synchronize()
+
+            return bench.host_timed(region, turns)
+
+        batched()
+        bench.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            batched()
+        bench.group({"operations": operations, "elements": 1024}, lambda: {
+            "launch-path.one-by-one.complete": bench.host_timed(one_by_one, turns),
+            "launch-path.batched.host-free": bench.host_timed(batched),
+            "launch-path.batched.complete": each_turn(batched),
+            "launch-path.graph.host-free": bench.host_timed(graph.replay),
+            "launch-path.graph.complete": each_turn(graph.replay),
+        })
+
+
 def sync_points(bench):
     torch = bench.torch
     types = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
@@ -407,4 +444,4 @@ def one_type(bench, name, dtype):
     }, {"sync-points.timing.events": "device-events"})
 
 
-EXPERIMENTS = (idle_device, async_frontend, synchronize, overlap, sync_points)
+EXPERIMENTS = (idle_device, async_frontend, synchronize, overlap, sync_points, launch_path)
