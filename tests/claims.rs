@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use syncscope::document::{Document, Verdict};
+use syncscope::document::Document;
+use syncscope::measure::Verdict;
 use syncscope::experiment::Outcome;
 use syncscope::run::Run;
 

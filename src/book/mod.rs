@@ -9,6 +9,7 @@ mod caution;
 mod chapter;
 mod claims;
 mod machine;
+mod notebooks;
 mod recorded;
 mod site;
 mod source;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use include_dir::{Dir, include_dir};
 
 use super::templates::{TEMPLATES, Templates};
-use super::{chapter, claims, machine, recorded};
+use super::{chapter, claims, machine, notebooks, recorded};
 use crate::document::Document;
 use crate::error::BookError;
 use crate::present::escape;
@@ -45,7 +45,8 @@ impl Source {
         }
         files.insert("src/claims.md".into(), claims::render(&templates, documents, runs)?.into_bytes());
         files.insert("src/machine.md".into(), machine::render(&templates, runs)?.into_bytes());
-        files.insert("src/SUMMARY.md".into(), summary(documents).into_bytes());
+        files.insert("src/SUMMARY.md".into(), (summary(documents) + &notebooks::summary()?).into_bytes());
+        files.extend(notebooks::files()?.into_iter().map(|(path, content)| (format!("src/{path}").into(), content)));
 
         let style = TEMPLATES.get_file(STYLE.0).ok_or_else(|| BookError::Embedded { name: STYLE.0.to_owned() })?;
         files.insert(STYLE.1.into(), style.contents().to_vec());

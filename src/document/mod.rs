@@ -25,7 +25,7 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
 pub use reading::{Comparison, Deviation, Reading, Relative};
-pub use verdict::{Judgement, Verdict};
+pub use verdict::Judgement;
 
 use crate::error::DocumentError;
 use crate::experiment::Parameters;

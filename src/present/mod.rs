@@ -8,10 +8,12 @@
 mod compared;
 mod console;
 mod escape;
+#[cfg(feature = "report")]
 mod found;
 mod html;
 mod markdown;
 mod plot;
+#[cfg(feature = "report")]
 mod summary;
 mod table;
 mod value;
@@ -25,14 +27,17 @@ mod panel;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
+#[cfg(feature = "report")]
 pub use compared::{Wording, compared, tally};
 pub use escape::escape;
+#[cfg(feature = "report")]
 pub(crate) use found::row_cell;
 #[cfg(feature = "report")]
 pub use mirrored::{machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
-pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing, TimelinePlot};
+pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing, TimelinePlot};
+#[cfg(feature = "report")]
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
 pub use value::{Precision, Share, Value, Written};

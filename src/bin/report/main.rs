@@ -10,6 +10,7 @@ mod devices;
 mod experiments;
 mod interrupt;
 mod job;
+mod kernel;
 mod progress;
 mod render;
 mod run;
@@ -48,6 +49,7 @@ enum Command {
     Schema(schema::Arguments),
     Compare(compare::Arguments),
     Verify(verify::Arguments),
+    Kernel(kernel::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
             Command::Schema(arguments) => schema::execute(arguments),
             Command::Compare(arguments) => compare::execute(arguments),
             Command::Verify(arguments) => verify::execute(arguments),
+            Command::Kernel(arguments) => kernel::execute(arguments),
         },
     };
     match outcome {

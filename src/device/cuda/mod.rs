@@ -41,6 +41,7 @@ mod pool;
 mod primary;
 mod queue;
 mod stream;
+#[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
 mod telemetry;
 mod transfers;
 
