@@ -157,7 +157,9 @@ pub enum MeasureError {
         len_b: usize,
     },
     /// A sampler's budget was spent before a round had been kept.
-    #[error("the budget of {seconds} s was spent before a whole round of samples had been kept: take less work a case, fewer warm-up rounds, or a larger budget")]
+    #[error(
+        "the budget of {seconds} s was spent before a whole round of samples had been kept: take less work a case, fewer warm-up rounds, or a larger budget"
+    )]
     OverBudget {
         /// The budget.
         seconds: f64,

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use syncscope::document::Document;
-use syncscope::measure::Verdict;
 use syncscope::experiment::Outcome;
+use syncscope::measure::Verdict;
 use syncscope::run::Run;
 
 const H200: &str = "book/results/nvidia-h200.json";

@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn what_is_clear_is_judged_and_what_is_even_is_not() {
         // In an order that is no trend.
-        let (low, high) = (samples("low", (0..31).map(|i| i * 7 % 31)), samples("high", (0..31).map(|i| 60 + i * 7 % 31)));
+        let (low, high) =
+            (samples("low", (0..31).map(|i| i * 7 % 31)), samples("high", (0..31).map(|i| 60 + i * 7 % 31)));
         assert_eq!(judge([&low, &high], |[low, high]| low < high), Verdict::Confirmed(1.0));
         assert_eq!(judge([&low, &high], |[low, high]| low > high), Verdict::Refuted(0.0));
         assert!(matches!(judge([&low], |[low]| low > 15.0), Verdict::Inconclusive(_)));

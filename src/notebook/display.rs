@@ -129,8 +129,7 @@ impl Show for Timeline {
             ("source of the device's times", Cell::Text(self.source.clone())),
         ];
         let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact));
-        let plot =
-            TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };
+        let plot = TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };
         let page = page.show(&plot).table(&Table::facts("What follows from it", ["", ""], facts));
         if self.dropped > 0 { page.note(format!("{} records were lost.", self.dropped)) } else { page }
     }
@@ -148,9 +147,10 @@ impl Show for Audit {
             ],
         };
         let headings = ["barrier", "kind", "held the host for", "work pending when it began"];
-        let columns = headings.iter().enumerate().map(|(at, heading)| {
-            Column::new(if at == 0 { Role::Label } else { Role::Fact }, *heading)
-        });
+        let columns = headings
+            .iter()
+            .enumerate()
+            .map(|(at, heading)| Column::new(if at == 0 { Role::Label } else { Role::Fact }, *heading));
         let rows = (1..).zip(&self.barriers).take(LISTED).map(row).collect();
         let table = Table {
             title: "Barriers".to_owned(),
@@ -159,8 +159,14 @@ impl Show for Audit {
         };
         let (count, share) = (self.barriers.len(), 100.0 * self.stalled_share.abs());
         let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
-        let lost = if self.dropped > 0 { format!(" {} records were lost: barriers may be missing.", self.dropped) } else { String::new() };
-        page.table(&table).note(format!("{count} barriers{unlisted}. The host spent {share:.0} % of the time in them.{lost}"))
+        let lost = if self.dropped > 0 {
+            format!(" {} records were lost: barriers may be missing.", self.dropped)
+        } else {
+            String::new()
+        };
+        let noun = if count == 1 { "barrier" } else { "barriers" };
+        page.table(&table)
+            .note(format!("{count} {noun}{unlisted}. The host spent {share:.0} % of the time in them.{lost}"))
     }
 }
 
@@ -215,5 +221,60 @@ fn bars(estimates: &[(&str, Estimate)]) -> BarPlot {
         machine: "this device".to_owned(),
         unit: Unit::Seconds,
         groups: vec![BarGroup { label: String::new(), bars: estimates.iter().map(bar).collect() }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(name: &str, from: u32) -> Samples {
+        Samples::new(name, (0..30).map(|i| 1e-6 * f64::from(from + i * 7 % 30)).collect()).unwrap()
+    }
+
+    #[track_caller]
+    fn shown(value: &impl Show) -> (String, String) {
+        let page = Page::new().show(value);
+        assert!(!page.to_text().is_empty() && page.to_html().lines().all(|line| !line.trim().is_empty()));
+        (page.to_html(), page.to_text())
+    }
+
+    #[test]
+    fn a_device_a_tensor_a_timeline_and_an_audit_show_themselves() {
+        let device = Device::open("cpu:0").unwrap();
+        let stream = device.stream().unwrap();
+        assert!(shown(&device).1.contains("CPU engine"));
+        let (sum, timeline) = device.record(|| stream.ones::<f32>([2, 3])?.sum()?.item()).unwrap();
+        let (html, text) = shown(&timeline);
+        assert!(sum == 6.0 && html.contains("<svg") && text.contains("host in barriers"), "{text}");
+        assert!(shown(&timeline.audit()).1.contains("1 barrier. "));
+        let (html, text) = shown(&stream.ones::<f32>([2, 3]).unwrap());
+        assert!(
+            text.contains("fp32 of shape [2, 3]") && text.contains("[1.0, 1.0, 1.0]") && html.contains("was a barrier"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn samples_have_a_histogram_and_cases_have_bars() {
+        let (a, b) = (samples("a", 10), samples("b", 90));
+        let (html, text) = shown(&a);
+        assert!(html.contains("<svg") && text.contains("Histogram of 30 samples"), "{text}");
+        let comparison = Comparison::new(a, b).unwrap();
+        let (html, text) = shown(&comparison);
+        assert!(html.contains("<svg") && text.contains("b − a") && text.contains("% of a"), "{text}");
+        assert!(shown(&comparison.a).1.contains("n = 30"));
+    }
+
+    #[test]
+    fn a_difference_that_may_be_none_is_not_a_number() {
+        let (_, text) = shown(&Comparison::new(samples("a", 10), samples("b", 10)).unwrap());
+        assert!(text.contains("not distinguishable from 0"), "{text}");
+    }
+
+    #[test]
+    fn a_verdict_says_how_often_its_statement_holds() {
+        assert!(shown(&Verdict::Refuted(0.011)).1.starts_with("Verdict: refuted. The statement holds in 1.1 %"));
+        assert!(shown(&Verdict::NotTestable("too few".to_owned())).1.contains("not testable here: too few"));
     }
 }

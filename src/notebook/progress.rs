@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn a_long_measurement_says_little_and_a_short_one_nothing() {
         let mut pace = Pace::default();
-        let lines: Vec<String> = (1..=100).filter_map(|round| pace.line(&progress(false, round), round as f64)).collect();
+        let lines: Vec<String> =
+            (1..=100).filter_map(|round| pace.line(&progress(false, round), round as f64)).collect();
         assert_eq!(lines.len(), 6, "{lines:?}");
         assert_eq!(lines[0], "3 %: round 3 of 100 after 3 s");
         let mut pace = Pace::default();

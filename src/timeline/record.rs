@@ -137,7 +137,8 @@ fn tracks(log: &Log, stream_of: impl Fn(&Work) -> Option<u32>) -> Vec<Track> {
 }
 
 fn thread_name(log: &Log, call: &Call) -> String {
-    log.threads.get(&call.thread).cloned().unwrap_or_else(|| format!("{:?}", call.thread))
+    let number = || format!("{:?}", call.thread).replace("ThreadId(", "thread ").replace(')', "");
+    log.threads.get(&call.thread).cloned().unwrap_or_else(number)
 }
 
 fn kind_of(action: Action) -> (Kind, Option<BarrierKind>) {

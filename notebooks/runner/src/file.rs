@@ -109,7 +109,8 @@ impl Left {
         }
         if !self.shown.is_empty() {
             let data: Map<String, Value> = self.shown.iter().map(|(mime, text)| (mime.clone(), json!(text))).collect();
-            outputs.push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
+            outputs
+                .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
         }
         if let Some(failure) = &self.failure {
             let traceback: Vec<&str> = failure.lines().collect();
@@ -129,7 +130,8 @@ fn kind(output: &Output) -> String {
     let value = serde_json::to_value(output).unwrap_or_default();
     let mut parts = vec![value["output_type"].as_str().unwrap_or_default().to_owned()];
     parts.extend(value["name"].as_str().map(str::to_owned));
-    let mut mimes: Vec<String> = value["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default();
+    let mut mimes: Vec<String> =
+        value["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default();
     mimes.sort_unstable();
     parts.extend(mimes);
     parts.join(" ")

@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn dependencies_are_taken_over_and_other_commands_refused() {
-        let (_, dependencies) = program(&[":dep half = { version = \"2\", features = [\"std\"] }\nlet x = 1;"]).unwrap();
+        let (_, dependencies) =
+            program(&[":dep half = { version = \"2\", features = [\"std\"] }\nlet x = 1;"]).unwrap();
         assert_eq!(dependencies["half"]["version"].as_str(), Some("2"));
         assert!(format!("{:#}", program(&[":vars"]).unwrap_err()).contains("`:vars`"));
         assert!(format!("{:#}", program(&["let x = ;"]).unwrap_err()).contains("cell c1"));

@@ -35,7 +35,12 @@ pub(crate) fn store(notebook: &Path, record: &Path, out: Option<&Path>) -> anyho
     let left: Vec<Left> = cells.into_iter().map(|(_, left)| left).collect();
     file.set_outputs(&left)?;
     let changed = file.write(out)?;
-    println!("{}: {} cells{}", out.unwrap_or(notebook).display(), left.len(), if changed { ", outputs stored" } else { "" });
+    println!(
+        "{}: {} cells{}",
+        out.unwrap_or(notebook).display(),
+        left.len(),
+        if changed { ", outputs stored" } else { "" }
+    );
     Ok(true)
 }
 

@@ -57,7 +57,10 @@ fn variables_outlive_their_cell_and_outputs_are_stored_and_checked() {
     let before = text();
 
     let output = runner(&["--check"], &notebook);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the stored outputs are nothing, and the cell left stream stdout"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("the stored outputs are nothing, and the cell left stream stdout")
+    );
     assert_eq!(text(), before, "checking writes nothing");
 
     assert!(runner(&["--write"], &notebook).status.success());

@@ -73,13 +73,23 @@ impl Line {
             value: (estimate.median, estimate.is_interval().then_some((estimate.low, estimate.high))),
             text: Unit::Seconds.format(estimate.median, 3),
         };
-        Self { label: label.to_owned(), predicts: None, points: points.iter().map(point).collect(), missing: Vec::new() }
+        Self {
+            label: label.to_owned(),
+            predicts: None,
+            points: points.iter().map(point).collect(),
+            missing: Vec::new(),
+        }
     }
 
     /// A line of times that predict the line `of`, by its place in the plot.
     pub fn predicted(label: &str, of: usize, points: &[(f64, f64)]) -> Self {
         let point = |&(x, time): &(f64, f64)| Point { x, value: (time, None), text: Unit::Seconds.format(time, 3) };
-        Self { label: label.to_owned(), predicts: Some(of), points: points.iter().map(point).collect(), missing: Vec::new() }
+        Self {
+            label: label.to_owned(),
+            predicts: Some(of),
+            points: points.iter().map(point).collect(),
+            missing: Vec::new(),
+        }
     }
 }
 
