@@ -2,6 +2,7 @@
 
 pub mod device;
 pub mod error;
+#[cfg(feature = "report")]
 pub mod experiment;
 pub mod measure;
 pub mod tensor;

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 #[cfg(feature = "cuda")]
 pub use cuda::kernels;
+#[cfg(feature = "report")]
 pub(crate) use element::with_real;
 pub use element::{DType, Element, Real, RealDType};
 pub use engine::{Binary, HostKind, Precision};
