@@ -32,33 +32,35 @@ __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64
     const u32 lane = threadIdx.x % 32;
     const bool aligned = is_aligned(x, 16) && is_aligned(out, 16) && width % N == 0;
     const u64 step = aligned ? width / N : width;
-    for (u64 r = thread_number() / 32; r < rows_out; r += thread_count() / 32) {
-        const i64 number = numbers[r];
-        const bool inside = number >= 0 && (u64)number < rows_in;
-        if (!inside && lane == 0) report(fault, number, rows_in);
-        const u64 from = inside ? (u64)number * step : 0;
-        if (aligned) {
-            Pack<T> zeros = {};
-            for (u64 c = lane; c < step; c += 32)
-                store_pack<T>(out, r * step + c, true, inside ? load_pack<T>(x, from + c, true) : zeros);
-        } else {
-            for (u64 c = lane; c < step; c += 32) out[r * step + c] = inside ? x[from + c] : T{};
-        }
+    wait_for_previous();
+    const u64 r = thread_number() / 32;
+    if (r >= rows_out) return;
+    const i64 number = numbers[r];
+    const bool inside = number >= 0 && (u64)number < rows_in;
+    if (!inside && lane == 0) report(fault, number, rows_in);
+    const u64 from = inside ? (u64)number * step : 0;
+    if (aligned) {
+        Pack<T> zeros = {};
+        for (u64 c = lane; c < step; c += 32)
+            store_pack<T>(out, r * step + c, true, inside ? load_pack<T>(x, from + c, true) : zeros);
+    } else {
+        for (u64 c = lane; c < step; c += 32) out[r * step + c] = inside ? x[from + c] : T{};
     }
 }
 
 template <typename T>
 __device__ __forceinline__ void narrow(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
                                        volatile Fault *fault) {
-    for (u64 e = thread_number(); e < rows_out * width; e += thread_count()) {
-        // The 64-bit division is several times the cost of the 32-bit one, and seldom needed.
-        const u64 r = (e | width) >> 32 ? e / width : (u32)e / (u32)width;
-        const u64 column = e - r * width;
-        const i64 number = numbers[r];
-        const bool inside = number >= 0 && (u64)number < rows_in;
-        if (!inside && column == 0) report(fault, number, rows_in);
-        out[e] = inside ? x[(u64)number * width + column] : T{};
-    }
+    wait_for_previous();
+    const u64 e = thread_number();
+    if (e >= rows_out * width) return;
+    // The 64-bit division is several times the cost of the 32-bit one, and seldom needed.
+    const u64 r = (e | width) >> 32 ? e / width : (u32)e / (u32)width;
+    const u64 column = e - r * width;
+    const i64 number = numbers[r];
+    const bool inside = number >= 0 && (u64)number < rows_in;
+    if (!inside && column == 0) report(fault, number, rows_in);
+    out[e] = inside ? x[(u64)number * width + column] : T{};
 }
 
 #define GATHER(NAME, T)                                                                                                \

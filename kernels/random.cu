@@ -1,23 +1,26 @@
 // Standard normals: Philox 4x32-10 and Box-Muller, element by element as `src/device/philox.rs` documents.
 //
-// A thread makes 16 bytes of output a turn: one Philox block for fp32, two for the types of 2 bytes. Uniforms are
+// A thread makes 16 bytes of output: one Philox block for fp32, two for the types of 2 bytes. Uniforms are
 // rounded exactly as on the host; logarithm, sine and cosine are the hardware's approximations, kept where their absolute
 // error is below 1e-6 of a normal.
 #include "types.cuh"
 
-__device__ __forceinline__ uint4 philox(u64 seed, u64 sequence, u64 block) {
-    u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+// The keys of the ten rounds, which follow from the seed: as `src/device/cuda/operations.rs` computes them, once a
+// launch instead of once a block of four.
+struct Keys {
+    u32 of_round[10][2];
+};
+
+__device__ __forceinline__ uint4 philox(const Keys &keys, u64 sequence, u64 block) {
     u32 x = (u32)block, y = (u32)(block >> 32), z = (u32)sequence, w = (u32)(sequence >> 32);
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
         const u64 first = (u64)0xD2511F53u * x;
         const u64 second = (u64)0xCD9E8D57u * z;
-        x = (u32)(second >> 32) ^ y ^ key0;
+        x = (u32)(second >> 32) ^ y ^ keys.of_round[round][0];
         y = (u32)second;
-        z = (u32)(first >> 32) ^ w ^ key1;
+        z = (u32)(first >> 32) ^ w ^ keys.of_round[round][1];
         w = (u32)first;
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
     }
     return make_uint4(x, y, z, w);
 }
@@ -44,33 +47,34 @@ __device__ __forceinline__ void box_muller(u32 radius, u32 angle, float &first, 
     second = -r * sine;
 }
 
-template <typename T> __device__ __forceinline__ void normals(T *out, u64 n, u64 seed, u64 sequence) {
+template <typename T> __device__ __forceinline__ void normals(T *out, u64 n, const Keys &keys, u64 sequence) {
     constexpr u32 N = Elements<T>::a_pack;
-    const bool aligned = is_aligned(out, 16);
-    for (u64 p = thread_number(); p * N < n; p += thread_count()) {
-        Pack<T> pack;
+    wait_for_previous();
+    const u64 p = thread_number();
+    if (p * N >= n) return;
+    Pack<T> pack;
 #pragma unroll
-        for (u32 b = 0; b < N / 4; ++b) {
-            const uint4 words = philox(seed, sequence, p * (N / 4) + b);
-            float value[4];
-            box_muller(words.x, words.y, value[0], value[1]);
-            box_muller(words.z, words.w, value[2], value[3]);
+    for (u32 b = 0; b < N / 4; ++b) {
+        const uint4 words = philox(keys, sequence, p * (N / 4) + b);
+        float value[4];
+        box_muller(words.x, words.y, value[0], value[1]);
+        box_muller(words.z, words.w, value[2], value[3]);
 #pragma unroll
-            for (u32 j = 0; j < 4; ++j) from_float(value[j], pack.lane[4 * b + j]);
-        }
-        if ((p + 1) * N <= n) {
-            store_pack<T>(out, p, aligned, pack);
-        } else {
+        for (u32 j = 0; j < 4; ++j) from_float(value[j], pack.lane[4 * b + j]);
+    }
+    if ((p + 1) * N <= n) {
+        store_pack<T>(out, p, is_aligned(out, 16), pack);
+    } else {
 #pragma unroll
-            for (u32 j = 0; j < N; ++j)
-                if (p * N + j < n) out[p * N + j] = pack.lane[j];
-        }
+        for (u32 j = 0; j < N; ++j)
+            if (p * N + j < n) out[p * N + j] = pack.lane[j];
     }
 }
 
 #define NORMAL(NAME, T)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(256) normal_##NAME(T *out, u64 n, u64 seed, u64 sequence) {           \
-        normals(out, n, seed, sequence);                                                                               \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        normal_##NAME(T *out, u64 n, const __grid_constant__ Keys keys, u64 sequence) {                                \
+        normals(out, n, keys, sequence);                                                                               \
     }
 
 NORMAL(fp16, fp16)

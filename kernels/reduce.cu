@@ -44,6 +44,7 @@ template <typename T> __device__ __forceinline__ void sum(const T *x, float *out
     const bool aligned = is_aligned(x, 16);
     const u64 packs = n / N;
     float total = 0.0f;
+    wait_for_previous();
     for (u64 p = thread_number(); p < packs; p += thread_count()) {
         const Pack<T> pack = load_pack<T>(x, p, aligned);
         float part = 0.0f;
@@ -72,6 +73,7 @@ template <typename T> __device__ __forceinline__ void any(const T *x, u8 *out, u
     const bool aligned = is_aligned(x, 16);
     const u64 packs = n / N;
     bool found = false;
+    wait_for_previous();
     for (u64 p = thread_number(); p < packs && !found; p += thread_count()) {
         const Pack<T> pack = load_pack<T>(x, p, aligned);
 #pragma unroll

@@ -11,6 +11,7 @@ __device__ __forceinline__ u64 now() {
 }
 
 extern "C" __global__ void spin(u64 nanoseconds) {
+    wait_for_previous();
     const u64 start = now();
     while (now() - start < nanoseconds) {
     }

@@ -1,4 +1,4 @@
-// Element types, their conversions, and packs of 16 bytes: what all kernel files share.
+// Element types, their conversions, packs of 16 bytes, and the order of launches: what all kernel files share.
 //
 // Nothing here needs a CUDA header, so that NVRTC needs no include path: fp16 converts by PTX instructions, bf16 by
 // bit operations. All arithmetic is in fp32 and rounds once, to nearest even, when it is stored.
@@ -81,5 +81,25 @@ __device__ __forceinline__ void store_pack(T *to, u64 index, bool aligned, const
     for (u32 j = 0; j < N; ++j) to[index * N + j] = pack.lane[j];
 }
 
+// As `load_pack`, for what is read once: it leaves the cache first, so that what is written stays for the next kernel.
+template <typename T> __device__ __forceinline__ Pack<T> load_pack_once(const T *from, u64 index, bool aligned) {
+    if (!aligned) return load_pack<T>(from, index, false);
+    union {
+        uint4 words;
+        Pack<T> pack;
+    } both;
+    both.words = __ldcs(reinterpret_cast<const uint4 *>(from) + index);
+    return both.pack;
+}
+
 __device__ __forceinline__ u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
+
+// The first statement of every kernel. A kernel may be started while the one before it on its stream ends
+// (programmatic stream serialization, which the launch asks for where the device has it): from here on that one is
+// over and what it wrote can be seen.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}

@@ -93,6 +93,12 @@ pub enum DeviceError {
         /// Which condition does not hold.
         reason: &'static str,
     },
+    /// A call that cannot be a part of a graph, on a stream whose work is being captured.
+    #[error("`{call}` while the stream's work is captured: a graph holds operations on the device alone")]
+    Capturing {
+        /// The call.
+        call: &'static str,
+    },
     /// A recording of the device was asked for while another is in progress: two would be one mix.
     #[error("{device} is being recorded already: end that recording first")]
     AlreadyRecording {
@@ -237,6 +243,50 @@ pub enum ResultsError {
         /// The file.
         path: PathBuf,
         /// What contradicts what.
+        message: String,
+    },
+}
+
+/// What can be wrong with what another program measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not JSON of the right shape, or was cut short.
+    #[error("{}:{line}:{column}: not the measurements of another program: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What the parser met.
+        message: String,
+    },
+    /// The file has a schema version that this program does not read.
+    #[error("{}: schema version {found} of another program's measurements is not the one that this program reads ({supported})", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The file's version.
+        found: String,
+        /// The version that is read.
+        supported: u32,
+    },
+    /// The file's content means nothing here.
+    #[error("{}: {message}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What means nothing.
         message: String,
     },
 }

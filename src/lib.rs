@@ -22,7 +22,7 @@ pub mod run;
 
 /// What a program or a notebook needs most.
 pub mod prelude {
-    pub use crate::device::{Device, Event, Gate, HostBuffer, HostKind, Stream};
+    pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
         Case, Comparison, Estimate, Sampled, Sampler, Samples, Sampling, Verdict, device_time, host_time, judge,

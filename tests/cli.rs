@@ -11,6 +11,7 @@ const TINY: &str = "title: Tiny
 sampling: { samples: 3, warmup: 1 }
 experiments:
   - sync-points: { iters: 2, big: 32, small: 8, steps: 3, samples: 2 }
+  - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
 
 fn report(arguments: &[&str], folder: &Path) -> Output {
@@ -156,7 +157,7 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().starts_with("2/2 sync-points")), "the second experiment began");
+    assert!(lines.any(|line| line.unwrap().starts_with("2/3 sync-points")), "the second experiment began");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");

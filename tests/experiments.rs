@@ -28,6 +28,7 @@ const TINY: &str = "  - sync-points: { iters: 2, big: 32, small: 8, steps: 3, sa
   - async-frontend: { iters: 2, size: 8, chain: 2, small_branch: 4, large_branch: 8, steps: 4, every: [1, 2], model: 8, operations: [1, 3] }
   - synchronize: { size: 8, iters: 2, elements: 64 }
   - overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3 }
+  - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
 
 fn run_tiny(interrupt: bool) -> Run {
@@ -53,7 +54,8 @@ const MEANINGLESS_ON_A_CPU: [&str; 7] = [
 fn every_planned_row_is_measured_on_the_cpu_engine() {
     let run = run_tiny(false);
     let names: Vec<_> = run.experiments.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap"]);
+    let expected = ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap", "ceilings"];
+    assert_eq!(names, expected);
     let findings = run.findings();
     for entry in run.suite.experiments.iter().chain(&Entry::suited_to("self-audit", "cpu")) {
         for plan in entry.experiment().rows() {
@@ -66,6 +68,21 @@ fn every_planned_row_is_measured_on_the_cpu_engine() {
         }
     }
     assert!(!run.has_failures() && !run.partial);
+}
+
+#[test]
+fn the_ceilings_come_with_a_suite_that_does_not_name_them() {
+    let device = Device::open("cpu:0").unwrap();
+    let (watcher, interrupt): (Arc<dyn Watcher>, _) = (Arc::new(Unwatched), Arc::new(AtomicBool::new(false)));
+    let attendance = Attendance { begins: &|_, _, _| {}, watcher, interrupt };
+    let selection = Selection { only: vec!["ceilings.h2d".to_owned()], skip: vec![] };
+    let suite = suite("  - idle-device: { iters: 2, size: 8 }");
+    let run = run(&suite, &selection, &device, Environment::now(&device, vec![]), &attendance);
+    assert_eq!(run.experiments.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["ceilings"]);
+    let findings = run.findings();
+    for plan in ["ceilings.h2d.time", "ceilings.h2d.rate"] {
+        assert!(findings.find(plan, &Parameters::new(), &Parameters::new()).is_ok(), "{plan}");
+    }
 }
 
 #[test]

@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestRunner};
 use syncscope::document::{Comparison, Document};
-use syncscope::experiment::{Entry, Parameters};
-use syncscope::present::{Wording, compared, summary, tally};
-use syncscope::run::{Run, Suite, Tolerance, compare, mismatches, remarks};
+use syncscope::experiment::{Entry, Parameters, share_of_ceiling};
+use syncscope::present::{Wording, compared, mirrored, peer_table, summary, tally};
+use syncscope::run::{Peer, Run, Suite, Tolerance, compare, mismatches, remarks};
 
 const RESULTS: &str = include_str!("fixtures/results-v1.json");
 const SUITES: [&str; 2] = [include_str!("../book/suites/quick.yaml"), include_str!("../book/suites/full.yaml")];
@@ -157,6 +157,8 @@ fn use_run(run: &Run, documents: &[Document]) {
             if let Ok(estimate) = finding.estimate() {
                 assert!(estimate.median.is_finite() && estimate.low <= estimate.high, "{estimate:?}");
                 let _ = (estimate.to_string(), estimate.relative_error());
+                let share = share_of_ceiling(&findings, &finding, &estimate);
+                assert!(share.is_none_or(|found| found.share.is_finite()), "{share:?}");
             }
             let _ = (finding.diagnose(), finding.is_difference(), finding.is_share());
         }
@@ -234,6 +236,43 @@ fn a_mutated_results_file_is_refused_or_can_be_used() {
         Ok(())
     };
     runner(150).run(&vec(mutation(), 1..4), property).unwrap();
+    assert!(used.get() > 0, "no mutation left a file that can be read");
+}
+
+#[test]
+fn a_mutated_peer_is_refused_or_can_stand_beside_a_run() {
+    let run = Run::parse(&small_results(), Path::new("r.json")).unwrap();
+    let rows: Vec<_> = run.rows().filter(|row| row.finding().is_ok() && !row.id.starts_with("self-audit")).collect();
+    let text = serde_json::json!({
+        "schema_version": 1,
+        "name": "PyTorch",
+        "started": "2026-11-20T09:40:00Z",
+        "versions": [["PyTorch", "2.11.0"]],
+        "machine": { "model": "Test device", "fingerprint": null, "driver": null, "cpu": null },
+        "rows": rows.iter().take(12).collect::<Vec<_>>(),
+    });
+    let text = text.to_string();
+    let documents = Document::embedded().unwrap();
+    let used = std::cell::Cell::new(0);
+    let property = |mutations: Vec<Mutation>| {
+        match Peer::parse(&mutated(&text, &mutations), Path::new("p.json")) {
+            Err(error) => drop(error.to_string()),
+            Ok(peer) => {
+                let _ = peer_table(&peer).to_markdown();
+                let mut run = run.clone();
+                if run.put_peer(peer).is_ok() {
+                    used.set(used.get() + 1);
+                    for document in documents.iter().filter(|_| used.get() % 4 == 1) {
+                        document.tables.iter().for_each(|table| {
+                            drop(mirrored(document, table, std::slice::from_ref(&run)).to_html());
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    };
+    runner(100).run(&vec(mutation(), 0..3), property).unwrap();
     assert!(used.get() > 0, "no mutation left a file that can be read");
 }
 

@@ -5,13 +5,12 @@ use minijinja::{Value, context};
 use super::caution::Caution;
 use super::templates::{Templates, finished};
 use crate::error::BookError;
-use crate::experiment::{Absence, Row as Measurement, titled};
+use crate::experiment::{Absence, Row as Measurement, WORK, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
-use crate::run::Run;
+use crate::run::{Peer, Run};
 use crate::units::Unit;
 
-/// The experiment that measures the measuring.
-const SELF_AUDIT: &str = "self-audit";
+const CEILINGS: &str = "The most that the device was seen to do";
 
 /// The page as Markdown.
 pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, BookError> {
@@ -23,12 +22,18 @@ pub(super) fn render(templates: &Templates, runs: &[Run]) -> Result<String, Book
             environment => finished(environment(run).to_html()),
             sampling => finished(sampling(run).to_html()),
             sensors => sensors(run).map(|table| finished(table.to_html())),
-            audit => audit(run).map(|table| finished(table.to_html())),
+            audit => rows_of(run, "self-audit", "What the measuring costs").map(|table| finished(table.to_html())),
+            ceilings => rows_of(run, "ceilings", CEILINGS).map(|table| finished(table.to_html())),
+            peers => run.peers.iter().map(|peer| finished(beside(peer).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
             absences => absences(run).map(|table| finished(table.to_html())),
         }
     });
-    templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
+    let context = context! {
+        machines => machines.collect::<Vec<Value>>(),
+        work => finished(work().to_html()),
+    };
+    templates.render("machine.md.j2", context)
 }
 
 fn environment(run: &Run) -> Table {
@@ -102,16 +107,46 @@ fn sensors(run: &Run) -> Option<Table> {
     table("What the device's sensors said", "when", &headings, rows)
 }
 
-/// What the measuring itself costs: every row of the self-audit, whatever it is.
-fn audit(run: &Run) -> Option<Table> {
-    let experiments = run.experiments.iter().filter(|experiment| experiment.name == SELF_AUDIT);
+/// Every row of an experiment, whatever came of it.
+fn rows_of(run: &Run, name: &str, title: &str) -> Option<Table> {
+    let experiments = run.experiments.iter().filter(|experiment| experiment.name == name);
     let rows = experiments.flat_map(|experiment| &experiment.rows).map(|row| {
         let cell = crate::present::row_cell(row);
-        Row { id: Some(row.id.clone()), label: label(row, SELF_AUDIT), cells: vec![cell] }
+        Row { id: Some(row.id.clone()), label: label(row, name), cells: vec![cell] }
     });
     let rows = rows.collect();
     let columns = vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured")];
-    filled(Table { title: "What the measuring costs".to_owned(), columns, groups: vec![Group { label: None, rows }] })
+    filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
+}
+
+/// The work of the rows by their parameters, and what limits it.
+fn work() -> Table {
+    let rows = WORK.iter().map(|work| {
+        let limit = format!("{} by {}", work.ceiling.counts(), work.ceiling.name());
+        Row { id: None, label: work.rows.join(", "), cells: vec![Cell::Text(work.formula()), Cell::Text(limit)] }
+    });
+    let columns = vec![
+        Column::new(Role::Label, "rows"),
+        Column::new(Role::Fact, "work"),
+        Column::new(Role::Fact, "unit and ceiling"),
+    ];
+    let groups = vec![Group { label: None, rows: rows.collect() }];
+    Table { title: "The work of a row by its parameters".to_owned(), columns, groups }
+}
+
+/// Another program that measured the same work on the machine.
+fn beside(peer: &Peer) -> Table {
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let optional = |value: &Option<String>| value.as_deref().map_or(Cell::Nothing, text);
+    let mut facts = vec![("began".to_owned(), text(&peer.started)), ("device".to_owned(), text(&peer.machine.model))];
+    facts.extend(peer.versions.iter().map(|(name, version)| (name.clone(), text(version))));
+    facts.extend([
+        ("fingerprint".to_owned(), optional(&peer.machine.fingerprint)),
+        ("driver".to_owned(), optional(&peer.machine.driver)),
+        ("host processor".to_owned(), optional(&peer.machine.cpu)),
+        ("rows".to_owned(), Cell::Text(peer.rows.len().to_string())),
+    ]);
+    Table::facts(&format!("What {} measured beside it", peer.name), ["fact", "value"], facts)
 }
 
 /// What is odd about the samples of each row: cause and remedy.

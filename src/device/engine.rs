@@ -8,6 +8,7 @@
 //! All enqueueing calls return before the work has run, unless the hardware's own call does not.
 
 use std::any::Any;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,12 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// It is freed when the last handle is dropped, after all work that was enqueued with it, on whichever stream.
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>>;
 
+    /// Memory for one element of undefined content, which the device writes and the host then reads: where that saves
+    /// the copy, a download of it is a wait alone.
+    fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+        self.allocate(dtype, 1)
+    }
+
     /// Enqueues `operation`.
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()>;
 
@@ -77,8 +84,9 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Copies borrowed host bytes into `target` and returns once `source` has been read.
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()>;
 
-    /// Copies `source` into borrowed host bytes: blocks until all work before it on this stream has completed.
-    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()>;
+    /// Copies `source` into borrowed host bytes: blocks until all work before it on this stream has completed. When it
+    /// succeeds, all of `target` has been written; it never makes an initialised byte uninitialised.
+    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()>;
 
     /// Whether a transfer that only enqueues elsewhere blocks on this engine.
     fn waits(&self, _: Transfer) -> bool {
@@ -93,6 +101,13 @@ pub(crate) trait EngineStream: Send + Sync + Any {
 
     /// Work enqueued from now on waits until `gate` is opened; the host does not.
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()>;
+
+    /// From now on operations are captured instead of enqueued; nothing else is asked of the stream meanwhile, but
+    /// memory.
+    fn begin_capture(&self) -> Result<()>;
+
+    /// Ends a capture.
+    fn end_capture(&self) -> Result<Arc<dyn EngineGraph>>;
 
     /// Whether all work enqueued so far has completed. Never blocks.
     fn is_complete(&self) -> Result<bool>;
@@ -123,6 +138,12 @@ pub(crate) trait EngineEvent: Send + Sync + Any {
 
     /// The time from `start` to this event; both complete, recorded, and made with timing.
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;
+}
+
+/// Captured operations of one stream.
+pub(crate) trait EngineGraph: Send + Sync {
+    /// Enqueues them on that stream. Their memory is kept alive by the caller.
+    fn launch(&self) -> Result<()>;
 }
 
 /// A flag that a stream can wait on and the host opens.
@@ -313,7 +334,26 @@ pub(crate) enum Operation<'a> {
     },
 }
 
-impl Operation<'_> {
+impl<'a> Operation<'a> {
+    /// The memory that it reads and writes.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = Region<'a>> {
+        let regions = match *self {
+            Operation::Fill { out, .. } | Operation::Normal { out, .. } => [Some(out), None, None],
+            Operation::Matmul { a, b, out, .. } | Operation::Elementwise { a, b, out, .. } => {
+                [Some(a), Some(b), Some(out)]
+            }
+            Operation::Affine { x, out, .. }
+            | Operation::Greater { x, out, .. }
+            | Operation::Sum { x, out }
+            | Operation::Any { x, out }
+            | Operation::Copy { x, out } => [Some(x), Some(out), None],
+            Operation::Nonzero { x, positions, count } => [Some(x), Some(positions), Some(count)],
+            Operation::Gather { x, rows, out, .. } => [Some(x), Some(rows), Some(out)],
+            Operation::Spin { .. } => [None; 3],
+        };
+        regions.into_iter().flatten()
+    }
+
     /// The operation's name, as errors and timelines show it.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -120,6 +120,7 @@ impl<T: Element> HostBuffer<T> {
 
     /// Enqueues a copy of the whole buffer into `target`.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
+        stream.own.capture.forbids("copy_from")?;
         let note = Note { bytes: Some(self.bytes()), ..Note::enqueue("copy_from", Some(Doing::Copy)) };
         stream.noted(note, site, || {
             lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
@@ -128,6 +129,7 @@ impl<T: Element> HostBuffer<T> {
 
     /// Enqueues a copy of `source` into the whole buffer.
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
+        stream.own.capture.forbids("copy_to")?;
         let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
             true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("copy_to", Waits::Implicit) },
             false => Note::enqueue("copy_to", Some(Doing::Copy)),

@@ -121,11 +121,29 @@ pub(crate) struct Work {
     pub(crate) end: Instant,
 }
 
+/// A stretch within a call in which the host waited for the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    /// The call's.
+    pub(crate) correlation: u64,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+}
+
+/// What a tracer saw.
+#[derive(Debug, Default)]
+pub(crate) struct Traced {
+    pub(crate) work: Vec<Work>,
+    pub(crate) stalls: Vec<Stall>,
+    pub(crate) dropped: u64,
+}
+
 /// What a recording kept.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) calls: Vec<Call>,
     pub(crate) work: Vec<Work>,
+    pub(crate) stalls: Vec<Stall>,
     pub(crate) threads: HashMap<ThreadId, String>,
     pub(crate) dropped: u64,
     /// Who knew when the device worked.
@@ -143,8 +161,8 @@ pub(crate) trait Tracer: Send + Sync {
     /// The call is over.
     fn leave(&self);
 
-    /// Ends the records: what was done, and how many records were lost. The device is idle.
-    fn finish(&self) -> (Vec<Work>, u64);
+    /// Ends the records. The device is idle.
+    fn finish(&self) -> Traced;
 }
 
 /// Who reports when work ran.

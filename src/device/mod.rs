@@ -9,6 +9,7 @@
 
 mod element;
 pub(crate) mod engine;
+mod graph;
 mod host;
 pub(crate) mod journal;
 pub mod philox;
@@ -19,10 +20,12 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use std::{ptr, slice};
 
 #[cfg(feature = "cuda")]
 pub use cuda::kernels;
@@ -30,11 +33,13 @@ pub use cuda::kernels;
 pub(crate) use element::with_real;
 pub use element::{DType, Element, Real, RealDType};
 pub use engine::{Binary, HostKind, Precision};
+pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut};
 pub use properties::{Properties, Telemetry};
 
 use crate::error::DeviceError;
 use engine::{DeviceMemory, Engine, EngineEvent, EngineGate, EngineStream, Operation, Region, Result, Transfer};
+use graph::Capture;
 use journal::{Doing, Journal, Note, Scope, Site, Waits};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
@@ -133,7 +138,8 @@ impl Device {
     pub fn stream(&self) -> Result<Stream> {
         let journal = Arc::clone(self.engine.journal());
         let number = journal.next_stream();
-        let own = Own { number, journal, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
+        let own =
+            Own { number, journal, capture: Capture::default(), seed: AtomicU64::new(0), next: AtomicU64::new(0) };
         Ok(Stream { device: self.clone(), raw: self.engine.create_stream(number)?, own: Arc::new(own) })
     }
 
@@ -216,6 +222,7 @@ pub struct Stream {
 struct Own {
     number: u32,
     journal: Arc<Journal>,
+    capture: Capture,
     seed: AtomicU64,
     next: AtomicU64,
 }
@@ -239,6 +246,7 @@ impl Stream {
     /// Enqueues the recording of `event` behind the work enqueued so far.
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
+        self.own.capture.forbids("record")?;
         let call = self.call(Note::enqueue("record", None), Some(Location::caller()));
         if self.own.journal.is_on() {
             let correlation = call.as_ref().map(journal::OpenCall::correlation);
@@ -251,6 +259,7 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
+        self.own.capture.forbids("wait")?;
         let _call = self.call(Note::enqueue("wait", None), Some(Location::caller()));
         self.raw.wait_event(&*event.raw)
     }
@@ -258,6 +267,7 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
     #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
+        self.own.capture.forbids("wait_gate")?;
         let _call = self.call(Note::enqueue("wait_gate", None), Some(Location::caller()));
         self.raw.wait_gate(&*gate.raw)
     }
@@ -270,6 +280,7 @@ impl Stream {
 
     /// Whether everything enqueued so far has completed. Never blocks.
     pub fn is_complete(&self) -> Result<bool> {
+        self.own.capture.forbids("is_complete")?;
         self.raw.is_complete()
     }
 
@@ -279,6 +290,7 @@ impl Stream {
     /// A failure of work enqueued earlier.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        self.own.capture.forbids("synchronize")?;
         let _call = self.call(Note::barrier("Stream::synchronize", Waits::Stream), Some(Location::caller()));
         self.raw.synchronize()
     }
@@ -297,6 +309,10 @@ impl Stream {
     #[inline]
     #[track_caller]
     pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
+        if self.own.capture.is_on() {
+            self.own.capture.take(operation)?;
+            return self.raw.enqueue(operation);
+        }
         if !self.own.journal.is_on() {
             return self.raw.enqueue(operation);
         }
@@ -308,8 +324,13 @@ impl Stream {
         self.raw.allocate(dtype, len)
     }
 
+    pub(crate) fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+        self.raw.allocate_verdict(dtype)
+    }
+
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
+        self.own.capture.forbids("upload")?;
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
             true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("upload", Waits::Implicit) },
             false => Note::enqueue("upload", Some(Doing::Copy)),
@@ -319,7 +340,28 @@ impl Stream {
     }
 
     #[track_caller]
-    pub(crate) fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+    pub(crate) fn download_one<T: Element>(&self, source: Region<'_>) -> Result<T> {
+        let mut value = T::zeroed();
+        let bytes = ptr::from_mut(&mut value).cast();
+        // Safety: the bytes of the value, which an engine never leaves uninitialised; any bits are an element.
+        self.download(source, unsafe { slice::from_raw_parts_mut(bytes, size_of::<T>()) })?;
+        Ok(value)
+    }
+
+    #[track_caller]
+    pub(crate) fn download_all<T: Element>(&self, source: Region<'_>) -> Result<Vec<T>> {
+        let mut values = Vec::<T>::with_capacity(source.len);
+        let bytes = values.spare_capacity_mut().as_mut_ptr().cast();
+        // Safety: that many bytes of the capacity, not initialised yet.
+        self.download(source, unsafe { slice::from_raw_parts_mut(bytes, source.len * size_of::<T>()) })?;
+        // Safety: all of them have been written, and any bits are an element.
+        unsafe { values.set_len(source.len) };
+        Ok(values)
+    }
+
+    #[track_caller]
+    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+        self.own.capture.forbids("download")?;
         let note = Note { bytes: Some(target.len() as u64), ..Note::barrier("download", Waits::Implicit) };
         let _call = self.call(note, Some(Location::caller()));
         self.raw.download(source, target)

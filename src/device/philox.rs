@@ -12,13 +12,20 @@
 //!
 //! Engines agree up to the rounding of their `ln`, `sin` and `cos`.
 
+/// The keys of the ten rounds under the key `seed`.
+pub fn keys(seed: u64) -> [[u32; 2]; 10] {
+    const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+    std::array::from_fn(|round| {
+        let key = |word: u32, weyl: u32| word.wrapping_add(weyl.wrapping_mul(round as u32));
+        [key(seed as u32, WEYL[0]), key((seed >> 32) as u32, WEYL[1])]
+    })
+}
+
 /// The four words of block `block` of sequence `sequence` under the key `seed`.
 pub fn block(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
-    const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-    let mut key = [seed as u32, (seed >> 32) as u32];
     let mut counter = [block as u32, (block >> 32) as u32, sequence as u32, (sequence >> 32) as u32];
-    for _ in 0..10 {
+    for key in keys(seed) {
         let first = MULTIPLIERS[0] * u64::from(counter[0]);
         let second = MULTIPLIERS[1] * u64::from(counter[2]);
         counter = [
@@ -27,7 +34,6 @@ pub fn block(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
             (first >> 32) as u32 ^ counter[3] ^ key[1],
             first as u32,
         ];
-        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
     }
     counter
 }

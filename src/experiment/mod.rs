@@ -5,8 +5,10 @@
 
 mod async_frontend;
 mod bench;
+mod ceilings;
 mod find;
 mod idle_device;
+mod launch_path;
 mod overlap;
 mod row;
 mod scene;
@@ -14,6 +16,7 @@ mod select;
 mod self_audit;
 mod sync_points;
 mod synchronize;
+mod work;
 
 use std::num::NonZeroUsize;
 
@@ -21,8 +24,10 @@ use serde::{Deserialize, Serialize};
 
 pub use async_frontend::AsyncFrontend;
 pub use bench::{Bench, Watcher};
+pub use ceilings::Ceilings;
 pub use find::{Absence, Finding, Findings, Origin};
 pub use idle_device::IdleDevice;
+pub use launch_path::LaunchPath;
 pub use overlap::Overlap;
 pub use row::{Derivation, Outcome, Parameter, Parameters, Row, in_words, titled};
 pub use scene::{Recorded, RecordedTimeline, Stage, scenes};
@@ -30,6 +35,7 @@ pub use select::Selection;
 pub use self_audit::SelfAudit;
 pub use sync_points::SyncPoints;
 pub use synchronize::Synchronize;
+pub use work::{Ceiling, CeilingShare, WORK, Work, share_of_ceiling};
 
 use crate::device::RealDType;
 use crate::measure::Instrument;
@@ -198,4 +204,6 @@ registry! {
     "synchronize", Synchronize: "What each kind of synchronize waits for, and what it costs in a loop";
     "overlap", Overlap: "Which calls wait for the device, what transfers cost, and how far they overlap with work";
     "sync-points", SyncPoints: "What explicit and implicit synchronization costs, for large and small kernels";
+    "launch-path", LaunchPath: "What launching the same work one by one, batched and as a graph costs";
+    "ceilings", Ceilings: "The most that the device was seen to do: copies, products, the link";
 }

@@ -1,9 +1,11 @@
 //! A document's table, with what runs measured beside what the document printed.
 
 use super::found::{found_value, missing};
+use super::peers;
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Share, Value};
 use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
+use crate::experiment::share_of_ceiling;
 use crate::run::{DeviceDescription, Diagnosed, Run};
 use crate::units::significant;
 
@@ -24,15 +26,15 @@ pub fn machine_labels(runs: &[Run]) -> Vec<String> {
 }
 
 fn among_equals(device: &DeviceDescription) -> String {
-    let gpus = device.facts.iter().find(|(name, _)| name == "GPUs of this machine").map(|(_, count)| count.as_str());
-    match gpus {
+    match device.fact("GPUs of this machine") {
         Some("1") => format!("{}, alone", device.model),
         Some(count) => format!("{}, one of {count}", device.model),
         None => format!("{}, {}", device.model, device.name),
     }
 }
 
-/// A table of a document: published, then for each run measured and, where the document prints figures, the ratio.
+/// A table of a document: published, then for each run measured, where the document prints figures the ratio, and what
+/// its peers measured.
 pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
@@ -43,11 +45,12 @@ pub fn mirrored(document: &Document, table: &DocumentTable, runs: &[Run]) -> Tab
             None => column,
         });
     }
-    for label in machine_labels(runs) {
+    for (run, label) in runs.iter().zip(machine_labels(runs)) {
         columns.push(Column::new(Role::Measured, "measured").of(&label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
+        columns.extend(peers::peers_of(run, table).into_iter().flat_map(|peer| peers::columns(peer, &label)));
     }
 
     let diagnosed: Vec<Vec<Diagnosed>> = runs.iter().map(Run::diagnoses).collect();
@@ -67,12 +70,14 @@ fn mirrored_row(comparison: Comparison<'_>, published: bool, runs: &[Run], diagn
     for (run, diagnosed) in runs.iter().zip(diagnosed) {
         let reading = comparison.measured(run);
         cells.push(match &reading {
-            Ok(reading) => Cell::Value(Box::new(marked_value(reading, diagnosed))),
+            Ok(reading) => Cell::Value(Box::new(marked_value(reading, run, diagnosed))),
             Err(absence) => missing(absence),
         });
         if published {
-            cells.push(ratio_cell(comparison, reading.ok().as_ref()));
+            cells.push(ratio_cell(comparison, reading.as_ref().ok()));
         }
+        let peers = peers::peers_of(run, comparison.table);
+        cells.extend(peers.into_iter().flat_map(|peer| peers::cells(comparison, reading.as_ref().ok(), peer)));
     }
     Row { id: Some(comparison.row.id.clone()), label: comparison.row.label.clone(), cells }
 }
@@ -90,16 +95,25 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// What a run measured, as a table shows it.
-/// A measured value with the names of what is odd about its samples; the page on the machine says more.
-fn marked_value(reading: &Reading<'_>, diagnosed: &[Diagnosed]) -> Value {
+/// A measured value with its share of the ceiling that limits it, and the names of what is odd about its samples; the
+/// page on the machine says more.
+fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Value {
     let mut value = measured_value(reading);
     let row = reading.finding.row;
+    let of_ceiling = share_of_ceiling(&run.findings(), &reading.finding, &reading.estimate);
+    value.share = value.share.or(of_ceiling.map(|found| Share {
+        value: found.share,
+        interval: Some(found.interval),
+        // The ceiling has a spread of its own: more digits would say more than is known.
+        precision: Precision::Digits(3),
+        of: found.ceiling.name().to_owned(),
+    }));
     let own = diagnosed.iter().filter(|(id, parameters, _)| *id == row.id && *parameters == row.parameters);
     value.notes.extend(own.map(|(.., diagnosis)| format!("⚠ {}", diagnosis.name())));
     value
 }
 
+/// What a run measured, as a table shows it.
 pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
     let deviations = reading.deviations.iter().map(ToString::to_string);
     let found = found_value(&reading.finding, &reading.estimate);

@@ -24,6 +24,8 @@ mod claims;
 mod mirrored;
 #[cfg(feature = "report")]
 mod panel;
+#[cfg(feature = "report")]
+mod peers;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
@@ -36,6 +38,8 @@ pub(crate) use found::row_cell;
 pub use mirrored::{machine_labels, mirrored};
 #[cfg(feature = "report")]
 pub use panel::{bar_plot, line_plot, panel};
+#[cfg(feature = "report")]
+pub use peers::peer_table;
 pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing, TimelinePlot};
 #[cfg(feature = "report")]
 pub use summary::summary;

@@ -37,7 +37,9 @@ pub enum Role {
     Published,
     /// What a run measured.
     Measured,
-    /// A measured value over a published one.
+    /// What another program measured.
+    Peer,
+    /// A measured value over another.
     Ratio,
     /// A fact in words.
     Fact,
@@ -132,6 +134,7 @@ impl Role {
             Role::Label => "label",
             Role::Published => "published",
             Role::Measured => "measured",
+            Role::Peer => "peer",
             Role::Ratio => "ratio",
             Role::Fact => "fact",
         }

@@ -69,8 +69,7 @@ pub fn remarks(a: &Run, b: &Run) -> Vec<Mismatch> {
 const UNKNOWN: &str = "unknown";
 
 fn fact<'a>(run: &'a Run, name: &str) -> &'a str {
-    let facts = &run.environment.device.facts;
-    facts.iter().find(|(fact, _)| fact == name).map_or(UNKNOWN, |(_, value)| value)
+    run.environment.device.fact(name).unwrap_or(UNKNOWN)
 }
 
 fn json(value: &impl Serialize) -> String {

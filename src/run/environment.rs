@@ -52,6 +52,13 @@ pub struct DeviceDescription {
     pub facts: Vec<(String, String)>,
 }
 
+impl DeviceDescription {
+    /// The value of the fact `name`.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// The program that measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

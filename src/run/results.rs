@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
 use super::migrate;
+use super::peer::Peer;
 use super::suite::Suite;
 use crate::device::Telemetry;
 use crate::error::ResultsError;
@@ -39,6 +40,9 @@ pub struct Run {
     pub environment: Environment,
     /// What each experiment left, in the order in which they ran.
     pub experiments: Vec<ExperimentRun>,
+    /// What other programs measured of the same work on the same machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
 }
 
 /// What one experiment left.

@@ -34,7 +34,8 @@ pub struct Attendance<'a> {
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// Runs the rows of `suite` that `selection` holds on `device`: the self-audit first, then its experiments in order.
+/// Runs the rows of `suite` that `selection` holds on `device`: the self-audit first, then its experiments in order, then
+/// the ceilings.
 ///
 /// A row or an experiment that fails is in the result with its reason, and the others run.
 pub fn run(
@@ -52,6 +53,7 @@ pub fn run(
         suite: suite.clone(),
         environment,
         experiments: Vec::new(),
+        peers: Vec::new(),
     };
     go_on(empty, device, attendance)
 }
@@ -64,11 +66,14 @@ pub fn resume(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run
 
 fn go_on(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run {
     let engine = device.properties().engine;
-    let audit = Entry::suited_to("self-audit", engine);
     let chosen = run.suite.experiments_on(engine);
-    let audit = audit.filter(|audit| !chosen.iter().any(|entry| entry.name() == audit.name()));
+    let unless_chosen = |name| {
+        Entry::suited_to(name, engine)
+            .filter(|of_every_run| !chosen.iter().any(|entry| entry.name() == of_every_run.name()))
+    };
+    let (audit, ceilings) = (unless_chosen("self-audit"), unless_chosen("ceilings"));
     let has_rows = |entry: &&Entry| entry.experiment().rows().iter().any(|row| run.selection.holds(row.id));
-    let entries: Vec<&Entry> = audit.iter().chain(chosen).filter(has_rows).collect();
+    let entries: Vec<&Entry> = audit.iter().chain(chosen).chain(&ceilings).filter(has_rows).collect();
     let mut experiments = Vec::new();
     for (place, entry) in entries.iter().enumerate() {
         // By place: a suite may name an experiment twice.

@@ -1,5 +1,6 @@
 //! Reads: barriers that wait for the tensor's stream and bring values to the host.
 
+use std::marker::PhantomData;
 use std::panic::Location;
 
 use ndarray::{ArrayD, IxDyn};
@@ -16,13 +17,10 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let _scope = self.stream.scope("to_vec", Some(Location::caller()));
-        let mut values = bytemuck::allocation::zeroed_vec(self.len());
         if self.is_empty() {
-            self.stream.synchronize()?;
-        } else {
-            self.stream.download(self.region(), bytemuck::cast_slice_mut(&mut values))?;
+            return self.stream.synchronize().map(|()| Vec::new());
         }
-        Ok(values)
+        self.stream.download_all(self.region())
     }
 
     /// Barrier: the elements as a host array of the same shape.
@@ -45,9 +43,7 @@ impl<T: Element> Tensor<T> {
         if self.len() != 1 {
             return Err(invalid("item", format!("{:?} has {} elements, not one", self.shape, self.len())));
         }
-        let mut value = [T::zeroed()];
-        self.stream.download(self.region(), bytemuck::cast_slice_mut(&mut value))?;
-        Ok(value[0])
+        self.stream.download_one(self.region())
     }
 
     /// Barrier: whether an element is not zero. NaN is not zero.
@@ -57,13 +53,19 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn any(&self) -> Result<bool> {
         let _scope = self.stream.scope("any", Some(Location::caller()));
-        let out = self.stream.empty::<u8>([])?;
         if self.is_empty() {
             self.stream.synchronize()?;
             return Ok(false);
         }
+        let out = self.verdict::<u8>()?;
         self.stream.enqueue(&Operation::Any { x: self.region(), out: out.region() })?;
         Ok(out.item()? != 0)
+    }
+
+    /// A scalar that work on the stream writes, to be read by the host at once.
+    fn verdict<U: Element>(&self) -> Result<Tensor<U>> {
+        let memory = self.stream.allocate_verdict(U::DTYPE)?;
+        Ok(Tensor { stream: self.stream.clone(), memory, offset: 0, shape: Vec::new(), element: PhantomData })
     }
 
     /// Barrier: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
@@ -79,7 +81,7 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(positions);
         }
-        let count = self.stream.empty::<i64>([])?;
+        let count = self.verdict::<i64>()?;
         let (x, out) = (self.region(), positions.region());
         self.stream.enqueue(&Operation::Nonzero { x, positions: out, count: count.region() })?;
         Ok(positions.rows(usize::try_from(count.item()?).unwrap_or(0)))

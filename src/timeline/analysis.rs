@@ -122,7 +122,8 @@ impl Timeline {
     /// How much of the work that `barrier` waits for was not done when it began.
     ///
     /// That is work of calls before it, on its stream; for an event, of calls up to the event's recording; for the
-    /// device, on every stream. Work from before the recording counts once it runs.
+    /// device, on every stream; and it began before the barrier was over. Work from before the recording counts once
+    /// it runs.
     pub fn pending(&self, barrier: &Span) -> usize {
         let stream = match (barrier.stream, barrier.awaits) {
             (Some(stream), _) => Some(stream),
@@ -140,7 +141,8 @@ impl Timeline {
                 (Some(_), None, None) => span.start_ns <= barrier.start_ns,
             };
             let place = stream.is_none() || span.stream.is_none() || span.stream == stream;
-            span.kind.is_on_device() && span.end_ns > barrier.start_ns && order && place
+            let during = span.end_ns > barrier.start_ns && span.start_ns <= barrier.end_ns;
+            span.kind.is_on_device() && during && order && place
         };
         self.spans.iter().filter(awaited).count()
     }

@@ -14,7 +14,8 @@
 //! # What it does not cover
 //! * Recording costs: a lock and two clock readings a call, and what the source of device times costs. No timing is
 //!   taken from a recorded region.
-//! * Calls that block without saying so, such as the search for a product's plan, are long enqueues here.
+//! * A call that blocks within, such as the search for a product's plan, is seen as an implicit barrier within an
+//!   enqueue where the source of times knows of it (CUPTI), and as a long enqueue elsewhere.
 //! * What the source of device times misses is named in [`Timeline::source`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -83,7 +83,26 @@ impl Timeline {
                 correlation: Some(call.correlation),
                 barrier,
                 awaits: call.note.awaits,
-                site: call.site.map(|site| format!("{}:{}", site.file(), site.line())),
+                site: site_of(call),
+                detail: None,
+            });
+        }
+        // A barrier's own stall is the barrier.
+        let within = log.stalls.iter().filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
+        for (stall, call) in within.filter(|(_, call)| !matches!(call.note.action, Action::Barrier(_))) {
+            spans.push(Span {
+                track: place(&Track::Host(thread_name(&log, call))),
+                name: call.note.name.to_owned(),
+                start_ns: since(stall.start),
+                end_ns: since(stall.end),
+                kind: Kind::Synchronize,
+                stream: call.note.stream,
+                bytes: None,
+                correlation: Some(call.correlation),
+                barrier: Some(BarrierKind::Implicit),
+                // What the call itself enqueued before is waited for, too.
+                awaits: Some(call.correlation),
+                site: site_of(call),
                 detail: None,
             });
         }
@@ -141,6 +160,10 @@ fn thread_name(log: &Log, call: &Call) -> String {
     log.threads.get(&call.thread).cloned().unwrap_or_else(number)
 }
 
+fn site_of(call: &Call) -> Option<String> {
+    call.site.map(|site| format!("{}:{}", site.file(), site.line()))
+}
+
 fn kind_of(action: Action) -> (Kind, Option<BarrierKind>) {
     match action {
         Action::Enqueue => (Kind::Enqueue, None),
@@ -164,6 +187,7 @@ fn nanoseconds(count: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::journal::Stall;
 
     fn device() -> Device {
         Device::open("cpu:0").unwrap()
@@ -311,6 +335,49 @@ mod tests {
         assert_eq!(copy.bytes, Some(32));
         let read = timeline.spans.iter().find(|s| s.name == "HostBuffer::read").unwrap();
         assert_eq!((read.kind, read.awaits), (Kind::Synchronize, copy.correlation));
+    }
+
+    #[test]
+    fn a_stall_within_an_enqueue_is_an_implicit_barrier_and_that_of_a_barrier_is_the_barrier() {
+        let origin = Instant::now();
+        let at = |us| origin + std::time::Duration::from_micros(us);
+        let call = |note, correlation, (start, end)| Call {
+            note: Note { stream: Some(0), ..note },
+            site: None,
+            thread: std::thread::current().id(),
+            correlation,
+            start: at(start),
+            end: at(end),
+        };
+        let work = |start, end| Work {
+            name: "gemm".to_owned(),
+            doing: Doing::Kernel,
+            stream: Some(0),
+            correlation: Some(1),
+            bytes: None,
+            start: at(start),
+            end: at(end),
+        };
+        let stall = |correlation, start, end| Stall { correlation, start: at(start), end: at(end) };
+        let log = Log {
+            calls: vec![
+                call(Note::enqueue("matmul", Some(Doing::Kernel)), 1, (0, 50)),
+                call(Note::barrier("Stream::synchronize", Waits::Stream), 2, (50, 90)),
+            ],
+            // The trial of a plan, and the product.
+            work: vec![work(10, 30), work(45, 80)],
+            stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
+            threads: HashMap::new(),
+            dropped: 0,
+            source: String::new(),
+            origin,
+            end: at(90),
+        };
+        let audit = Timeline::of("cuda:0", log).audit();
+        let barriers: Vec<_> =
+            audit.barriers.iter().map(|b| (b.name.as_str(), b.kind, b.blocked_ns, b.pending)).collect();
+        let search = ("matmul", BarrierKind::Implicit, 20_000, 1);
+        assert_eq!(barriers, [search, ("Stream::synchronize", BarrierKind::Stream, 40_000, 1)]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! A test that needs a device which this machine lacks is reported as ignored, and the reason is printed.
 
 mod failures;
+mod graphs;
+mod normals;
 mod operations;
 mod ordering;
 mod reference;
@@ -23,11 +25,9 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("tests on cuda:0 are ignored: {reason}");
     }
-    let checks: Vec<(&str, Check)> = [operations::CHECKS, ordering::CHECKS, failures::CHECKS, timelines::CHECKS]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect();
+    let families =
+        [operations::CHECKS, normals::CHECKS, ordering::CHECKS, failures::CHECKS, timelines::CHECKS, graphs::CHECKS];
+    let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();
     let mut trials = Vec::new();
     for (name, check) in checks {
         trials.push(trial("cpu:0", name, check));

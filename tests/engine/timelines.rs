@@ -17,6 +17,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_product_is_recorded_as_its_call_names_it", product),
     ("a_read_of_pending_work_is_an_implicit_barrier_with_its_place", read),
     ("recordings_follow_each_other_and_do_not_mix", again),
+    ("a_span_is_as_long_as_events_around_its_work_say", lengths),
+    ("a_call_that_waits_within_is_a_barrier_where_the_device_tells_of_waits", search),
 ];
 
 /// How far the clocks of the host and of a device may lie apart.
@@ -131,4 +133,38 @@ fn again(device: &Device) -> Result<(), Failed> {
 
 fn ensure_nested_fails(device: &Device) {
     assert!(device.record(|| Ok(())).is_err(), "a recording within a recording");
+}
+
+/// Both are taken of the same work; a machine that stops a worker between an event and its work spoils one try.
+fn lengths(device: &Device) -> Result<(), Failed> {
+    const SPIN: Duration = Duration::from_millis(5);
+    let stream = device.stream()?;
+    let (begin, end) = (device.timing_event()?, device.timing_event()?);
+    let mut tries = Vec::new();
+    for _ in 0..5 {
+        let (_, timeline) = device.record(|| {
+            stream.record(&begin)?;
+            stream.spin(SPIN)?;
+            stream.record(&end)
+        })?;
+        let span = find(&timeline, "spin", Kind::Kernel)?.duration_ns() as f64;
+        let events = end.elapsed_since(&begin)?.as_nanos() as f64;
+        tries.push(span / events);
+    }
+    println!("{}: spans over times between events: {tries:.4?}", device.name());
+    ensure(tries.iter().any(|ratio| (ratio - 1.0).abs() < 0.05), || format!("{tries:?}"))
+}
+
+/// The first product of a shape searches for its plan, which on a GPU waits for trials of it.
+fn search(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([48, 80])?;
+    let y = stream.ones::<f32>([80, 112])?;
+    stream.synchronize()?;
+    let (_, first) = device.audit(|| x.matmul(&y))?;
+    let (_, second) = device.audit(|| x.matmul(&y))?;
+    let told = first.source.starts_with("activity records");
+    let waits = first.barriers.iter().all(|barrier| barrier.name == "matmul" && barrier.kind == BarrierKind::Implicit);
+    ensure(waits && first.barriers.is_empty() != told, || format!("the first product: {first}"))?;
+    ensure(second.barriers.is_empty(), || format!("the second product: {second}"))
 }

@@ -11,6 +11,7 @@ mod experiments;
 mod interrupt;
 mod job;
 mod kernel;
+mod peers;
 mod progress;
 mod render;
 mod run;
@@ -21,7 +22,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syncscope::error::{DeviceError, ResultsError, SuiteError};
+use syncscope::error::{DeviceError, PeerError, ResultsError, SuiteError};
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
 ///
@@ -50,6 +51,7 @@ enum Command {
     Compare(compare::Arguments),
     Verify(verify::Arguments),
     Kernel(kernel::Arguments),
+    Peers(peers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
             Command::Compare(arguments) => compare::execute(arguments),
             Command::Verify(arguments) => verify::execute(arguments),
             Command::Kernel(arguments) => kernel::execute(arguments),
+            Command::Peers(arguments) => peers::execute(arguments),
         },
     };
     match outcome {
@@ -96,6 +99,7 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<SuiteError>()
         || error.is::<ResultsError>()
+        || error.is::<PeerError>()
         || error.is::<UsageError>();
     if asked_wrongly { End::Refused } else { End::Failed }
 }

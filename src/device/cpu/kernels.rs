@@ -1,5 +1,6 @@
 //! What the workers compute. Arithmetic is in fp32 and rounded once, as on every engine.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use half::{bf16, f16};
@@ -9,8 +10,8 @@ use crate::device::engine::{Binary, Operation, Region, Result};
 use crate::device::{DType, Element, Precision, Real, philox};
 use crate::error::DeviceError;
 
-/// Work that a job takes along.
-pub(super) type Work = Box<dyn FnOnce() -> std::result::Result<(), String> + Send>;
+/// The work of a job; a graph does it again.
+pub(super) type Work = Arc<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
 
 /// Evaluates `$body` with `$T` the Rust type of a real `$dtype`; anything else is an error of the stream.
 macro_rules! real {
@@ -38,11 +39,11 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
     Ok(match *operation {
         Operation::Fill { out, value } => {
             let (dtype, out) = (out.dtype(), slice(&out)?);
-            Box::new(move || fill(dtype, &out, value))
+            Arc::new(move || fill(dtype, &out, value))
         }
         Operation::Normal { out, seed, sequence } => {
             let (dtype, out) = (out.dtype(), slice(&out)?);
-            Box::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
+            Arc::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
         }
         Operation::Matmul { a, b, out, sizes, precision } => {
             if precision == Precision::Tf32 && out.dtype() == DType::Fp32 {
@@ -53,37 +54,37 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
                 });
             }
             let (dtype, a, b, out) = (out.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);
-            Box::new(move || real!(dtype, T => matmul::<T>(&a, &b, &out, sizes)))
+            Arc::new(move || real!(dtype, T => matmul::<T>(&a, &b, &out, sizes)))
         }
         Operation::Affine { x, out, scale, shift } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
-            Box::new(move || real!(dtype, T => map::<T, T>(&x, &out, |x| T::from_f32(x.to_f32() * scale + shift))))
+            Arc::new(move || real!(dtype, T => map::<T, T>(&x, &out, |x| T::from_f32(x.to_f32() * scale + shift))))
         }
         Operation::Elementwise { kind, a, b, out } => {
             let (dtype, a, b, out) = (a.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);
-            Box::new(move || real!(dtype, T => elementwise::<T>(kind, &a, &b, &out)))
+            Arc::new(move || real!(dtype, T => elementwise::<T>(kind, &a, &b, &out)))
         }
         Operation::Greater { x, out, threshold } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
-            Box::new(move || real!(dtype, T => map::<T, u8>(&x, &out, |x| u8::from(x.to_f32() > threshold))))
+            Arc::new(move || real!(dtype, T => map::<T, u8>(&x, &out, |x| u8::from(x.to_f32() > threshold))))
         }
         Operation::Sum { x, out } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
-            Box::new(move || {
+            Arc::new(move || {
                 let total = real!(dtype, T => x.of::<T>(&x.content.snapshot()).map(sum))?;
                 out.write::<f32>(|out| out[0] = total)
             })
         }
         Operation::Any { x, out } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
-            Box::new(move || {
+            Arc::new(move || {
                 let any = !positions_of_nonzero(dtype, &x, 1)?.is_empty();
                 out.write::<u8>(|out| out[0] = u8::from(any))
             })
         }
         Operation::Nonzero { x, positions, count } => {
             let (dtype, x, positions, count) = (x.dtype(), slice(&x)?, slice(&positions)?, slice(&count)?);
-            Box::new(move || {
+            Arc::new(move || {
                 let found = positions_of_nonzero(dtype, &x, usize::MAX)?;
                 positions.write::<i64>(|out| out[..found.len()].copy_from_slice(&found))?;
                 count.write::<i64>(|out| out[0] = found.len() as i64)
@@ -91,17 +92,17 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
         }
         Operation::Gather { x, rows, out, width } => {
             let (dtype, x, rows, out) = (x.dtype(), slice(&x)?, slice(&rows)?, slice(&out)?);
-            Box::new(move || real!(dtype, T => gather::<T>(&x, &rows, &out, width)))
+            Arc::new(move || real!(dtype, T => gather::<T>(&x, &rows, &out, width)))
         }
         Operation::Copy { x, out } => {
             let (x, out) = (slice(&x)?, slice(&out)?);
-            Box::new(move || {
+            Arc::new(move || {
                 let cells = x.content.snapshot();
                 out.write_bytes(x.bytes_of(&cells));
                 Ok(())
             })
         }
-        Operation::Spin { duration } => Box::new(move || {
+        Operation::Spin { duration } => Arc::new(move || {
             spin(duration);
             Ok(())
         }),

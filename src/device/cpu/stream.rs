@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,7 +15,7 @@ use super::kernels;
 use super::memory::{CpuHostMemory, CpuMemory, Shared, Slice};
 use crate::device::DType;
 use crate::device::engine::{
-    DeviceMemory, EngineEvent, EngineGate, EngineStream, HostMemory, Operation, Region, Result,
+    DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostMemory, Operation, Region, Result,
 };
 use crate::device::journal::{Doing, Journal, Work};
 use crate::error::{DeviceError, panic_message};
@@ -22,7 +23,7 @@ use crate::error::{DeviceError, panic_message};
 /// What a worker does for one entry of its queue.
 enum Job {
     /// Computes; left out once the stream has failed.
-    Compute { operation: &'static str, run: Box<dyn FnOnce() -> std::result::Result<(), String> + Send> },
+    Compute { operation: &'static str, run: kernels::Work },
     /// Reaches a mark, whatever happened before.
     Reach(Arc<Mark>),
     /// Waits for a mark.
@@ -117,7 +118,7 @@ impl Queue {
             let (noted, start) = (job.noted(), Instant::now());
             let outcome = match job {
                 Job::Compute { .. } if failed => Ok(()),
-                Job::Compute { operation, run } => self.compute(operation, run),
+                Job::Compute { operation, run } => self.compute(operation, &run),
                 Job::Reach(mark) => {
                     mark.reach();
                     Ok(())
@@ -146,12 +147,8 @@ impl Queue {
         self.journal.worked(Work { name, doing, stream, correlation, bytes: None, start, end });
     }
 
-    fn compute(
-        &self,
-        operation: &'static str,
-        run: Box<dyn FnOnce() -> std::result::Result<(), String> + Send>,
-    ) -> Result<()> {
-        let reason = match catch_unwind(AssertUnwindSafe(run)) {
+    fn compute(&self, operation: &'static str, run: &kernels::Work) -> Result<()> {
+        let reason = match catch_unwind(AssertUnwindSafe(|| run())) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(reason)) => reason,
             Err(panic) => panic_message(&*panic),
@@ -160,13 +157,35 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+/// What a panic left is whole: each change is one assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A handle of a stream. When it is dropped the worker finishes what is enqueued and ends.
 pub(super) struct CpuStream {
     queue: Arc<Queue>,
+    captured: Mutex<Option<Vec<Step>>>,
+}
+
+/// An operation's name and its work.
+type Step = (&'static str, kernels::Work);
+
+/// Operations of a stream, to be enqueued again.
+struct CpuGraph {
+    queue: Arc<Queue>,
+    steps: Vec<Step>,
+}
+
+impl EngineGraph for CpuGraph {
+    fn launch(&self) -> Result<()> {
+        let mut steps = self.steps.iter();
+        steps.try_for_each(|(operation, run)| self.queue.push(Job::Compute { operation, run: Arc::clone(run) }))
+    }
 }
 
 impl CpuStream {
@@ -182,7 +201,7 @@ impl CpuStream {
         std::thread::Builder::new().name(format!("{device} stream")).spawn(move || worker.work()).map_err(|error| {
             DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
         })?;
-        Ok(Self { queue })
+        Ok(Self { queue, captured: Mutex::default() })
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
@@ -192,9 +211,9 @@ impl CpuStream {
     fn compute(
         &self,
         operation: &'static str,
-        run: impl FnOnce() -> std::result::Result<(), String> + Send + 'static,
+        run: impl Fn() -> std::result::Result<(), String> + Send + Sync + 'static,
     ) -> Result<()> {
-        self.queue.push(Job::Compute { operation, run: Box::new(run) })
+        self.queue.push(Job::Compute { operation, run: Arc::new(run) })
     }
 
     fn foreign(&self, what: &'static str) -> DeviceError {
@@ -227,7 +246,12 @@ impl EngineStream for CpuStream {
 
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
         let run = kernels::prepare(operation, &mut |region| self.slice(region))?;
-        self.queue.push(Job::Compute { operation: operation.name(), run })
+        let (operation, mut captured) = (operation.name(), lock(&self.captured));
+        match &mut *captured {
+            Some(steps) => steps.push((operation, run)),
+            None => self.queue.push(Job::Compute { operation, run })?,
+        }
+        Ok(())
     }
 
     fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
@@ -256,10 +280,18 @@ impl EngineStream for CpuStream {
         })
     }
 
-    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         let source = self.slice(&source)?;
         self.queue.synchronize()?;
-        target.copy_from_slice(source.bytes_of(&source.content.snapshot()));
+        let cells = source.content.snapshot();
+        let bytes = source.bytes_of(&cells);
+        if bytes.len() != target.len() {
+            let reason = format!("{} bytes on the host and {} on the device", target.len(), bytes.len());
+            return Err(DeviceError::InvalidArgument { operation: "download", reason });
+        }
+        for (to, byte) in target.iter_mut().zip(bytes) {
+            to.write(*byte);
+        }
         Ok(())
     }
 
@@ -279,6 +311,16 @@ impl EngineStream for CpuStream {
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {
         let gate = (gate as &dyn Any).downcast_ref::<CpuGate>().ok_or_else(|| self.foreign("a gate"))?;
         self.queue.push(Job::Wait(gate.mark()))
+    }
+
+    fn begin_capture(&self) -> Result<()> {
+        *lock(&self.captured) = Some(Vec::new());
+        Ok(())
+    }
+
+    fn end_capture(&self) -> Result<Arc<dyn EngineGraph>> {
+        let steps = lock(&self.captured).take().unwrap_or_default();
+        Ok(Arc::new(CpuGraph { queue: Arc::clone(&self.queue), steps }))
     }
 
     fn is_complete(&self) -> Result<bool> {

@@ -1,6 +1,7 @@
 //! All that belongs to one opened device: what streams, events, gates and memory hold on to.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult, CUstream};
 
@@ -12,6 +13,7 @@ use super::pool::Pool;
 use super::primary::Primary;
 use super::queue::Queue;
 use crate::device::engine::Result;
+use crate::error::DeviceError;
 
 /// One opened device. Fields are dropped in this order, with the context last.
 pub(super) struct Context {
@@ -48,12 +50,43 @@ impl Context {
     pub(super) fn synchronize(&self) -> Result<()> {
         // Safety: the context is current.
         self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })?;
-        // Not under the lock: the last handle of a stream may be dropped here.
-        let queues: Vec<_> = {
-            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            queues.iter().filter_map(Weak::upgrade).collect()
-        };
-        queues.iter().try_for_each(|queue| queue.check_fault())
+        self.live_queues().iter().try_for_each(|queue| queue.check_fault())
+    }
+
+    /// To be used without the lock: the last handle of a stream may be dropped with them.
+    fn live_queues(&self) -> Vec<Arc<Queue>> {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Memory in the order of `stream`; `bytes` is more than 0. Where there is no room, what the streams keep spare goes
+    /// back first.
+    #[cold]
+    pub(super) fn allocate(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr> {
+        let first = self.pool.allocate(&self.primary, bytes, stream);
+        if !matches!(first, Err(DeviceError::OutOfMemory { .. })) || !self.give_back_spare() {
+            return first;
+        }
+        // What was given back is free once its stream has come to it: on an idle one, soon.
+        let mut tries = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_micros(100));
+            self.pool.allocate(&self.primary, bytes, stream)
+        });
+        tries.by_ref().take(100).find(|tried| tried.is_ok()).unwrap_or(first)
+    }
+
+    /// Memory that is in no stream's order: for use while a stream's work is captured, which no allocation may be a part
+    /// of.
+    pub(super) fn allocate_apart(&self, bytes: usize) -> Result<CUdeviceptr> {
+        let stream = StreamHandle::new(&self.primary)?;
+        let pointer = self.allocate(bytes, stream.raw())?;
+        // Safety: the stream is live. Nothing but the allocation is on it.
+        self.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(stream.raw()) }).map(|()| pointer)
+    }
+
+    fn give_back_spare(&self) -> bool {
+        // All of them, not only up to the first that had something.
+        self.live_queues().iter().filter(|queue| queue.give_back_spare()).count() > 0
     }
 
     /// Makes the context current on this thread.

@@ -1,9 +1,9 @@
 //! What the device did, from CUPTI's activity records.
 //!
 //! # Method
-//! Records of kernels, copies and fills are enabled for the length of a recording. Each call of the library pushes its
+//! Records of kernels, copies, fills and synchronizations are enabled for the length of a recording. Each call of the library pushes its
 //! correlation as an *external* one on its thread's stack; CUPTI relates it to the driver's calls within, and those to
-//! the work. CUPTI's clock is read beside the host's at the begin and at the end, the closest of several pairs of
+//! the work and the waits. CUPTI's clock is read beside the host's at the begin and at the end, the closest of several pairs of
 //! readings each time, and its times are put on the host's clock along the line through both.
 //!
 //! # Limits
@@ -19,27 +19,36 @@ use std::time::{Duration, Instant};
 
 use cudarc::cupti::sys::{
     self, CUpti_Activity, CUpti_ActivityExternalCorrelation, CUpti_ActivityKernel9, CUpti_ActivityKind,
-    CUpti_ActivityMemcpy5, CUpti_ActivityMemset4, CUpti_ExternalCorrelationKind, CUptiResult,
+    CUpti_ActivityMemcpy5, CUpti_ActivityMemset4, CUpti_ActivitySynchronization, CUpti_ActivitySynchronizationType,
+    CUpti_ExternalCorrelationKind, CUptiResult,
 };
 
 use super::activity::Buffers;
 use super::libraries::Library;
 use super::primary::Primary;
-use crate::device::journal::{Doing, Tracer, Work};
+use crate::device::journal::{Doing, Stall, Traced, Tracer, Work};
 
-const KINDS: [CUpti_ActivityKind; 6] = [
+const KINDS: [CUpti_ActivityKind; 7] = [
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_DRIVER,
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_RUNTIME,
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY,
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 ];
 
 const OWN: CUpti_ExternalCorrelationKind = CUpti_ExternalCorrelationKind::CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers that are not full.
 const FORCED: u32 = 1;
+
+/// The synchronizations that hold the host; the others make a stream wait.
+const BLOCKING: [CUpti_ActivitySynchronizationType; 3] = [
+    CUpti_ActivitySynchronizationType::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE,
+    CUpti_ActivitySynchronizationType::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
+    CUpti_ActivitySynchronizationType::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE,
+];
 
 /// How many pairs of clock readings are taken.
 const READINGS: usize = 16;
@@ -77,17 +86,19 @@ impl Cupti {
         Ok((cupti, format!("activity records of CUPTI, interface version {version}")))
     }
 
-    /// From what was recorded to work.
-    fn work(&self, end: Reading) -> Vec<Work> {
-        let (mut external, mut raw) = (HashMap::new(), Vec::new());
+    /// From what was recorded to work and stalls.
+    fn traced(&self, end: Reading, dropped: u64) -> Traced {
+        let (mut external, mut raw, mut blocked) = (HashMap::new(), Vec::new(), Vec::new());
         self.buffers.records(|record| {
             // Safety: the record is valid during this call, and its first field is its kind.
             match unsafe { Record::read(record) } {
                 Some(Record::External { own, correlation }) => drop(external.insert(correlation, own)),
                 Some(Record::Ran(ran)) if ran.context == self.context => raw.push(ran),
+                Some(Record::Blocked { correlation, start, end }) => blocked.push((correlation, start, end)),
                 _ => {}
             }
         });
+        in_turn(&mut raw);
         let at = |cupti| self.begin.host_time(end, cupti);
         let work = raw.into_iter().map(|ran| Work {
             correlation: external.get(&ran.correlation).copied(),
@@ -98,7 +109,11 @@ impl Cupti {
             start: at(ran.start),
             end: at(ran.end),
         });
-        work.collect()
+        let stalls = blocked.into_iter().filter_map(|(correlation, start, end)| {
+            let correlation = external.get(&correlation).copied()?;
+            Some(Stall { correlation, start: at(start), end: at(end) })
+        });
+        Traced { work: work.collect(), stalls: stalls.collect(), dropped }
     }
 }
 
@@ -114,7 +129,7 @@ impl Tracer for Cupti {
         unsafe { sys::cuptiActivityPopExternalCorrelationId(OWN, &mut last) };
     }
 
-    fn finish(&self) -> (Vec<Work>, u64) {
+    fn finish(&self) -> Traced {
         let mut dropped = 0;
         // Safety: gives all buffers back through the callback, which lives as long as the process; then writes one
         // number.
@@ -124,7 +139,7 @@ impl Tracer for Cupti {
         }
         disable();
         let end = Reading::take().unwrap_or(self.begin);
-        (self.work(end), dropped as u64)
+        self.traced(end, dropped as u64)
     }
 }
 
@@ -168,8 +183,17 @@ impl Reading {
 
 /// What matters of a record.
 enum Record {
-    External { own: u64, correlation: u32 },
+    External {
+        own: u64,
+        correlation: u32,
+    },
     Ran(Ran),
+    /// The host waited in a driver's call.
+    Blocked {
+        correlation: u32,
+        start: u64,
+        end: u64,
+    },
 }
 
 struct Ran {
@@ -179,7 +203,23 @@ struct Ran {
     start: u64,
     end: u64,
     context: u32,
+    stream: u32,
     correlation: u32,
+}
+
+/// Lets the work of each stream begin when the work before it is over: a kernel that is started early (programmatic
+/// stream serialization) only waits until then.
+fn in_turn(ran: &mut [Ran]) {
+    ran.sort_by_key(|ran| (ran.stream, ran.end));
+    let mut before = None;
+    for ran in ran {
+        if let Some((stream, end)) = before
+            && stream == ran.stream
+        {
+            ran.start = ran.start.max(end).min(ran.end);
+        }
+        before = Some((ran.stream, ran.end));
+    }
 }
 
 /// Reads one field, wherever it lies, without a reference to the rest.
@@ -197,6 +237,7 @@ impl Record {
         const KERNEL: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as u32;
         const COPY: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY as u32;
         const FILL: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET as u32;
+        const SYNCHRONIZATION: u32 = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION as u32;
         // As a number: a newer CUPTI may have kinds that these bindings do not know.
         // Safety: every record begins with its kind; the kind says which structure it begins with, and CUPTI 12 and 13
         // have the fields that are read at the same offsets.
@@ -220,6 +261,7 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
                 }
@@ -232,6 +274,7 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
                 }
@@ -244,8 +287,18 @@ impl Record {
                         start: field!(record, start),
                         end: field!(record, end),
                         context: field!(record, contextId),
+                        stream: field!(record, streamId),
                         correlation: field!(record, correlationId),
                     }))
+                }
+                SYNCHRONIZATION => {
+                    let record = record.cast::<CUpti_ActivitySynchronization>();
+                    let kind = (&raw const (*record).type_).cast::<u32>().read_unaligned();
+                    BLOCKING.iter().any(|&known| known as u32 == kind).then(|| Self::Blocked {
+                        correlation: field!(record, correlationId),
+                        start: field!(record, start),
+                        end: field!(record, end),
+                    })
                 }
                 _ => None,
             }
@@ -297,7 +350,25 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_record_is_read_by_its_fields_and_an_unknown_kind_is_passed_over() {
+    fn a_kernel_that_was_started_early_begins_when_the_one_before_it_ends() {
+        let ran = |stream, start, end| Ran {
+            name: String::new(),
+            doing: Doing::Kernel,
+            bytes: None,
+            start,
+            end,
+            context: 0,
+            stream,
+            correlation: 0,
+        };
+        let mut all = vec![ran(2, 90, 120), ran(1, 10, 100), ran(1, 98, 150), ran(1, 160, 170)];
+        in_turn(&mut all);
+        let times: Vec<_> = all.iter().map(|ran| (ran.stream, ran.start, ran.end)).collect();
+        assert_eq!(times, [(1, 10, 100), (1, 100, 150), (1, 160, 170), (2, 90, 120)]);
+    }
+
+    #[test]
+    fn records_are_read_by_their_fields_and_an_unknown_kind_is_passed_over() {
         // Safety: all fields are numbers and pointers, for which zeros are valid.
         let mut kernel: CUpti_ActivityKernel9 = unsafe { std::mem::zeroed() };
         kernel.kind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -307,6 +378,17 @@ mod tests {
         let read = unsafe { Record::read((&raw const kernel).cast()) };
         let Some(Record::Ran(ran)) = read else { panic!("no kernel was read") };
         assert_eq!((ran.name.as_str(), ran.start, ran.end, ran.context, ran.correlation), ("affine_fp32", 5, 9, 3, 77));
+        // Safety: as above.
+        let mut wait: CUpti_ActivitySynchronization = unsafe { std::mem::zeroed() };
+        wait.kind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+        (wait.start, wait.end, wait.correlationId) = (5, 9, 78);
+        wait.type_ = BLOCKING[1];
+        // Safety: a whole record.
+        let read = unsafe { Record::read((&raw const wait).cast()) };
+        assert!(matches!(read, Some(Record::Blocked { correlation: 78, start: 5, end: 9 })));
+        wait.type_ = CUpti_ActivitySynchronizationType::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+        // Safety: a whole record.
+        assert!(unsafe { Record::read((&raw const wait).cast()) }.is_none(), "a stream waits, not the host");
         let unknown = [9_999_u64; 4];
         // Safety: only the kind is read of it.
         assert!(unsafe { Record::read((&raw const unknown).cast()) }.is_none());

@@ -118,8 +118,13 @@ fn policy(flags: u32) -> &'static str {
 fn facts(context: &Context, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
     let unavailable = || "not available".to_owned();
     let attribute = |attribute| context.primary.attribute(attribute).map(|value| value.to_string());
+    // What NVML alone knows; what it does not tell is no fact.
+    let sensed = [
+        ("driver", sensors.and_then(Sensors::driver_version)),
+        ("fingerprint", sensors.and_then(Sensors::fingerprint)),
+    ];
+    let sensed = sensed.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let facts = [
-        ("driver", sensors.and_then(Sensors::driver_version).unwrap_or_else(unavailable)),
         ("CUDA driver interface", primary::dotted(primary::driver_version())),
         ("NVRTC", Compiler::load().map(Compiler::version).unwrap_or_else(|_| unavailable())),
         ("cuBLASLt", cublaslt_version().unwrap_or_else(unavailable)),
@@ -129,7 +134,7 @@ fn facts(context: &Context, sensors: Option<&Sensors>) -> Result<Vec<(String, St
         ("GPUs of this machine", primary::device_count()?.to_string()),
         ("copy engines", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?),
     ];
-    Ok(facts.map(|(name, value)| (name.to_owned(), value)).into())
+    Ok(sensed.chain(facts).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// The version: `13.1.0`.

@@ -115,6 +115,7 @@ impl Kernel {
 pub(super) struct Kernels {
     architecture: String,
     multiprocessors: u32,
+    start_early: bool,
     loaded: [OnceLock<Loaded>; SOURCES.len()],
     loading: Mutex<()>,
 }
@@ -137,7 +138,8 @@ impl Kernels {
         let multiprocessors = primary.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         Ok(Self {
             architecture: format!("sm_{major}{minor}"),
-            multiprocessors: multiprocessors.unsigned_abs().max(1),
+            multiprocessors: multiprocessors.unsigned_abs(),
+            start_early: major >= 9,
             loaded: Default::default(),
             loading: Mutex::default(),
         })
@@ -151,6 +153,12 @@ impl Kernels {
     /// The number of multiprocessors.
     pub(super) fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Whether a kernel can be started while the one before it ends: since architecture 9.0.
+    #[inline]
+    pub(super) fn start_early(&self) -> bool {
+        self.start_early
     }
 
     /// The handle of a kernel; compiles and loads its file the first time.

@@ -1,14 +1,16 @@
 //! Device memory that is freed in stream order, whichever streams used it.
 //!
-//! Memory belongs to the stream it was allocated on, its home, and is freed there: no event, no lock, one pointer
-//! comparison a use. Another stream that uses it is remembered, and held on to. If there were others, the memory is
+//! Memory belongs to the stream it was allocated on, its home, and is freed there: no event, no call of the driver,
+//! one pointer comparison a use. Another stream that uses it is remembered, and held on to. If there were others, the memory is
 //! freed on an internal stream that waits for all of them: no user's stream is ordered behind another by a drop.
 
 use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::CUdeviceptr;
 
+use super::pinned::Slot;
 use super::queue::Queue;
 use crate::device::DType;
 use crate::device::engine::{DeviceMemory, Region, Result};
@@ -22,6 +24,8 @@ pub(super) struct CudaMemory {
     len: usize,
     home: Arc<Queue>,
     guests: Mutex<Vec<Arc<Queue>>>,
+    /// The host's memory where it lies, if it lies there.
+    slot: Option<Slot>,
 }
 
 impl CudaMemory {
@@ -35,7 +39,20 @@ impl CudaMemory {
                 return Err(DeviceError::OutOfMemory { device, requested: usize::MAX, free: None });
             }
         };
-        Ok(Self { pointer, dtype, len, home, guests: Mutex::default() })
+        Ok(Self { pointer, dtype, len, home, guests: Mutex::default(), slot: None })
+    }
+
+    /// Memory of the host for one element that the device writes and the host reads once the stream has come so far:
+    /// cheaper than a copy of it.
+    pub(super) fn verdict(home: Arc<Queue>, dtype: DType) -> Result<Self> {
+        let slot = home.context.pinned.take_slot(&home.context.primary)?;
+        Ok(Self { pointer: slot.device(), dtype, len: 1, home, guests: Mutex::default(), slot: Some(slot) })
+    }
+
+    /// Where the host finds the elements, if they lie in its memory.
+    pub(super) fn in_host(region: Region<'_>) -> Option<NonNull<u8>> {
+        let memory: &dyn Any = &**region.memory;
+        memory.downcast_ref::<Self>()?.slot.as_ref().map(Slot::memory)
     }
 
     /// The address of a region for work on `queue`, which is remembered as a user.
@@ -88,11 +105,19 @@ impl Drop for CudaMemory {
         if self.pointer == 0 {
             return;
         }
-        let _ = self.home.context.bind();
+        if let Some(mut slot) = self.slot.take() {
+            let (pinned, primary) = (&self.home.context.pinned, &self.home.context.primary);
+            // A slot that could not be held is never handed out again: a kernel may still write it.
+            if slot.hold(primary, self.home.raw()).is_ok() {
+                pinned.return_slot(slot);
+            }
+            return;
+        }
         let guests = self.guests.get_mut().unwrap_or_else(PoisonError::into_inner);
         if guests.is_empty() {
-            self.home.free(self.pointer);
+            self.home.free(self.pointer, self.len * self.dtype.size());
         } else {
+            let _ = self.home.context.bind();
             let users = guests.iter().chain([&self.home]).map(|queue| queue.raw());
             self.home.context.free_after(self.pointer, users);
         }

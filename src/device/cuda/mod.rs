@@ -30,6 +30,7 @@ mod engine;
 mod event;
 mod fault;
 mod gate;
+mod graph;
 mod handles;
 mod host;
 pub mod kernels;
@@ -42,10 +43,13 @@ mod plan;
 mod pool;
 mod primary;
 mod queue;
+mod spare;
+mod staging;
 mod stream;
 #[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
 mod telemetry;
 mod transfers;
+mod trial;
 
 use std::sync::Arc;
 

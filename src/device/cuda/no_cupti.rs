@@ -1,7 +1,7 @@
 //! In the place of `cupti`, in a build without the feature `cupti`: nothing records what the device does.
 
 use super::primary::Primary;
-use crate::device::journal::{Tracer, Work};
+use crate::device::journal::{Traced, Tracer};
 
 /// A recording by CUPTI: there is none.
 pub(super) enum Cupti {}
@@ -21,7 +21,7 @@ impl Tracer for Cupti {
         match *self {}
     }
 
-    fn finish(&self) -> (Vec<Work>, u64) {
+    fn finish(&self) -> Traced {
         match *self {}
     }
 }

@@ -14,6 +14,10 @@ impl Sensors {
         match *self {}
     }
 
+    pub(super) fn fingerprint(&self) -> Option<String> {
+        match *self {}
+    }
+
     pub(super) fn read(&self) -> Option<Telemetry> {
         match *self {}
     }

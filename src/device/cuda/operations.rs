@@ -1,8 +1,8 @@
 //! From an operation to its launches.
 //!
 //! The host cost of an operation is to be its launch: no allocation, lock or hash on the way of the elementwise
-//! operations and the generator. Only three operations do more: a product looks its plan up, a reduction its
-//! scratch memory, and the search for non-zeros allocates the words of its tiles.
+//! operations and the generator. Only three operations do more: a product looks its plan up, and a reduction and the
+//! search for non-zeros their scratch memory.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -13,19 +13,22 @@ use half::{bf16, f16};
 
 use super::kernels::Kernel;
 use super::memory::CudaMemory;
-use super::queue::{Queue, REDUCE_BLOCKS};
+use super::queue::{Queue, Scratch, WORKSPACE_BYTES};
 use crate::device::DType;
 use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::philox;
 
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
 
-/// Blocks a multiprocessor in the largest grid: so many that a thread has one pack to do up to hundreds of megabytes. A
-/// grid that a thread goes through two or three times ends with a part of the device idle.
-const BLOCKS_A_MULTIPROCESSOR: u32 = 2048;
-
 /// Elements of a tile of `kernels/compact.cu`.
-const TILE: usize = 4096;
+const TILE: usize = 8192;
+
+/// The largest grid of a reduction. The same on every device, so that sums are too.
+const REDUCE_BLOCKS: u32 = 1024;
+
+/// What a reduction needs: two words and a result a block.
+const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
 
 /// From this width on a row is worth a warp.
 const WIDE_ROW: usize = 32;
@@ -62,11 +65,10 @@ pub(super) fn enqueue(queue: &Arc<Queue>, operation: &Operation<'_>) -> Result<(
     }
 }
 
-/// A grid for `items` threads, at most as many blocks as fill the device.
+/// A grid for `items` threads. The largest that a device takes, of 2³¹ - 1 blocks, is one for 8 TiB of elements.
 #[inline]
-fn blocks(queue: &Queue, items: usize) -> u32 {
-    let most = queue.context.kernels.multiprocessors() * BLOCKS_A_MULTIPROCESSOR;
-    u32::try_from(items.div_ceil(THREADS as usize)).unwrap_or(u32::MAX).clamp(1, most)
+fn blocks(items: usize) -> u32 {
+    u32::try_from(items.div_ceil(THREADS as usize)).unwrap_or(u32::MAX).max(1)
 }
 
 /// Threads for `len` elements in packs of 16 bytes.
@@ -81,7 +83,7 @@ fn fill(queue: &Arc<Queue>, out: Region<'_>, value: f64) -> Result<()> {
     }
     let to = CudaMemory::of(out, queue)?;
     let (bytes, pattern) = ((out.len * out.dtype().size()) as u64, pattern(out.dtype(), value));
-    let blocks = blocks(queue, packs(out.len, out.dtype()));
+    let blocks = blocks(packs(out.len, out.dtype()));
     // Safety: the arguments of `fill`; the region holds that many bytes.
     unsafe { queue.launch(Kernel::FILL, blocks, THREADS, &mut arguments![to, bytes, pattern]) }
 }
@@ -119,8 +121,8 @@ pub(super) unsafe fn launch_normal(
     seed: u64,
     sequence: u64,
 ) -> Result<()> {
-    let (n, blocks) = (len as u64, blocks(queue, packs(len, dtype)));
-    let arguments = &mut arguments![to, n, seed, sequence];
+    let (n, blocks, keys) = (len as u64, blocks(packs(len, dtype)), philox::keys(seed));
+    let arguments = &mut arguments![to, n, keys, sequence];
     // Safety: the arguments of `normal_*`, and the caller's promise.
     unsafe { queue.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, arguments) }
 }
@@ -131,8 +133,8 @@ fn affine(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>, scale: f32, shift:
         return Ok(());
     }
     let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(queue, packs(out.len, x.dtype()));
-    let arguments = &mut arguments![from, to, n, scale, shift];
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
     // Safety: the arguments of `affine_*`; both regions hold `n` elements.
     unsafe { queue.launch(Kernel::AFFINE.of(x.dtype()), blocks, THREADS, arguments) }
 }
@@ -149,8 +151,8 @@ fn elementwise(queue: &Arc<Queue>, kind: Binary, a: Region<'_>, b: Region<'_>, o
     };
     let (left, right) = (CudaMemory::of(a, queue)?, CudaMemory::of(b, queue)?);
     let (to, n) = (CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(queue, packs(out.len, out.dtype()));
-    let arguments = &mut arguments![left, right, to, n];
+    let (blocks, backward) = (blocks(packs(out.len, out.dtype())), queue.direction());
+    let arguments = &mut arguments![left, right, to, n, backward];
     // Safety: the arguments of `add_*` and its like; all regions hold `n` elements.
     unsafe { queue.launch(kernel.of(out.dtype()), blocks, THREADS, arguments) }
 }
@@ -160,8 +162,8 @@ fn greater(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>, threshold: f32) -
         return Ok(());
     }
     let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let blocks = blocks(queue, packs(out.len, x.dtype()));
-    let arguments = &mut arguments![from, to, n, threshold];
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let arguments = &mut arguments![from, to, n, backward, threshold];
     // Safety: the arguments of `greater_*`; both regions hold `n` elements.
     unsafe { queue.launch(Kernel::GREATER.of(x.dtype()), blocks, THREADS, arguments) }
 }
@@ -169,7 +171,7 @@ fn greater(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>, threshold: f32) -
 /// Also of no elements, whose sum is 0.
 fn reduce(queue: &Arc<Queue>, kernel: Kernel, x: Region<'_>, out: Region<'_>) -> Result<()> {
     let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, x.len as u64);
-    let scratch = queue.reduce_scratch()?;
+    let scratch = queue.scratch(Scratch::Reduce, REDUCE_BYTES)?;
     // By the length alone, so that a sum is the same on every device.
     let blocks = u32::try_from(packs(x.len, x.dtype()).div_ceil(THREADS as usize)).unwrap_or(u32::MAX);
     let arguments = &mut arguments![from, to, n, scratch];
@@ -185,17 +187,12 @@ fn nonzero(queue: &Arc<Queue>, x: Region<'_>, positions: Region<'_>, count: Regi
         return unsafe { queue.clear(total, 8) };
     }
     let tiles = x.len.div_ceil(TILE);
-    let bytes = 8 * (1 + tiles);
-    let words = queue.allocate(bytes)?;
+    let words = queue.scratch(Scratch::Tiles, 8 * (2 + tiles))?;
     let arguments = &mut arguments![from, to, total, n, words];
     let blocks = u32::try_from(tiles).unwrap_or(u32::MAX);
-    // Safety: the words were just allocated, that long. The arguments are those of `nonzero_*`; the regions hold `n`,
-    // `n` and 1 elements, the words one a tile and one more.
-    let done = unsafe {
-        queue.clear(words, bytes).and_then(|()| queue.launch(Kernel::NONZERO.of(x.dtype()), blocks, THREADS, arguments))
-    };
-    queue.free(words);
-    done
+    // Safety: the arguments of `nonzero_*`; the regions hold `n`, `n` and 1 elements, the words one a tile and two
+    // more.
+    unsafe { queue.launch(Kernel::NONZERO.of(x.dtype()), blocks, THREADS, arguments) }
 }
 
 fn gather(queue: &Arc<Queue>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
@@ -212,7 +209,7 @@ fn gather(queue: &Arc<Queue>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, 
     let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault];
     // Safety: the arguments of `gather_*`; the kernel reads no row outside of `x`, and the other regions hold
     // `rows_out` numbers and as many rows of `columns` elements.
-    unsafe { queue.launch(kernel.of_width(x.dtype()), blocks(queue, items), THREADS, arguments) }
+    unsafe { queue.launch(kernel.of_width(x.dtype()), blocks(items), THREADS, arguments) }
 }
 
 fn copy(queue: &Arc<Queue>, x: Region<'_>, out: Region<'_>) -> Result<()> {
@@ -230,25 +227,36 @@ fn spin(queue: &Queue, duration: Duration) -> Result<()> {
     unsafe { queue.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds]) }
 }
 
+/// Makes the scratch memory that captured operations may need, as none can be made while they are captured.
+pub(super) fn prepare_scratch(queue: &Queue) -> Result<()> {
+    queue.scratch(Scratch::Reduce, REDUCE_BYTES)?;
+    queue.scratch(Scratch::Workspace, WORKSPACE_BYTES).map(drop)
+}
+
 /// The host time of `launches` bare launches of a small `affine`, with everything prepared: what an enqueue costs at
 /// least.
 pub(super) fn raw_launch_loop(queue: &Arc<Queue>, launches: usize) -> Result<Duration> {
     const LEN: u64 = 1024; // one block of fp32
     queue.begin()?;
     let function = queue.function(Kernel::AFFINE.of(DType::Fp32))?;
-    let memory = queue.allocate(2 * 4 * LEN as usize)?;
-    let (from, to, n, scale, shift) = (memory, memory + 4 * LEN, LEN, 1.0f32, 0.0f32);
-    let arguments = &mut arguments![from, to, n, scale, shift];
+    const BYTES: usize = 2 * 4 * LEN as usize;
+    let memory = queue.allocate(BYTES)?;
+    let (from, to, n, backward, scale, shift) = (memory, memory + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
     // Safety: the memory is that long.
-    let run = unsafe { queue.clear(memory, 2 * 4 * LEN as usize) }.and_then(|()| {
+    let run = unsafe { queue.clear(memory, BYTES) }.and_then(|()| {
         let start = Instant::now();
         for _ in 0..launches {
             // Safety: the arguments of `affine_fp32`; both halves hold `n` elements.
-            unsafe { queue.launch_function(function, 1, THREADS, arguments) }?;
+            let status = unsafe {
+                let (stream, none) = (queue.raw(), std::ptr::null_mut());
+                sys::cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, stream, arguments.as_mut_ptr(), none)
+            };
+            queue.check("cuLaunchKernel", status)?;
         }
         Ok(start.elapsed())
     });
-    queue.free(memory);
+    queue.free(memory, BYTES);
     run
 }
 

@@ -12,6 +12,7 @@ use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTA
 
 use super::handles::EventHandle;
 use super::primary::Primary;
+use super::staging::{Lane, PIECE_BYTES};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -56,17 +57,25 @@ pub(super) enum Purpose {
 /// A staging slot: pinned memory and the event of its last use.
 pub(super) struct Slot {
     memory: NonNull<u8>,
+    device: CUdeviceptr,
     last_use: EventHandle,
     in_use: bool,
 }
 
 // Safety: the memory lives until the device closes and has one owner at a time.
 unsafe impl Send for Slot {}
+// Safety: a shared slot gives out its addresses alone.
+unsafe impl Sync for Slot {}
 
 impl Slot {
     /// The start of its [`SLOT_BYTES`] bytes.
     pub(super) fn memory(&self) -> NonNull<u8> {
         self.memory
+    }
+
+    /// The same, as the device sees it.
+    pub(super) fn device(&self) -> CUdeviceptr {
+        self.device
     }
 
     /// Keeps the slot from being handed out until the work enqueued on `stream` so far is over.
@@ -93,6 +102,7 @@ struct Pieces {
     gates: Vec<Cell>,
     faults: Vec<Cell>,
     slots: VecDeque<Slot>,
+    lanes: Vec<Lane>,
 }
 
 // Safety: the chunks are reached through the lock alone, and freed once.
@@ -106,6 +116,7 @@ impl Pinned {
             let mut pieces = pinned.lock();
             pieces.add_cells(primary)?;
             pieces.add_slots(primary)?;
+            pieces.add_lane(primary)?;
         }
         Ok(pinned)
     }
@@ -152,6 +163,22 @@ impl Pinned {
         if slot.in_use { pieces.slots.push_back(slot) } else { pieces.slots.push_front(slot) }
     }
 
+    /// A lane that nobody uses.
+    pub(super) fn take_lane(&self, primary: &Primary) -> Result<Lane> {
+        let mut pieces = self.lock();
+        loop {
+            if let Some(lane) = pieces.lanes.pop() {
+                return Ok(lane);
+            }
+            pieces.add_lane(primary)?;
+        }
+    }
+
+    /// Gives a lane back that no copy fills any more.
+    pub(super) fn return_lane(&self, lane: Lane) {
+        self.lock().lanes.push(lane);
+    }
+
     /// Poisoned pieces are still whole: each operation moves one piece.
     fn lock(&self) -> MutexGuard<'_, Pieces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -159,8 +186,8 @@ impl Pinned {
 }
 
 impl Slot {
-    fn new(primary: &Primary, memory: NonNull<u8>) -> Result<Self> {
-        Ok(Self { memory, last_use: EventHandle::new(primary, false)?, in_use: false })
+    fn new(primary: &Primary, memory: NonNull<u8>, device: CUdeviceptr) -> Result<Self> {
+        Ok(Self { memory, device, last_use: EventHandle::new(primary, false)?, in_use: false })
     }
 }
 
@@ -172,20 +199,20 @@ impl Pieces {
         }
     }
 
-    fn allocate(&mut self, primary: &Primary, bytes: usize) -> Result<NonNull<c_void>> {
+    /// New zeroed memory, as the host and as the device sees it.
+    fn allocate(&mut self, primary: &Primary, bytes: usize) -> Result<(NonNull<c_void>, CUdeviceptr)> {
         let chunk = allocate_host(primary, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)?;
         // Safety: the chunk is new and that long.
         unsafe { chunk.cast::<u8>().write_bytes(0, bytes) };
         self.chunks.push(chunk);
-        Ok(chunk)
-    }
-
-    fn add_cells(&mut self, primary: &Primary) -> Result<()> {
-        let chunk = self.allocate(primary, CELLS_A_CHUNK * CELL_BYTES)?;
         let mut device = 0;
         // Safety: the chunk is mapped; writes one address.
         let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, chunk.as_ptr(), 0) };
-        primary.check("cuMemHostGetDevicePointer", status)?;
+        primary.check("cuMemHostGetDevicePointer", status).map(|()| (chunk, device))
+    }
+
+    fn add_cells(&mut self, primary: &Primary) -> Result<()> {
+        let (chunk, device) = self.allocate(primary, CELLS_A_CHUNK * CELL_BYTES)?;
         self.cells.extend((0..CELLS_A_CHUNK).rev().map(|i| Cell {
             // Safety: within the chunk.
             host: unsafe { chunk.cast::<u8>().add(i * CELL_BYTES) },
@@ -194,12 +221,18 @@ impl Pieces {
         Ok(())
     }
 
+    fn add_lane(&mut self, primary: &Primary) -> Result<()> {
+        let (chunk, _) = self.allocate(primary, 2 * PIECE_BYTES)?;
+        self.lanes.push(Lane::new(primary, chunk.cast())?);
+        Ok(())
+    }
+
     fn add_slots(&mut self, primary: &Primary) -> Result<()> {
-        let chunk = self.allocate(primary, SLOTS_A_CHUNK * SLOT_BYTES)?;
+        let (chunk, device) = self.allocate(primary, SLOTS_A_CHUNK * SLOT_BYTES)?;
         for i in 0..SLOTS_A_CHUNK {
             // Safety: within the chunk.
             let memory = unsafe { chunk.cast::<u8>().add(i * SLOT_BYTES) };
-            self.slots.push_front(Slot::new(primary, memory)?);
+            self.slots.push_front(Slot::new(primary, memory, device + (i * SLOT_BYTES) as u64)?);
         }
         Ok(())
     }

@@ -1,18 +1,26 @@
 //! A matrix product prepared for one shape: descriptors and algorithm, ready to enqueue.
 //!
+//! cuBLASLt takes some microseconds to turn a product into its launch, each time. So a product whose operands lie where
+//! they lay before is kept as a graph of its own, which the driver launches in one: the first time it is enqueued by
+//! cuBLASLt, the second time its graph is made, and from then on launched.
+//!
 //! cuBLAS thinks in columns. A row-major `out[m, n] = a[m, k] · b[k, n]` is, read by columns, the product
 //! `outᵀ[n, m] = bᵀ[n, k] · aᵀ[k, m]` of the same memory: the operands change places and nothing is transposed.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t,
     cublasLtMatmulHeuristicResult_t, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
     cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
 };
+use cudarc::driver::sys::CUstream;
 
-use super::queue::{Queue, WORKSPACE_BYTES};
+use super::graph::GraphHandle;
+use super::handles::StreamHandle;
+use super::queue::{Queue, Scratch, WORKSPACE_BYTES};
 use crate::device::DType;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -60,8 +68,92 @@ pub(super) struct Algorithm {
 
 /// A product ready to enqueue.
 pub(super) struct Plan {
-    pub(super) descriptors: Descriptors,
-    pub(super) algorithm: Algorithm,
+    descriptors: Descriptors,
+    algorithm: Algorithm,
+    /// Where operands lay, the latest last.
+    places: Mutex<Vec<(Place, Launch)>>,
+}
+
+/// How many places a plan remembers.
+const PLACES: usize = 16;
+
+/// The addresses of a, b, out and the workspace, which is 0 where there is none.
+type Place = ([u64; 3], u64);
+
+/// How a product at one place is enqueued.
+enum Launch {
+    /// By cuBLASLt; a graph next time.
+    Once,
+    /// By cuBLASLt, as it cannot be captured.
+    Library,
+    Graph(GraphHandle),
+}
+
+impl Plan {
+    pub(super) fn new(descriptors: Descriptors, algorithm: Algorithm) -> Self {
+        Self { descriptors, algorithm, places: Mutex::default() }
+    }
+
+    /// Enqueues the product; `apart` is a stream to capture on.
+    ///
+    /// # Safety
+    /// `pointers` name a, b and out of the product that the plan was made for, of its alignments, in the order of `queue`.
+    #[inline]
+    pub(super) unsafe fn enqueue(
+        &self,
+        library: cublasLtHandle_t,
+        queue: &Queue,
+        apart: &Mutex<StreamHandle>,
+        pointers: [u64; 3],
+    ) -> Result<()> {
+        let workspace = self.algorithm.workspace(queue)?;
+        let by_library = |stream| {
+            // Safety: the caller's promise; the workspace is that of the stream that the work will run on.
+            unsafe { self.descriptors.enqueue(&self.algorithm, library, queue, stream, workspace, pointers) }
+        };
+        if queue.is_capturing() {
+            return by_library(queue.raw());
+        }
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (pointers, workspace);
+        let Some((_, launch)) = places.iter_mut().rfind(|known| known.0 == place) else {
+            if places.len() == PLACES {
+                places.remove(0);
+            }
+            places.push((place, Launch::Once));
+            drop(places);
+            return by_library(queue.raw());
+        };
+        if let Launch::Once = launch {
+            *launch = captured(queue, apart, by_library).map_or(Launch::Library, Launch::Graph);
+        }
+        match launch {
+            Launch::Graph(graph) => graph.launch(queue),
+            Launch::Once | Launch::Library => by_library(queue.raw()),
+        }
+    }
+}
+
+/// What `enqueue` enqueues, as a graph; `None` where it cannot be captured.
+#[cold]
+fn captured(
+    queue: &Queue,
+    apart: &Mutex<StreamHandle>,
+    enqueue: impl Fn(CUstream) -> Result<()>,
+) -> Option<GraphHandle> {
+    let (apart, primary) = (apart.lock().unwrap_or_else(PoisonError::into_inner), &queue.context.primary);
+    GraphHandle::begin_capture(primary, apart.raw()).ok()?;
+    let enqueued = enqueue(apart.raw());
+    let graph = GraphHandle::end_capture(primary, apart.raw());
+    enqueued.and(graph).ok()
+}
+
+impl Algorithm {
+    /// The workspace that it needs, of the stream that its work will run on; 0 where it needs none.
+    #[inline]
+    pub(super) fn workspace(&self, queue: &Queue) -> Result<u64> {
+        if self.workspace == 0 { Ok(0) } else { queue.scratch(Scratch::Workspace, WORKSPACE_BYTES) }
+    }
 }
 
 impl Descriptors {
@@ -133,20 +225,21 @@ impl Descriptors {
             .collect())
     }
 
-    /// Enqueues the product by one algorithm.
+    /// Has cuBLASLt enqueue the product on `stream` by one algorithm.
     ///
     /// # Safety
     /// `pointers` name a, b and out of the product that the descriptors were made for, of its alignments, in the
-    /// order of `queue`.
+    /// order of `queue`, on which the work runs and whose workspace this is.
     #[inline]
     pub(super) unsafe fn enqueue(
         &self,
         algorithm: &Algorithm,
         library: cublasLtHandle_t,
         queue: &Queue,
+        stream: CUstream,
+        workspace: u64,
         pointers: [u64; 3],
     ) -> Result<()> {
-        let workspace = if algorithm.workspace == 0 { 0 } else { queue.workspace()? };
         let [a, b, out] = pointers.map(|pointer| pointer as *mut c_void);
         let [first, second, result] = self.layouts;
         let (one, zero) = (1.0f32, 0.0f32);
@@ -168,7 +261,7 @@ impl Descriptors {
                 &algorithm.algorithm,
                 workspace as *mut c_void,
                 algorithm.workspace,
-                queue.raw().cast(),
+                stream.cast(),
             )
         };
         check(queue.context.primary.name(), "cublasLtMatmul", status)

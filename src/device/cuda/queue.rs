@@ -1,42 +1,52 @@
-//! A stream of the driver with what belongs to it alone: fault words and scratch memory.
+//! A stream of the driver with what belongs to it alone: fault words, scratch memory, and spare memory.
 //!
 //! Separate from [`CudaStream`](super::stream::CudaStream) because memory holds on to the streams it was used on.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUdeviceptr, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUresult, CUstream,
+};
 
 use super::context::Context;
 use super::fault::Fault;
 use super::handles::StreamHandle;
 use super::kernels::Kernel;
 use super::pinned::Purpose;
+use super::spare::{self, Spare};
 use crate::device::engine::Result;
-
-/// What the reductions of one stream share: two words and a result a block, at most 1024 (see `kernels/reduce.cu`).
-const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
-
-/// The largest grid of a reduction. The same on every device, so that sums are too.
-pub(super) const REDUCE_BLOCKS: u32 = 1024;
 
 /// Room for a matrix product's intermediate results: what cuBLAS takes by itself on current devices.
 pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
+#[derive(Clone, Copy)]
+pub(super) enum Scratch {
+    /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
+    Reduce,
+    /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
+    Tiles,
+    /// Of matrix products, of any content.
+    Workspace,
+}
 
 /// A stream, destroyed on drop without waiting.
 pub(super) struct Queue {
     handle: StreamHandle,
     fault: Fault,
-    scratch: Mutex<Scratch>,
+    /// Memory by [`Scratch`], with its size: none until it is needed.
+    scratch: Mutex<[(CUdeviceptr, usize); 3]>,
+    spare: Mutex<Spare>,
+    /// Whether what is enqueued becomes a graph.
+    capturing: AtomicBool,
+    /// Whether the next elementwise kernel goes through its data backward.
+    backward: AtomicBool,
     // Last: the stream is destroyed before its context can be.
     pub(super) context: Arc<Context>,
-}
-
-/// Allocated at first use; 0 until then.
-#[derive(Default)]
-struct Scratch {
-    reduce: CUdeviceptr,
-    workspace: CUdeviceptr,
 }
 
 impl Queue {
@@ -44,7 +54,8 @@ impl Queue {
     pub(super) fn new(context: Arc<Context>) -> Result<Self> {
         let handle = StreamHandle::new(&context.primary)?;
         let fault = Fault::new(context.pinned.take_cell(&context.primary, Purpose::Fault)?);
-        Ok(Self { context, handle, fault, scratch: Mutex::default() })
+        let (scratch, spare) = (Mutex::default(), Mutex::default());
+        Ok(Self { context, handle, fault, scratch, spare, capturing: false.into(), backward: false.into() })
     }
 
     #[inline]
@@ -89,7 +100,8 @@ impl Queue {
         self.context.kernels.function(&self.context.primary, kernel)
     }
 
-    /// Enqueues a kernel.
+    /// Enqueues a kernel, which may start while the one before it ends (see `wait_for_previous` in
+    /// `kernels/types.cuh`).
     ///
     /// # Safety
     /// `arguments` point to values of the types that the kernel declares, in its order; the memory they name is
@@ -103,41 +115,92 @@ impl Queue {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         let function = self.function(kernel)?;
-        // Safety: the caller's promise; the driver copies the arguments before it returns.
-        unsafe { self.launch_function(function, blocks, threads, arguments) }
+        let mut early = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = CUlaunchConfig {
+            gridDimX: blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: self.raw(),
+            attrs: &raw mut early,
+            numAttrs: self.context.kernels.start_early().into(),
+        };
+        // Safety: the caller's promise; the driver copies configuration and arguments before it returns.
+        let status = unsafe { sys::cuLaunchKernelEx(&config, function, arguments.as_mut_ptr(), ptr::null_mut()) };
+        self.check("cuLaunchKernelEx", status)
     }
 
-    /// As [`launch`](Self::launch), with a handle in hand.
-    ///
-    /// # Safety
-    /// As `launch`.
+    /// 0 and 1 in turn: whether a kernel goes through its data backward (see `kernels/elementwise.cu`).
     #[inline]
-    pub(super) unsafe fn launch_function(
-        &self,
-        function: CUfunction,
-        blocks: u32,
-        threads: u32,
-        arguments: &mut [*mut c_void],
-    ) -> Result<()> {
-        // Safety: the caller's promise.
-        let status = unsafe {
-            let (parameters, stream, none) = (arguments.as_mut_ptr(), self.raw(), std::ptr::null_mut());
-            sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, none)
-        };
-        self.check("cuLaunchKernel", status)
+    pub(super) fn direction(&self) -> u32 {
+        self.backward.fetch_xor(true, Ordering::Relaxed).into()
     }
 
     /// Memory in this stream's order; `bytes` is more than 0.
+    #[inline]
     pub(super) fn allocate(&self, bytes: usize) -> Result<CUdeviceptr> {
-        self.context.pool.allocate(&self.context.primary, bytes, self.raw())
+        let bytes = spare::rounded(bytes);
+        // Not in the head of the match: the lock would be held to its end, and to make room takes it again.
+        let spare = self.spare().take(bytes);
+        match spare {
+            Some(pointer) => Ok(pointer),
+            None if self.is_capturing() => self.context.allocate_apart(bytes),
+            None => self.context.allocate(bytes, self.raw()),
+        }
     }
 
-    /// Frees what [`allocate`](Self::allocate) gave, after the work enqueued so far.
-    ///
+    /// Frees what [`allocate`](Self::allocate) gave for `bytes`, after the work enqueued so far.
+    #[inline]
+    pub(super) fn free(&self, pointer: CUdeviceptr, bytes: usize) {
+        let mut spare = self.spare();
+        spare.keep(spare::rounded(bytes), pointer);
+        // A free of the driver would become a part of a graph.
+        while !self.is_capturing()
+            && let Some(pointer) = spare.excess()
+        {
+            self.give_back(pointer);
+        }
+    }
+
+    /// Gives what is spare back to the pool; whether there was anything.
+    pub(super) fn give_back_spare(&self) -> bool {
+        let (mut spare, mut any) = (self.spare(), false);
+        while !self.is_capturing()
+            && let Some(pointer) = spare.oldest()
+        {
+            self.give_back(pointer);
+            any = true;
+        }
+        any
+    }
+
     /// Runs in drops and on the way out of errors: its own error has nobody to tell.
-    pub(super) fn free(&self, pointer: CUdeviceptr) {
-        // Safety: allocated by `allocate`, freed once.
+    #[cold]
+    fn give_back(&self, pointer: CUdeviceptr) {
+        let _ = self.context.bind();
+        // Safety: allocated by `allocate`, given back once.
         unsafe { sys::cuMemFreeAsync(pointer, self.raw()) };
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what is enqueued becomes a graph instead of running.
+    #[inline]
+    pub(super) fn is_capturing(&self) -> bool {
+        self.capturing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_capturing(&self, capturing: bool) {
+        self.capturing.store(capturing, Ordering::Relaxed);
     }
 
     /// Enqueues zeroing memory.
@@ -149,25 +212,23 @@ impl Queue {
         self.check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(pointer, 0, bytes, self.raw()) })
     }
 
-    /// The scratch memory of reductions, zeroed when it was made and by every reduction after itself.
-    pub(super) fn reduce_scratch(&self) -> Result<CUdeviceptr> {
+    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
+    pub(super) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<CUdeviceptr> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        if scratch.reduce == 0 {
-            let pointer = self.allocate(REDUCE_BYTES)?;
-            // Safety: just allocated, that long.
-            unsafe { self.clear(pointer, REDUCE_BYTES) }.inspect_err(|_| self.free(pointer))?;
-            scratch.reduce = pointer;
+        let piece = &mut scratch[purpose as usize];
+        if piece.1 < bytes {
+            let size = bytes.next_power_of_two();
+            let pointer = self.allocate(size)?;
+            if !matches!(purpose, Scratch::Workspace) {
+                // Safety: just allocated, that long.
+                unsafe { self.clear(pointer, size) }.inspect_err(|_| self.free(pointer, size))?;
+            }
+            let (old, old_size) = std::mem::replace(piece, (pointer, size));
+            if old_size > 0 {
+                self.free(old, old_size);
+            }
         }
-        Ok(scratch.reduce)
-    }
-
-    /// [`WORKSPACE_BYTES`] for matrix products: one a stream, as products on two streams must not share it.
-    pub(super) fn workspace(&self) -> Result<CUdeviceptr> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        if scratch.workspace == 0 {
-            scratch.workspace = self.allocate(WORKSPACE_BYTES)?;
-        }
-        Ok(scratch.workspace)
+        Ok(piece.0)
     }
 }
 
@@ -175,11 +236,11 @@ impl Drop for Queue {
     /// Does not wait. Errors have nobody to tell.
     fn drop(&mut self) {
         let _ = self.context.bind();
-        let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let pointers = [scratch.reduce, scratch.workspace];
-        for pointer in pointers.into_iter().filter(|&pointer| pointer != 0) {
-            self.free(pointer);
+        let scratch = std::mem::take(self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for (pointer, _) in scratch.into_iter().filter(|&(_, size)| size > 0) {
+            self.give_back(pointer);
         }
+        self.give_back_spare();
         // Safety: the stream is live.
         match unsafe { sys::cuStreamQuery(self.raw()) } {
             CUresult::CUDA_SUCCESS => self.context.pinned.return_cell(self.fault.cell(), Purpose::Fault),

@@ -1,6 +1,7 @@
 //! A stream of a CUDA device: the calls of the interface, each to the driver with as little as possible between.
 
 use std::any::Any;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUresult};
@@ -11,10 +12,11 @@ use super::gate::CudaGate;
 use super::memory::CudaMemory;
 use super::pinned::SLOT_BYTES;
 use super::queue::Queue;
-use super::{operations, transfers};
+use super::{graph, operations, transfers};
 use crate::device::DType;
 use crate::device::engine::{
-    DeviceMemory, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Operation, Region, Result, Transfer,
+    DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation, Region, Result,
+    Transfer,
 };
 use crate::error::DeviceError;
 
@@ -49,6 +51,11 @@ impl EngineStream for CudaStream {
         Ok(Arc::new(CudaMemory::new(self.queue.clone(), dtype, len)?))
     }
 
+    fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+        self.queue.begin()?;
+        Ok(Arc::new(CudaMemory::verdict(self.queue.clone(), dtype)?))
+    }
+
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
         self.queue.begin()?;
         operations::enqueue(&self.queue, operation)
@@ -69,7 +76,7 @@ impl EngineStream for CudaStream {
         transfers::upload(&self.queue, source, target)
     }
 
-    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.queue.begin()?;
         transfers::download(&self.queue, source, target)
     }
@@ -98,6 +105,14 @@ impl EngineStream for CudaStream {
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {
         self.queue.begin()?;
         CudaGate::enqueue_wait(gate, &self.queue)
+    }
+
+    fn begin_capture(&self) -> Result<()> {
+        graph::begin(&self.queue)
+    }
+
+    fn end_capture(&self) -> Result<Arc<dyn EngineGraph>> {
+        graph::end(&self.queue)
     }
 
     fn is_complete(&self) -> Result<bool> {

@@ -31,6 +31,12 @@ impl Sensors {
         self.nvml.sys_driver_version().ok()
     }
 
+    /// What tells the device from others of its model and is no serial number: 32 bits of a hash of its UUID.
+    pub(super) fn fingerprint(&self) -> Option<String> {
+        let device = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()).ok()?;
+        Some(fingerprint(&device.uuid().ok()?))
+    }
+
     /// What the sensors say now; each on its own, as not every device has all.
     pub(super) fn read(&self) -> Option<Telemetry> {
         let device = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()).ok()?;
@@ -42,6 +48,14 @@ impl Sensors {
             throttle_reasons: device.current_throttle_reasons().map(words).unwrap_or_default(),
         })
     }
+}
+
+/// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 32 bits, of the UUID in lower case without `GPU-` before it.
+fn fingerprint(uuid: &str) -> String {
+    let uuid = uuid.to_lowercase();
+    let bytes = uuid.strip_prefix("gpu-").unwrap_or(&uuid).bytes();
+    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
 }
 
 /// The reasons in the words of `nvidia-smi`. An idle device is not held back.
@@ -65,6 +79,13 @@ fn words(reasons: ThrottleReasons) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fingerprint_is_the_hash_of_the_uuid_alone() {
+        let (prefixed, bare) = ("GPU-FFC79498-8ff3-c2dc-3b0d-fafd804516ae", "ffc79498-8ff3-c2dc-3b0d-fafd804516ae");
+        assert_eq!(fingerprint(prefixed), fingerprint(bare));
+        assert_eq!(fingerprint("a"), "e40c292c");
+    }
 
     #[test]
     fn an_idle_device_is_not_throttled_and_a_capped_one_says_why() {

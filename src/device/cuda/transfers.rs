@@ -1,8 +1,10 @@
 //! Copies between host and device.
 //!
 //! Small borrowed bytes go through a pinned slot: an upload then never waits for the device, and a read of a scalar
-//! takes the fast path of the hardware. Large ones go from and to the caller's own memory, which the driver stages.
+//! takes the fast path of the hardware. Large uploads go from the caller's own memory, which the driver stages; large
+//! downloads are staged here (see `staging`).
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
@@ -11,6 +13,7 @@ use super::host::CudaHostMemory;
 use super::memory::CudaMemory;
 use super::pinned::SLOT_BYTES;
 use super::queue::Queue;
+use super::staging;
 use crate::device::engine::{HostMemory, Region, Result};
 use crate::error::DeviceError;
 
@@ -71,18 +74,22 @@ pub(super) fn upload(queue: &Arc<Queue>, source: &[u8], target: Region<'_>) -> R
 }
 
 /// Copies into borrowed bytes: a barrier for the stream.
-pub(super) fn download(queue: &Arc<Queue>, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+pub(super) fn download(queue: &Arc<Queue>, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
     let bytes = same_size("download", target.len(), source)?;
     if bytes == 0 {
         return queue.synchronize();
     }
     let from = CudaMemory::of(source, queue)?;
     if bytes > SLOT_BYTES {
-        // Safety: both sides hold `bytes` bytes; the target is borrowed until the copy is over, see below.
-        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), from, bytes, queue.raw()) };
-        let copied = queue.check("cuMemcpyDtoHAsync", status);
-        // Also after an error: the borrow ends here.
-        return queue.synchronize().and(copied);
+        // Safety: both sides hold `bytes` bytes.
+        return unsafe { staging::download(queue, from, target) };
+    }
+    if let Some(start) = CudaMemory::in_host(source) {
+        queue.synchronize()?;
+        // Safety: the memory holds one element, which the caller compared with the target's size, and what writes it is
+        // over.
+        unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(start.as_ptr(), bytes) };
+        return Ok(());
     }
     let (pinned, primary) = (&queue.context.pinned, &queue.context.primary);
     let slot = pinned.take_slot(primary)?;
@@ -93,7 +100,7 @@ pub(super) fn download(queue: &Arc<Queue>, source: Region<'_>, target: &mut [u8]
     // Safety: the stream is live.
     queue.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(queue.raw()) })?;
     // Safety: the copy is over, and both sides hold `bytes` bytes.
-    unsafe { target.as_mut_ptr().copy_from_nonoverlapping(slot.memory().as_ptr(), bytes) };
+    unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(slot.memory().as_ptr(), bytes) };
     pinned.return_slot(slot);
     queue.check_fault()
 }

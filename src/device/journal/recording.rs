@@ -81,11 +81,8 @@ impl Recording {
         self.device.engine().synchronize()?;
         let journal = self.device.engine().journal();
         let mut state = std::mem::take(&mut *journal.lock());
-        if let Some(tracer) = &state.tracer {
-            let (work, dropped) = tracer.finish();
-            state.work.extend(work);
-            state.dropped += dropped;
-        }
+        let traced = state.tracer.take().map(|tracer| tracer.finish()).unwrap_or_default();
+        state.work.extend(traced.work);
         if let Some(brackets) = state.brackets.take() {
             state.work.extend(brackets.work()?);
         }
@@ -94,8 +91,9 @@ impl Recording {
         Ok(Log {
             calls: state.calls,
             work: state.work,
+            stalls: traced.stalls,
             threads: state.threads.into_iter().map(|(id, thread)| (id, thread.name)).collect(),
-            dropped: state.dropped,
+            dropped: state.dropped + traced.dropped,
             source: self.source.clone(),
             origin: self.origin,
             end,

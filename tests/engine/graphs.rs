@@ -1,0 +1,136 @@
+//! What a graph promises on every engine: captured work runs when the graph is launched and not before, as often as it is
+//! launched, on memory that lives as long as the graph; and what cannot be captured is refused.
+
+use libtest_mimic::Failed;
+use syncscope::device::{Device, HostKind};
+use syncscope::error::DeviceError;
+
+use crate::{Check, ensure};
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("captured_work_runs_at_each_launch_and_not_before", launches),
+    ("a_graph_keeps_the_tensors_that_it_uses", keeps),
+    ("every_operation_of_a_graph_gives_what_it_gives_outside", operations),
+    ("what_cannot_be_captured_is_refused_and_the_stream_goes_on", refuses),
+    ("a_capture_that_fails_or_panics_is_given_up", given_up),
+    ("the_work_of_a_graph_is_recorded_with_its_launch", recorded),
+];
+
+fn launches(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([1000])?;
+    let (_, graph) = stream.capture(|| (0..20).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?;
+    ensure(graph.len() == 20 && graph.stream().is_same(&stream), || format!("{graph:?}"))?;
+    ensure(x.to_vec()?.iter().all(|&x| x == 1.0), || "captured work ran".to_owned())?;
+    for launched in 1..4 {
+        graph.launch()?;
+        let expected = 1.0 + 20.0 * launched as f32;
+        let values = x.to_vec()?;
+        ensure(values.iter().all(|&x| x == expected), || format!("{} in place of {expected}", values[0]))?;
+    }
+    x.affine_in_place(0.0, 5.0)?;
+    graph.launch()?;
+    ensure(x.at([999])?.item()? == 25.0, || "a launch begins from what the tensor holds then".to_owned())
+}
+
+fn keeps(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let (y, graph) = stream.capture({
+        let x = stream.full::<f32>([1 << 16], 3.0)?;
+        move || x.add_scalar(1.0)?.add_scalar(1.0)
+    })?;
+    // Memory of the size that the graph's tensors have, written after they were dropped.
+    for value in 0..8 {
+        stream.full::<f32>([1 << 16], f64::from(value))?.sum()?.item()?;
+    }
+    for _ in 0..3 {
+        graph.launch()?;
+        let values = y.to_vec()?;
+        ensure(values.iter().all(|&y| y == 5.0), || format!("{} in place of 5", values[0]))?;
+    }
+    graph.launch()?;
+    drop(graph);
+    ensure(y.at([0])?.item()? == 5.0, || "a graph dropped while it may run".to_owned())
+}
+
+fn operations(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let work = || {
+        let x = stream.seeded_normal::<f32>([72, 40], 5)?;
+        let y = x.matmul(&x.reshape([40, 72])?)?.add(&stream.ones::<f32>([72, 72])?)?;
+        let sum = y.multiply(&y)?.sum()?;
+        Ok((y, sum))
+    };
+    let ((y, sum), graph) = stream.capture(work)?;
+    let (expected, expected_sum) = work()?;
+    let (expected, expected_sum) = (expected.to_vec()?, expected_sum.item()?);
+    for _ in 0..2 {
+        graph.launch()?;
+        ensure(y.to_vec()? == expected, || "a product differs".to_owned())?;
+        ensure(sum.item()? == expected_sum, || format!("{} and {expected_sum}", sum.item().unwrap_or(f32::NAN)))?;
+    }
+    Ok(())
+}
+
+fn refuses(device: &Device) -> Result<(), Failed> {
+    let (stream, event, gate) = (device.stream()?, device.event()?, device.gate()?);
+    let x = stream.ones::<f32>([64])?;
+    let buffer = device.host_buffer::<f32>(HostKind::Pageable, 64)?;
+    type Call<'a> = (&'a str, Box<dyn Fn() -> Result<(), DeviceError> + 'a>);
+    let calls: [Call<'_>; 9] = [
+        ("download", Box::new(|| x.sum()?.item().map(drop))),
+        ("any", Box::new(|| x.any().map(drop))),
+        ("nonzero", Box::new(|| x.nonzero().map(drop))),
+        ("upload", Box::new(|| stream.tensor(&[1.0_f32], [1]).map(drop))),
+        ("copy_from", Box::new(|| x.copy_from(&buffer))),
+        ("record", Box::new(|| stream.record(&event))),
+        ("wait_gate", Box::new(|| stream.wait_gate(&gate))),
+        ("synchronize", Box::new(|| stream.synchronize())),
+        ("capture", Box::new(|| stream.capture(|| Ok(())).map(drop))),
+    ];
+    for (call, run) in calls {
+        let refused = stream.capture(|| {
+            x.affine_in_place(2.0, 0.0)?;
+            run()
+        });
+        ensure(matches!(refused, Err(DeviceError::Capturing { call: named }) if named == call), || {
+            format!("{call}: {:?}", refused.map(|(_, graph)| graph))
+        })?;
+        let values = x.to_vec()?;
+        ensure(values.iter().all(|&x| x == 1.0), || format!("{call}: {}", values[0]))?;
+    }
+    Ok(())
+}
+
+fn given_up(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([8])?;
+    let failed = stream.capture::<()>(|| {
+        x.affine_in_place(2.0, 0.0)?;
+        Err(DeviceError::EventNotReady { reason: "scripted" })
+    });
+    ensure(failed.is_err(), || "an error was lost".to_owned())?;
+    let panicking = std::panic::AssertUnwindSafe(|| stream.capture::<()>(|| std::panic::resume_unwind(Box::new(()))));
+    ensure(std::panic::catch_unwind(panicking).is_err(), || "a panic was lost".to_owned())?;
+    x.affine_in_place(1.0, 1.0)?;
+    ensure(x.to_vec()? == [2.0; 8], || "the stream does not go on as before".to_owned())?;
+    let (_, graph) = stream.capture(|| Ok(()))?;
+    graph.launch()?;
+    ensure(graph.is_empty(), || format!("{graph:?}"))?;
+    Ok(stream.synchronize()?)
+}
+
+fn recorded(device: &Device) -> Result<(), Failed> {
+    use syncscope::timeline::Kind;
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([16])?;
+    let (_, graph) = stream.capture(|| (0..5).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?;
+    graph.launch()?;
+    stream.synchronize()?;
+    let (_, timeline) = device.record(|| graph.launch())?;
+    let calls: Vec<_> = timeline.spans.iter().filter(|span| span.kind == Kind::Enqueue).collect();
+    let kernels: Vec<_> = timeline.spans.iter().filter(|span| span.kind == Kind::Kernel).collect();
+    let one = matches!(calls.as_slice(), [call] if call.name == "Graph::launch"
+        && kernels.iter().all(|kernel| kernel.correlation == call.correlation));
+    ensure(one && kernels.len() == 5, || format!("{timeline:#?}"))
+}
