@@ -12,9 +12,11 @@
 // them zero again. They belong to one stream, whose kernels follow one another.
 #include "types.cuh"
 
-constexpr u32 THREADS = 256;
+// A tile is as large as it is, and a block as small, so that the tiles of some ten million elements are all under way at
+// once: the count is then known before the positions are written.
+constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 ITEMS = 32; // elements a thread
+constexpr u32 ITEMS = 64; // elements a thread
 constexpr u32 TILE = THREADS * ITEMS;
 
 constexpr u64 COUNTED = 1ull << 62; // the tile's own count
@@ -85,25 +87,25 @@ __device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, 
     // A warp owns a run of the tile and goes through it 32 neighbouring packs at a time. Bit `k * N + j` of the mask is
     // element `j` of the thread's pack `k`.
     const u32 first = warp * (32 * ITEMS) + lane * N;
-    u32 mask = 0;
+    u64 mask = 0;
 #pragma unroll
     for (u32 k = 0; k < PACKS; ++k) {
         const u64 at = start + first + k * (32 * N);
         if (at + N <= n) {
             const Pack<T> pack = load_pack_once<T>(x, at / N, aligned);
 #pragma unroll
-            for (u32 j = 0; j < N; ++j) mask |= (u32)is_nonzero(pack.lane[j]) << (k * N + j);
+            for (u32 j = 0; j < N; ++j) mask |= (u64)is_nonzero(pack.lane[j]) << (k * N + j);
         } else {
 #pragma unroll
             for (u32 j = 0; j < N; ++j)
-                if (at + j < n) mask |= (u32)is_nonzero(x[at + j]) << (k * N + j);
+                if (at + j < n) mask |= (u64)is_nonzero(x[at + j]) << (k * N + j);
         }
     }
     u32 before_pack[PACKS], in_run = 0;
 #pragma unroll
     for (u32 k = 0; k < PACKS; ++k) {
         u32 in_packs;
-        before_pack[k] = in_run + lanes_before(__popc(mask >> (k * N) & ((1u << N) - 1u)), in_packs);
+        before_pack[k] = in_run + lanes_before(__popc((u32)(mask >> (k * N)) & ((1u << N) - 1u)), in_packs);
         in_run += in_packs;
     }
     if (lane == 0) in_warp[warp] = in_run;
@@ -120,7 +122,7 @@ __device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, 
         u32 to = before_warp + before_pack[k];
 #pragma unroll
         for (u32 j = 0; j < N; ++j)
-            if (mask >> (k * N + j) & 1u) found[to++] = (u16)(first + k * (32 * N) + j);
+            if (mask >> (k * N + j) & 1ull) found[to++] = (u16)(first + k * (32 * N) + j);
     }
 
     if (warp == 0) {
@@ -134,7 +136,11 @@ __device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, 
         if (lane == 0) {
             *own = SUMMED | (before + total);
             before_tile = before;
-            if (start + TILE >= n) *count = (i64)(before + total);
+            if (start + TILE >= n) {
+                // The host may wait for it, and for nothing else: it is to go out now.
+                *reinterpret_cast<volatile i64 *>(count) = (i64)(before + total);
+                __threadfence_system();
+            }
             __threadfence();
             last = atomicAdd(words + 1, 1ull) == gridDim.x - 1;
         }

@@ -69,7 +69,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Barrier: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
-    /// The host waits because the shape depends on the values.
+    /// The host waits because the shape depends on the values: until the count is known. What reads the positions follows
+    /// in the stream's order.
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.

@@ -5,7 +5,6 @@
 //! freed on an internal stream that waits for all of them: no user's stream is ordered behind another by a drop.
 
 use std::any::Any;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -46,13 +45,14 @@ impl CudaMemory {
     /// cheaper than a copy of it.
     pub(super) fn verdict(home: Arc<Queue>, dtype: DType) -> Result<Self> {
         let slot = home.context.pinned.take_slot(&home.context.primary)?;
+        slot.expect();
         Ok(Self { pointer: slot.device(), dtype, len: 1, home, guests: Mutex::default(), slot: Some(slot) })
     }
 
-    /// Where the host finds the elements, if they lie in its memory.
-    pub(super) fn in_host(region: Region<'_>) -> Option<NonNull<u8>> {
+    /// Where the host finds the element, if it lies in its memory.
+    pub(super) fn in_host(region: Region<'_>) -> Option<&Slot> {
         let memory: &dyn Any = &**region.memory;
-        memory.downcast_ref::<Self>()?.slot.as_ref().map(Slot::memory)
+        memory.downcast_ref::<Self>()?.slot.as_ref()
     }
 
     /// The address of a region for work on `queue`, which is remembered as a user.

@@ -21,7 +21,8 @@ use crate::device::philox;
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
 
-/// Elements of a tile of `kernels/compact.cu`.
+/// Threads of a block of `kernels/compact.cu`, and elements of its tile.
+const TILE_THREADS: u32 = 128;
 const TILE: usize = 8192;
 
 /// The largest grid of a reduction. The same on every device, so that sums are too.
@@ -192,7 +193,7 @@ fn nonzero(queue: &Arc<Queue>, x: Region<'_>, positions: Region<'_>, count: Regi
     let blocks = u32::try_from(tiles).unwrap_or(u32::MAX);
     // Safety: the arguments of `nonzero_*`; the regions hold `n`, `n` and 1 elements, the words one a tile and two
     // more.
-    unsafe { queue.launch(Kernel::NONZERO.of(x.dtype()), blocks, THREADS, arguments) }
+    unsafe { queue.launch(Kernel::NONZERO.of(x.dtype()), blocks, TILE_THREADS, arguments) }
 }
 
 fn gather(queue: &Arc<Queue>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {

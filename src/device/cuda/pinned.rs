@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr, CUresult, CUstream};
 
@@ -18,6 +20,12 @@ use crate::error::DeviceError;
 
 /// The size of a staging slot, and the largest transfer that goes through one.
 pub(super) const SLOT_BYTES: usize = 64 << 10;
+
+/// What a slot shows until its value has arrived: bytes that no truth or count has, and few numbers.
+const NOTHING: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+/// How long the host looks for a value before it has the driver wait.
+const LOOK: Duration = Duration::from_micros(50);
 
 /// The size of a cell: a cache line, so that the host's polling of one disturbs no other.
 const CELL_BYTES: usize = 64;
@@ -76,6 +84,39 @@ impl Slot {
     /// The same, as the device sees it.
     pub(super) fn device(&self) -> CUdeviceptr {
         self.device
+    }
+
+    /// Prepares the slot for one value of the device: see [`has_arrived`](Self::has_arrived).
+    pub(super) fn expect(&self) {
+        // Safety: the slot is the caller's, larger than 8 bytes and aligned; nothing writes it yet.
+        unsafe { self.memory.cast::<u64>().write_volatile(NOTHING) };
+    }
+
+    /// Whether a value of 1, 2, 4 or 8 bytes, which the device writes in one, is there: then nothing before it on its
+    /// stream is pending. One that looks like nothing is never seen to arrive, and neither is one that takes long: then a
+    /// wait by the driver tells when it is there, a microsecond or two later.
+    pub(super) fn has_arrived(&self, bytes: usize) -> bool {
+        let shown = || {
+            // Safety: as above; the device writes values of these sizes whole.
+            unsafe {
+                match bytes {
+                    1 => self.memory.read_volatile().into(),
+                    2 => self.memory.cast::<u16>().read_volatile().into(),
+                    4 => self.memory.cast::<u32>().read_volatile().into(),
+                    _ => self.memory.cast::<u64>().read_volatile(),
+                }
+            }
+        };
+        let nothing = NOTHING & (u64::MAX >> (64 - 8 * bytes.clamp(1, 8)));
+        let begin = Instant::now();
+        while shown() == nothing {
+            if begin.elapsed() > LOOK {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        fence(Ordering::Acquire);
+        true
     }
 
     /// Keeps the slot from being handed out until the work enqueued on `stream` so far is over.

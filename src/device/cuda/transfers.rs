@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 
 use super::host::CudaHostMemory;
 use super::memory::CudaMemory;
-use super::pinned::SLOT_BYTES;
+use super::pinned::{SLOT_BYTES, Slot};
 use super::queue::Queue;
 use super::staging;
 use crate::device::engine::{HostMemory, Region, Result};
@@ -84,25 +84,32 @@ pub(super) fn download(queue: &Arc<Queue>, source: Region<'_>, target: &mut [May
         // Safety: both sides hold `bytes` bytes.
         return unsafe { staging::download(queue, from, target) };
     }
-    if let Some(start) = CudaMemory::in_host(source) {
-        queue.synchronize()?;
-        // Safety: the memory holds one element, which the caller compared with the target's size, and what writes it is
-        // over.
-        unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(start.as_ptr(), bytes) };
-        return Ok(());
+    if let Some(slot) = CudaMemory::in_host(source) {
+        return receive(queue, slot, target);
     }
     let (pinned, primary) = (&queue.context.pinned, &queue.context.primary);
     let slot = pinned.take_slot(primary)?;
+    slot.expect();
     // Safety: the slot is free and holds `bytes` bytes.
     let status = unsafe { sys::cuMemcpyDtoHAsync_v2(slot.memory().as_ptr().cast(), from, bytes, queue.raw()) };
     queue.check("cuMemcpyDtoHAsync", status)?;
     // On an error of the device the slot is dropped and its memory not handed out again.
-    // Safety: the stream is live.
-    queue.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(queue.raw()) })?;
-    // Safety: the copy is over, and both sides hold `bytes` bytes.
-    unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(slot.memory().as_ptr(), bytes) };
+    receive(queue, &slot, target)?;
     pinned.return_slot(slot);
-    queue.check_fault()
+    Ok(())
+}
+
+/// Waits for what the stream writes into a slot, and takes it.
+fn receive(queue: &Queue, slot: &Slot, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+    let in_one = matches!(target.len(), 1 | 2 | 4 | 8);
+    if in_one && slot.has_arrived(target.len()) {
+        queue.check_fault()?;
+    } else {
+        queue.synchronize()?;
+    }
+    // Safety: the slot holds as many bytes, and they have been written.
+    unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(slot.memory().as_ptr(), target.len()) };
+    Ok(())
 }
 
 /// The size of both sides in bytes. Checked here too: the driver would copy past the shorter one.
