@@ -366,11 +366,6 @@ impl Drop for OpenCall<'_> {
             return;
         }
         state.thread().call = None;
-        /// What a thread without a name is called, as that of a notebook's cells: `thread 1`.
-        pub(crate) fn unnamed(thread: ThreadId) -> String {
-            format!("{thread:?}").replace("ThreadId(", "thread ").replace(')', "")
-        }
-
         #[cfg(test)]
         {
             state.thread().in_barrier = false;
@@ -380,4 +375,9 @@ impl Drop for OpenCall<'_> {
         }
         if state.calls.len() < CAPACITY { state.calls.push(self.call.clone()) } else { state.dropped += 1 }
     }
+}
+
+/// What a thread without a name is called, as that of a notebook's cells: `thread 1`.
+pub(crate) fn unnamed(thread: ThreadId) -> String {
+    format!("{thread:?}").replace("ThreadId(", "thread ").replace(')', "")
 }
