@@ -79,7 +79,8 @@ fn passes(mut output: impl io::BufRead, mut kernel: impl io::Write) -> io::Resul
     Ok(None)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

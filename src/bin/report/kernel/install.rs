@@ -129,7 +129,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).with_context(|| path.display().to_string())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
