@@ -4,10 +4,16 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
+    // A library for cells of a notebook writes no results, and must not be compiled anew whenever the checkout changes.
+    let report = std::env::var_os("CARGO_FEATURE_REPORT").is_some();
     // Outside of a checkout (a package from a registry) there is no commit to note.
-    if Path::new(".git").exists() {
-        println!("cargo::rerun-if-changed=.git/HEAD");
-        println!("cargo::rerun-if-changed=.git/index");
+    if report && Path::new(".git").exists() {
+        for name in ["HEAD", "index"] {
+            // In a worktree they lie elsewhere.
+            if let Some(path) = git(&["rev-parse", "--git-path", name]) {
+                println!("cargo::rerun-if-changed={path}");
+            }
+        }
         if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
             println!("cargo::rustc-env=SYNCSCOPE_COMMIT={commit}");
         }
@@ -15,7 +21,8 @@ fn main() {
             println!("cargo::rustc-env=SYNCSCOPE_DIRTY={}", !changes.is_empty());
         }
     }
-    for folder in ["src", "kernels", "report-templates", "book"] {
+    let folders: &[&str] = if report { &["src", "kernels", "report-templates", "book"] } else { &["src", "kernels"] };
+    for folder in folders {
         println!("cargo::rerun-if-changed={folder}");
     }
 }

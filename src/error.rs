@@ -162,6 +162,14 @@ pub enum MeasureError {
         /// The number of its samples.
         len_b: usize,
     },
+    /// A sampler's budget was spent before a round had been kept.
+    #[error(
+        "the budget of {seconds} s was spent before a whole round of samples had been kept: take less work a case, fewer warm-up rounds, or a larger budget"
+    )]
+    OverBudget {
+        /// The budget.
+        seconds: f64,
+    },
     /// The user asked to stop before a round had been kept.
     #[error("interrupted before a whole round of samples had been kept")]
     Interrupted,
@@ -323,6 +331,14 @@ pub enum BookError {
     NotEmpty {
         /// The folder.
         path: PathBuf,
+    },
+    /// A notebook that comes with the program is none.
+    #[error("notebooks/{name}.ipynb: {message}")]
+    Notebook {
+        /// The notebook's name.
+        name: String,
+        /// What is wrong with it.
+        message: String,
     },
     /// A template failed.
     #[error("{name}: {message}")]

@@ -2,6 +2,7 @@
 
 pub mod device;
 pub mod error;
+#[cfg(feature = "report")]
 pub mod experiment;
 pub mod measure;
 pub mod tensor;
@@ -12,7 +13,9 @@ pub mod units;
 pub mod book;
 #[cfg(feature = "report")]
 pub mod document;
-#[cfg(feature = "report")]
+#[cfg(feature = "notebook")]
+pub mod notebook;
+#[cfg(feature = "present")]
 pub mod present;
 #[cfg(feature = "report")]
 pub mod run;
@@ -21,7 +24,11 @@ pub mod run;
 pub mod prelude {
     pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
     pub use crate::error::{DeviceError, MeasureError};
-    pub use crate::measure::{Case, Comparison, Estimate, Sampler, Samples, Sampling, device_time, host_time};
+    pub use crate::measure::{
+        Case, Comparison, Estimate, Sampled, Sampler, Samples, Sampling, Verdict, device_time, host_time, judge,
+    };
+    #[cfg(feature = "notebook")]
+    pub use crate::notebook;
     pub use crate::tensor::Tensor;
     pub use crate::timeline::{Audit, Timeline};
     pub use half::{bf16, f16};

@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 /// The unit of a measured or published value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Unit {
     /// Seconds.
@@ -28,12 +27,14 @@ pub enum Unit {
 }
 
 /// A length of time that a suite states: more than 0 and at most an hour, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(try_from = "f64", into = "f64")]
+#[cfg_attr(feature = "serde", serde(try_from = "f64", into = "f64"))]
 pub struct Seconds(f64);
 
 impl Seconds {
+    #[cfg(feature = "report")]
     pub(crate) const fn milliseconds(count: u32) -> Self {
         Self(count as f64 * 1e-3)
     }

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use syncscope::document::{Document, Verdict};
+use syncscope::document::Document;
 use syncscope::experiment::Outcome;
+use syncscope::measure::Verdict;
 use syncscope::run::Run;
 
 const H200: &str = "book/results/nvidia-h200.json";

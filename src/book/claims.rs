@@ -3,8 +3,9 @@
 use minijinja::{Value, context};
 
 use super::templates::{Templates, finished};
-use crate::document::{Claim, Document, Judgement, Verdict};
+use crate::document::{Claim, Document, Judgement};
 use crate::error::BookError;
+use crate::measure::Verdict;
 use crate::present::{Machines, claims_table};
 use crate::run::Run;
 

@@ -6,8 +6,9 @@ use super::claims::Judged;
 use super::phrase::phrase;
 use super::recorded;
 use super::templates::{Templates, finished};
-use crate::document::{Claim, Document, Panel, Verdict};
+use crate::document::{Claim, Document, Panel};
 use crate::error::BookError;
+use crate::measure::Verdict;
 use crate::present::{escape, machine_labels};
 use crate::run::Run;
 

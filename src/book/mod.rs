@@ -12,6 +12,7 @@ mod data;
 mod glossary;
 mod landing;
 mod machine;
+mod notebooks;
 mod phrase;
 mod recorded;
 mod site;

@@ -3,8 +3,9 @@
 use minijinja::{Value, context};
 
 use super::templates::finished;
-use crate::document::{Document, Exercise, Judgement, Piece, Text, Verdict};
+use crate::document::{Document, Exercise, Judgement, Piece, Text};
 use crate::experiment::{Entry, Findings};
+use crate::measure::Verdict;
 use crate::present::{Machines, escape};
 use crate::run::Run;
 

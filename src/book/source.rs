@@ -9,7 +9,7 @@ use super::claims::Judged;
 use super::course::Course;
 use super::glossary::{self, Glossary};
 use super::templates::{Templates, finished, is_template};
-use super::{chapter, claims, data, landing, machine, sources};
+use super::{chapter, claims, data, landing, machine, notebooks, sources};
 use crate::document::{Document, Judgement};
 use crate::error::BookError;
 use crate::experiment::Entry;
@@ -62,6 +62,10 @@ impl Source {
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, runs)?);
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents)?);
         source.link_terms();
+        // Not searched for terms: a notebook is shown as it is stored.
+        source
+            .files
+            .extend(notebooks::files()?.into_iter().map(|(path, content)| (format!("src/{path}").into(), content)));
         let summary = summary(&templates, &documents, &beyond)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         Ok(source)
@@ -138,10 +142,10 @@ fn summary(templates: &Templates<'_>, documents: &[Document], beyond: &[Document
         |document: &Document| context! { id => finished(document.id.as_str()), title => document.title.as_str() };
     let (mirrored, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
     let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
-    templates.render(
-        "summary.md.j2",
-        context! { documents => mirrored.into_iter().map(entry).collect::<Vec<Value>>(), beyond },
-    )
+    let documents = mirrored.into_iter().map(entry).collect::<Vec<Value>>();
+    let notebook = |(id, title): (&str, String)| context! { id => finished(id), title };
+    let notebooks = notebooks::titles()?.into_iter().map(notebook).collect::<Vec<Value>>();
+    templates.render("summary.md.j2", context! { documents, beyond, notebooks })
 }
 
 /// Whether the run ran an experiment of which the document shows rows.

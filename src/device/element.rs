@@ -4,12 +4,12 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use serde::{Deserialize, Serialize};
 
 /// The type of an element, as a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum DType {
     /// IEEE half precision.
     Fp16,
@@ -118,9 +118,10 @@ macro_rules! half_reals {
 half_reals!(f16, bf16);
 
 /// A floating-point element type, as a value: what a suite may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum RealDType {
     /// IEEE half precision.
     Fp16,
@@ -160,6 +161,7 @@ impl std::str::FromStr for RealDType {
 }
 
 /// Evaluates an expression with a Rust type in the place of a [`RealDType`]: `with_real!(dtype, T => f::<T>())`.
+#[cfg(feature = "report")]
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -178,4 +180,5 @@ macro_rules! with_real {
         }
     };
 }
+#[cfg(feature = "report")]
 pub(crate) use with_real;

@@ -301,7 +301,7 @@ impl State {
     fn thread(&mut self) -> &mut Thread {
         let current = std::thread::current();
         self.threads.entry(current.id()).or_insert_with(|| Thread {
-            name: current.name().map_or_else(|| format!("{:?}", current.id()), str::to_owned),
+            name: current.name().map_or_else(|| unnamed(current.id()), str::to_owned),
             ..Thread::default()
         })
     }
@@ -375,4 +375,9 @@ impl Drop for OpenCall<'_> {
         }
         if state.calls.len() < CAPACITY { state.calls.push(self.call.clone()) } else { state.dropped += 1 }
     }
+}
+
+/// What a thread without a name is called, as that of a notebook's cells: `thread 1`.
+pub(crate) fn unnamed(thread: ThreadId) -> String {
+    format!("{thread:?}").replace("ThreadId(", "thread ").replace(')', "")
 }

@@ -29,6 +29,7 @@ use std::{ptr, slice};
 
 #[cfg(feature = "cuda")]
 pub use cuda::kernels;
+#[cfg(feature = "report")]
 pub(crate) use element::with_real;
 pub use element::{DType, Element, Real, RealDType};
 pub use engine::{Binary, HostKind, Precision};

@@ -1,7 +1,5 @@
 //! What is known of a device, and what its sensors say.
 
-use serde::{Deserialize, Serialize};
-
 /// What is known of a device without asking it again.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -21,9 +19,10 @@ pub struct Properties {
 }
 
 /// What a device's sensors said at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Telemetry {
     /// Clock of the multiprocessors in MHz.
     pub sm_clock_mhz: Option<u32>,

@@ -29,7 +29,7 @@ pub use hardware::{Chip, Hardware};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
 pub use reading::{Comparison, Deviation, Reading, Relative};
 pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
-pub use verdict::{Judgement, Verdict};
+pub use verdict::Judgement;
 
 use crate::error::DocumentError;
 use crate::experiment::Parameters;

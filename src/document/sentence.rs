@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::Document;
 use super::claim::{compile, environment, names_in, quantities_in};
-use super::verdict::{Known, Verdict, flat_name, flattened, judged, look_up};
+use super::verdict::{Known, flat_name, flattened, judged, look_up};
+use crate::measure::Verdict;
 use crate::run::Run;
 use crate::units::{Unit, significant};
 

@@ -1,11 +1,8 @@
-//! Verdicts: whether a claim holds on the machine of a run.
+//! Judging claims: whether one holds on the machine of a run.
 //!
-//! The predicate is evaluated over bootstrap resamples of the raw samples (B. Efron, *Bootstrap methods: another look at
-//! the jackknife*, Ann. Stat. 7, 1979; seeded, so that a file has one verdict): each row's samples are drawn again with
-//! replacement, rounds of equally long rows together, so that what was interleaved stays paired, and the predicate sees
-//! their medians. A claim is *confirmed* where it holds in at least 97.5 % of the resamples, *refuted* where it fails in
-//! as many, and *inconclusive* between: noise gives no coin toss. A claim about published figures alone is evaluated
-//! once.
+//! The predicate is evaluated over bootstrap resamples of the raw samples, as [`judge`](crate::measure::judge) evaluates
+//! a statement; see there for the method and for when a claim is *confirmed*, *refuted* or *inconclusive*. The draws
+//! are seeded, so that a file has one verdict. A claim about published figures alone is evaluated once.
 //!
 //! Counts (stale elements, wrong elements) are judged by the largest that was seen: one bad round is enough to refute that
 //! something is safe. That none was seen proves nothing: a claim that can only be refuted (`refutable_only`) is then
@@ -15,59 +12,15 @@
 //! *not testable*, never judged.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use minijinja::{Expression, Value};
 
 use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected, quantities_of};
 use super::{Document, Figure};
 use crate::experiment::{Absence, Finding, Origin};
-use crate::measure::{Bootstrap, Instrument};
+use crate::measure::{Bootstrap, Instrument, Verdict};
 use crate::run::Run;
 use crate::units::{Unit, significant};
-
-/// Whether a claim holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It holds: in this share of the resamples.
-    Confirmed(f64),
-    /// It does not: it holds in this share of the resamples.
-    Refuted(f64),
-    /// The samples do not decide: it holds in this share of the resamples.
-    Inconclusive(f64),
-    /// It cannot be judged on this machine, and why.
-    NotTestable(String),
-}
-
-impl Verdict {
-    fn of_share(share: f64) -> Self {
-        const CLEAR: f64 = 0.975;
-        match share {
-            share if share >= CLEAR => Verdict::Confirmed(share),
-            share if share <= 1.0 - CLEAR => Verdict::Refuted(share),
-            share => Verdict::Inconclusive(share),
-        }
-    }
-
-    /// The verdict in a word or two.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Verdict::Confirmed(_) => "confirmed",
-            Verdict::Refuted(_) => "refuted",
-            Verdict::Inconclusive(_) => "inconclusive",
-            Verdict::NotTestable(_) => "not testable here",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::NotTestable(reason) => write!(f, "{}: {reason}", self.name()),
-            Verdict::Confirmed(_) | Verdict::Refuted(_) | Verdict::Inconclusive(_) => f.write_str(self.name()),
-        }
-    }
-}
 
 /// A verdict with the numbers that decided it.
 #[derive(Clone, Debug, PartialEq)]

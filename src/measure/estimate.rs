@@ -23,13 +23,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::ranks::{LEAST_COVERAGE, Ranks};
 use crate::units::Unit;
 
 /// The median of samples, with an interval and the quartiles, in the unit of the samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Estimate {
     /// The median: of an even number of samples, the mean of the two in the middle.

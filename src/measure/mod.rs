@@ -14,6 +14,7 @@
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and within which interval |
 //! | `comparison` | is there a difference between two cases of one sampling |
+//! | `verdict` | does a statement about the medians hold |
 //! | `ratio` | by which factor do two samplings differ that share no rounds |
 //! | `diagnose`, `dip` | do the samples look as if an interval says less than it seems to |
 //! | `bootstrap` | how far does any other statistic scatter |
@@ -46,6 +47,7 @@ mod sampler;
 mod samples;
 mod sampling;
 mod stopping;
+mod verdict;
 
 pub use blocking::blocks;
 pub use bootstrap::Bootstrap;
@@ -55,8 +57,10 @@ pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
 pub use dip::dip;
 pub use estimate::Estimate;
+#[cfg(feature = "report")]
 pub(crate) use estimate::median;
 pub use ratio::{Change, Ratio};
 pub use sampler::{Observer, Progress, Sampled, Sampler};
 pub use samples::Samples;
 pub use sampling::{Instrument, Sampling, StoppedBy};
+pub use verdict::{Verdict, judge};

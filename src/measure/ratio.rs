@@ -14,13 +14,12 @@
 //! M. Hauswirth, P. F. Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS 2009). Nothing
 //! in two sample sets tells how far: that is what a threshold is for.
 
-use serde::Serialize;
-
 use super::bootstrap::Bootstrap;
 use super::estimate::median;
 
 /// The quotient of two medians, with the interval within which it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Ratio {
     /// The second median by the first.

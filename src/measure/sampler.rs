@@ -68,6 +68,7 @@ pub struct Sampler {
     plan: Sampling,
     device: Option<Device>,
     interrupt: Option<Arc<AtomicBool>>,
+    budget: Option<f64>,
     observer: Option<Observer>,
 }
 
@@ -96,6 +97,17 @@ impl Sampler {
         self
     }
 
+    /// Ends after the current sample once `seconds` have passed since sampling began, its warm-up included. The samples of
+    /// whole rounds are kept, however few.
+    ///
+    /// The plan's time limit counts from the first round that is kept and waits for enough of them. A budget does neither:
+    /// it is for where nobody can interrupt, such as a cell of a notebook. It cannot end a single sample.
+    #[must_use]
+    pub fn with_budget(mut self, seconds: f64) -> Self {
+        self.budget = Some(seconds);
+        self
+    }
+
     /// With `observer` told of each round that has ended. The next round waits for it to return.
     #[must_use]
     pub fn observed_by(mut self, observer: Observer) -> Self {
@@ -108,10 +120,10 @@ impl Sampler {
     /// # Errors
     /// [`MeasureError::Plan`] for a plan that cannot end, for no cases and for two of one name;
     /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
-    /// [`MeasureError::Interrupted`] where not one round was kept.
+    /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where not one round was kept.
     pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Sampled, MeasureError> {
-        let mut begun = None;
-        self.sample_by(cases, &mut || begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64())
+        let begun = Instant::now();
+        self.sample_by(cases, &mut || begun.elapsed().as_secs_f64())
     }
 
     /// Samples two cases, interleaved, for how long each holds the host, and estimates the paired difference `b − a`.
@@ -152,7 +164,7 @@ impl Sampler {
         Comparison::new(first.clone(), second.clone())
     }
 
-    /// `seconds` is first called when the first kept round begins, and says how long ago that was.
+    /// `seconds` says how long ago sampling began.
     fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Sampled, MeasureError> {
         self.plan.validate()?;
         check_names(&cases)?;
@@ -160,25 +172,27 @@ impl Sampler {
         let mut order: Vec<usize> = (0..cases.len()).collect();
         let mut values = vec![0.0; cases.len()];
 
+        let begun = seconds();
         for round in 1..=self.plan.warmup {
             order.shuffle(&mut rng);
-            if !self.round(&mut cases, &order, 0, &mut values)? {
-                return Err(MeasureError::Interrupted);
+            if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
+                return Err(self.nothing_kept(end));
             }
             self.report(Progress { warming_up: true, round, rounds: Some(self.plan.warmup), share: 0.0 });
         }
 
         let mut kept = vec![Vec::new(); cases.len()];
         let mut stopping = Stopping::new(&self.plan, cases.len());
-        seconds();
+        let first_kept = seconds();
         let stopped_by = loop {
             order.shuffle(&mut rng);
-            if !self.round(&mut cases, &order, stopping.rounds(), &mut values)? {
-                break StoppedBy::Interrupt;
+            let index = stopping.rounds();
+            if let Some(end) = self.round(&mut cases, &order, index, &mut values, &mut || seconds() - begun)? {
+                break end;
             }
             kept.iter_mut().zip(&values).for_each(|(set, value)| set.push(*value));
             stopping.keep(&values);
-            let elapsed = seconds();
+            let elapsed = seconds() - first_kept;
             self.report(Progress {
                 warming_up: false,
                 round: stopping.rounds(),
@@ -190,23 +204,27 @@ impl Sampler {
             }
         };
         if stopping.rounds() == 0 {
-            return Err(MeasureError::Interrupted);
+            return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
         Ok(Sampled { sets: sets.collect::<Result<_, _>>()?, stopped_by })
     }
 
-    /// Runs every case once. False where an interrupt left the round incomplete.
+    /// Runs every case once. What left the round incomplete, where something did.
     fn round(
         &self,
         cases: &mut [Case<'_>],
         order: &[usize],
         index: usize,
         values: &mut [f64],
-    ) -> Result<bool, MeasureError> {
+        spent: &mut dyn FnMut() -> f64,
+    ) -> Result<Option<StoppedBy>, MeasureError> {
         for &turn in order {
             if self.is_interrupted() {
-                return Ok(false);
+                return Ok(Some(StoppedBy::Interrupt));
+            }
+            if self.budget.is_some_and(|budget| spent() >= budget) {
+                return Ok(Some(StoppedBy::TimeLimit));
             }
             let case = &mut cases[turn];
             let value =
@@ -216,7 +234,7 @@ impl Sampler {
             }
             values[turn] = value;
         }
-        Ok(true)
+        Ok(None)
     }
 
     fn turn(&self, case: &mut Case<'_>) -> Result<f64, DeviceError> {
@@ -230,6 +248,13 @@ impl Sampler {
 
     fn settle(&self) -> Result<(), DeviceError> {
         self.device.as_ref().map_or(Ok(()), Device::synchronize)
+    }
+
+    fn nothing_kept(&self, stopped_by: StoppedBy) -> MeasureError {
+        match (stopped_by, self.budget) {
+            (StoppedBy::TimeLimit, Some(seconds)) => MeasureError::OverBudget { seconds },
+            _ => MeasureError::Interrupted,
+        }
     }
 
     fn is_interrupted(&self) -> bool {

@@ -2,33 +2,32 @@
 
 use std::num::NonZeroUsize;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::MeasureError;
 
 /// How cases are sampled: warm-up, and the rules that end it. Sampling ends at the first rule that is met; at least
 /// one must be stated. The rules are checked after each whole round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Sampling {
     /// Rounds before the first sample is kept: they load kernels, search matmul plans and raise clocks.
-    #[serde(default = "default_warmup")]
+    #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub samples: Option<NonZeroUsize>,
     /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case whose median
     /// is 0 may never get there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub relative_error: Option<f64>,
     /// Stop after this many seconds of sampling, counted from the first round that is kept. A round that has begun is
     /// finished, and at least [`Sampling::MINIMUM`] rounds are kept, unless `samples` says fewer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub time_limit: Option<f64>,
     /// Seeds the order of the cases within a round.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub seed: u64,
 }
 
@@ -127,9 +126,10 @@ impl Sampling {
 }
 
 /// What takes a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Instrument {
     /// The host's monotonic clock.
     HostClock,
@@ -140,9 +140,10 @@ pub enum Instrument {
 }
 
 /// Which rule ended the sampling of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum StoppedBy {
     /// The stated number of samples was reached, or, where none was stated, [`Sampling::MAXIMUM`].
     Samples,

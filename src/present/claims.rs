@@ -2,7 +2,8 @@
 
 use super::mirrored::machine_labels;
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
-use crate::document::{Claim, Document, Judgement, Verdict};
+use crate::document::{Claim, Document, Judgement};
+use crate::measure::Verdict;
 use crate::run::Run;
 
 /// All claims of `documents`, judged by `run`: for each its verdict, what it claims, its predicate and the numbers that

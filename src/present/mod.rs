@@ -8,10 +8,12 @@
 mod compared;
 mod console;
 mod escape;
+#[cfg(feature = "report")]
 mod found;
 mod html;
 mod markdown;
 mod plot;
+#[cfg(feature = "report")]
 mod summary;
 mod table;
 mod value;
@@ -27,6 +29,7 @@ mod peers;
 
 #[cfg(feature = "report")]
 pub use claims::{claims_table, claims_text};
+#[cfg(feature = "report")]
 pub use compared::{Wording, compared, tally};
 pub use escape::escape;
 #[cfg(feature = "report")]
@@ -35,7 +38,8 @@ pub use mirrored::{Machines, machine_labels, mirrored};
 pub use panel::{bar_plot, line_plot, panel};
 #[cfg(feature = "report")]
 pub use peers::peer_table;
-pub use plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing, TimelinePlot};
+pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing, TimelinePlot};
+#[cfg(feature = "report")]
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
 pub use value::{Precision, Share, Value, Written};

@@ -28,17 +28,16 @@ mod trace;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 pub use analysis::{Depth, Latency};
 pub use audit::{Audit, Barrier};
 pub use critical::{CriticalPath, Segment};
 pub use trace::to_trace;
 
 /// What a span is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Kind {
     /// The host enqueues.
@@ -80,9 +79,10 @@ impl Kind {
 }
 
 /// What a barrier waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum BarrierKind {
     /// A stream, by a synchronize of it.
@@ -107,9 +107,10 @@ impl fmt::Display for BarrierKind {
 }
 
 /// Something that took time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Span {
     /// The place of its track in [`Timeline::tracks`].
     pub track: usize,
@@ -122,25 +123,25 @@ pub struct Span {
     /// What it is.
     pub kind: Kind,
     /// The stream that it runs on, enqueues on or waits for, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub stream: Option<u32>,
     /// How much is copied.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub bytes: Option<u64>,
     /// What a call and the work that it enqueued have in common. Calls are numbered in the order in which they began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub correlation: Option<u64>,
     /// Of a barrier: what it waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub barrier: Option<BarrierKind>,
     /// Of a barrier on an event: the correlation of the call that recorded the event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub awaits: Option<u64>,
     /// Of a call: where it stands in the program, `src/main.rs:12`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub site: Option<String>,
     /// Of a kernel: its own name, where the source of times knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub detail: Option<String>,
 }
 
@@ -152,9 +153,10 @@ impl Span {
 }
 
 /// Where spans follow each other.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Track {
     /// A thread of the host, by its name.
@@ -183,9 +185,10 @@ impl fmt::Display for Track {
 }
 
 /// What a host and a device did in a region.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Timeline {
     /// The device's name: `cuda:0`.
     pub device: String,
@@ -196,7 +199,7 @@ pub struct Timeline {
     /// The spans, by their begin.
     pub spans: Vec<Span>,
     /// How many records were lost.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub dropped: u64,
     /// When the region was over for the host, in nanoseconds. Work that it left pending ends later.
     pub region_ns: u64,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{BarrierKind, Kind, Span, Timeline, Track};
 use crate::device::Device;
-use crate::device::journal::{Action, Call, Doing, Log, Note, Recording, Waits, Work};
+use crate::device::journal::{Action, Call, Doing, Log, Note, Recording, Waits, Work, unnamed};
 use crate::error::DeviceError;
 
 /// Recording what is done on a device.
@@ -156,7 +156,7 @@ fn tracks(log: &Log, stream_of: impl Fn(&Work) -> Option<u32>) -> Vec<Track> {
 }
 
 fn thread_name(log: &Log, call: &Call) -> String {
-    log.threads.get(&call.thread).cloned().unwrap_or_else(|| format!("{:?}", call.thread))
+    log.threads.get(&call.thread).cloned().unwrap_or_else(|| unnamed(call.thread))
 }
 
 fn site_of(call: &Call) -> Option<String> {

@@ -11,6 +11,7 @@ mod experiments;
 mod init;
 mod interrupt;
 mod job;
+mod kernel;
 mod peers;
 mod progress;
 mod render;
@@ -53,6 +54,7 @@ enum Command {
     Schema(schema::Arguments),
     Compare(compare::Arguments),
     Verify(verify::Arguments),
+    Kernel(kernel::Arguments),
     Peers(peers::Arguments),
 }
 
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
             Command::Schema(arguments) => schema::execute(arguments),
             Command::Compare(arguments) => compare::execute(arguments),
             Command::Verify(arguments) => verify::execute(arguments),
+            Command::Kernel(arguments) => kernel::execute(arguments),
             Command::Peers(arguments) => peers::execute(arguments),
         },
     };

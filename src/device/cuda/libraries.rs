@@ -8,7 +8,9 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cudarc::{cublaslt, cupti, driver, nvrtc};
+#[cfg(feature = "cupti")]
+use cudarc::cupti;
+use cudarc::{cublaslt, driver, nvrtc};
 
 use super::ENGINE;
 use crate::device::engine::Result;
@@ -24,6 +26,7 @@ pub(super) enum Library {
     /// Matrix products.
     CublasLt,
     /// Activity records.
+    #[cfg(feature = "cupti")]
     Cupti,
 }
 
@@ -34,6 +37,7 @@ impl Library {
             Self::Driver => "cuda",
             Self::Nvrtc => "nvrtc",
             Self::CublasLt => "cublasLt",
+            #[cfg(feature = "cupti")]
             Self::Cupti => "cupti",
         }
     }
@@ -43,6 +47,7 @@ impl Library {
             Self::Driver => "the NVIDIA driver",
             Self::Nvrtc => "NVRTC, which compiles the kernels",
             Self::CublasLt => "cuBLASLt, which computes matrix products",
+            #[cfg(feature = "cupti")]
             Self::Cupti => "CUPTI, which records what the device does",
         }
     }
@@ -52,6 +57,7 @@ impl Library {
             Self::Driver => "it comes with the NVIDIA driver of the machine",
             Self::Nvrtc => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cuda-nvrtc`",
             Self::CublasLt => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cublas`",
+            #[cfg(feature = "cupti")]
             Self::Cupti => "it comes with the CUDA toolkit 12 or 13, or with the PyPI package `nvidia-cuda-cupti`",
         }
     }
@@ -64,6 +70,7 @@ impl Library {
                 Self::Driver => driver::sys::is_culib_present(),
                 Self::Nvrtc => nvrtc::sys::is_culib_present(),
                 Self::CublasLt => cublaslt::sys::is_culib_present(),
+                #[cfg(feature = "cupti")]
                 Self::Cupti => cupti::sys::is_culib_present(),
             }
         }
@@ -81,6 +88,7 @@ impl Library {
 
     /// As [`require`](Self::require), for a library that lies where the loader does not look, as CUPTI does within a
     /// toolkit: it is loaded by its path, after which its name finds it.
+    #[cfg(feature = "cupti")]
     pub(super) fn load(self) -> Result<()> {
         if self.is_present() {
             return Ok(());
@@ -107,7 +115,7 @@ impl Library {
         let mut text = format!("{file} ({}) was not found", self.purpose());
         let versions = match self {
             Self::Driver => format!("{file}, {file}.1"),
-            Self::Nvrtc | Self::CublasLt | Self::Cupti => format!("{file}, {file}.13, {file}.12"),
+            _ => format!("{file}, {file}.13, {file}.12"),
         };
         let searched = if path.is_empty() { "(not set)".to_owned() } else { format!("`{path}`") };
         // Writing to a String cannot fail.

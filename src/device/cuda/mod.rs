@@ -19,10 +19,12 @@
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
+#[cfg(feature = "cupti")]
 mod activity;
 mod cache;
 mod compiler;
 mod context;
+#[cfg_attr(not(feature = "cupti"), path = "no_cupti.rs")]
 mod cupti;
 mod engine;
 mod event;
@@ -44,6 +46,7 @@ mod queue;
 mod spare;
 mod staging;
 mod stream;
+#[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
 mod telemetry;
 mod transfers;
 mod trial;

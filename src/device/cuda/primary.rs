@@ -142,6 +142,7 @@ impl Primary {
     }
 
     /// The driver's handle of the context.
+    #[cfg(feature = "cupti")]
     pub(super) fn raw(&self) -> CUcontext {
         self.raw
     }

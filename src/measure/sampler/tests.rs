@@ -213,3 +213,22 @@ fn a_comparison_subtracts_the_first_case_from_the_second() {
     let (a, b) = comparison.samples();
     assert_eq!((a.name(), b.name(), comparison.difference.n), ("a", "b", 12));
 }
+
+#[test]
+fn a_budget_ends_a_sampling_within_a_round_and_keeps_the_whole_ones() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Sampling::samples(50).with_warmup(0)).with_budget(5.5);
+    // A second a turn: two turns of the second round fit.
+    let sampled = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap();
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 1));
+    assert!(log.borrow().len() < 6, "{}", log.borrow().len());
+}
+
+#[test]
+fn a_budget_holds_for_the_warm_up_too_and_says_that_nothing_was_kept() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Sampling::samples(50).with_warmup(40)).with_budget(4.5);
+    let error = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap_err();
+    assert!(matches!(error, MeasureError::OverBudget { seconds: 4.5 }), "{error}");
+    assert_eq!(log.borrow().len(), 4);
+}

@@ -113,6 +113,17 @@ impl Labels {
 }
 
 impl BarPlot {
+    /// Bars of times, each with its label.
+    pub fn of_times(title: &str, times: &[(&str, f64)]) -> Self {
+        let bar = |(label, time): &(&str, f64)| Bar::new(label, *time, None, Unit::Seconds.format(*time, 3));
+        Self {
+            title: title.to_owned(),
+            machine: "this device".to_owned(),
+            unit: Unit::Seconds,
+            groups: vec![BarGroup { label: String::new(), bars: times.iter().map(bar).collect() }],
+        }
+    }
+
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::axis::Axis;
 use super::{Area, Drawn, FIRST_PLACE, FOURTH_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT};
 use super::{THIRD_PLACE, WHISKER, WIDTH, beside, font, one_line, tick_text, title_height};
 use crate::error::PlotError;
+use crate::measure::Estimate;
 use crate::units::Unit;
 
 /// A panel of lines.
@@ -64,6 +65,34 @@ pub struct Point {
     pub text: String,
 }
 
+impl Line {
+    /// A line of measured times: at each place a median with its interval.
+    pub fn measured(label: &str, points: &[(f64, Estimate)]) -> Self {
+        let point = |(x, estimate): &(f64, Estimate)| Point {
+            x: *x,
+            value: (estimate.median, estimate.is_interval().then_some((estimate.low, estimate.high))),
+            text: Unit::Seconds.format(estimate.median, 3),
+        };
+        Self {
+            label: label.to_owned(),
+            predicts: None,
+            points: points.iter().map(point).collect(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// A line of times that predict the line `of`, by its place in the plot.
+    pub fn predicted(label: &str, of: usize, points: &[(f64, f64)]) -> Self {
+        let point = |&(x, time): &(f64, f64)| Point { x, value: (time, None), text: Unit::Seconds.format(time, 3) };
+        Self {
+            label: label.to_owned(),
+            predicts: Some(of),
+            points: points.iter().map(point).collect(),
+            missing: Vec::new(),
+        }
+    }
+}
+
 /// The place of the axis of the values.
 const LEFT: i32 = 74;
 const RIGHT: i32 = WIDTH as i32 - 18;
@@ -75,6 +104,19 @@ const AXIS: u32 = 46;
 const PLACES: [&str; 4] = [FIRST_PLACE, SECOND_PLACE, THIRD_PLACE, FOURTH_PLACE];
 
 impl LinePlot {
+    /// Times over the parameter `x`, both on logarithmic axes.
+    pub fn of_times(title: &str, x: &str, lines: Vec<Line>) -> Self {
+        Self {
+            title: title.to_owned(),
+            machine: "this device".to_owned(),
+            x: x.to_owned(),
+            x_spacing: Spacing::Log,
+            unit: Unit::Seconds,
+            y_spacing: Spacing::Log,
+            lines,
+        }
+    }
+
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     ///
     /// # Errors

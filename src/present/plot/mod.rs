@@ -1,4 +1,5 @@
-//! Plots as SVG that can stand within a page: bars with whiskers, and lines over a parameter.
+//! Plots as SVG that can stand within a page: bars with whiskers, lines over a parameter, histograms and
+//! timelines.
 //!
 //! A panel is drawn as wide as a phone, and a page sets as many beside each other as it has room for: text keeps its
 //! size, where a wide picture would shrink it. Colours are variables of the page's style sheet with a fallback, so
@@ -9,6 +10,7 @@
 
 mod axis;
 mod bars;
+mod histogram;
 mod lane;
 mod lines;
 mod timeline;
@@ -18,6 +20,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 pub use bars::{Bar, BarGroup, BarPlot};
+pub use histogram::Histogram;
 pub use lines::{Line, LinePlot, Point, Spacing};
 pub use timeline::TimelinePlot;
 

@@ -1,0 +1,138 @@
+//! A notebook on disk: its cells in, its outputs back. Nothing else of the file changes, so that a diff is small.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nbformat::v4::{Cell, Output};
+use nbformat::{Notebook, parse_notebook, serialize_notebook};
+use serde_json::{Map, Value, json};
+
+/// A notebook of the format 4.5.
+pub(crate) struct File {
+    path: PathBuf,
+    notebook: nbformat::v4::Notebook,
+}
+
+/// A cell with code.
+pub(crate) struct CodeCell {
+    /// Its identifier.
+    pub(crate) id: String,
+    /// Its code.
+    pub(crate) code: String,
+    /// The kinds of the outputs that are stored.
+    pub(crate) kinds: Vec<String>,
+}
+
+/// What a cell left: text that it printed, what it shows, an error.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Left {
+    /// Lines by the name of their stream, `stdout` or `stderr`.
+    pub(crate) lines: Vec<(&'static str, String)>,
+    /// What it shows, by MIME type.
+    pub(crate) shown: Vec<(String, String)>,
+    /// Why it failed, where it did.
+    pub(crate) failure: Option<String>,
+}
+
+impl File {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let notebook = match parse_notebook(&text).with_context(|| path.display().to_string())? {
+            Notebook::V4(notebook) => notebook,
+            Notebook::V4QuirksMode(quirks) => bail!("{}: {:?}", path.display(), quirks.quirks()),
+            _ => bail!("{}: not a notebook of the format 4.5", path.display()),
+        };
+        Ok(Self { path: path.to_owned(), notebook })
+    }
+
+    /// As messages name it.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The folder that relative paths in its cells start from.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let path = fs::canonicalize(&self.path)?;
+        Ok(path.parent().unwrap_or(&path).to_owned())
+    }
+
+    pub(crate) fn code_cells(&self) -> Vec<CodeCell> {
+        let code = |cell: &Cell| match cell {
+            Cell::Code { id, source, outputs, .. } => {
+                Some(CodeCell { id: id.to_string(), code: source.concat(), kinds: outputs.iter().map(kind).collect() })
+            }
+            _ => None,
+        };
+        self.notebook.cells.iter().filter_map(code).collect()
+    }
+
+    /// Puts what each code cell left in the place of its outputs, in their order.
+    pub(crate) fn set_outputs(&mut self, left: &[Left]) -> anyhow::Result<()> {
+        let mut counted = (1..).zip(left);
+        for cell in &mut self.notebook.cells {
+            if let Cell::Code { execution_count, outputs, .. } = cell {
+                let Some((count, left)) = counted.next() else { bail!("{}: too few outputs", self.path.display()) };
+                *execution_count = Some(count);
+                *outputs = left.outputs(count)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the notebook, and says whether that changed the file.
+    pub(crate) fn write(self, path: Option<&Path>) -> anyhow::Result<bool> {
+        let path = path.unwrap_or(&self.path);
+        let text = serialize_notebook(&Notebook::V4(self.notebook))?;
+        if fs::read_to_string(path).is_ok_and(|was| was == text) {
+            return Ok(false);
+        }
+        // Beside it first: a write that is cut short must not cost the notebook.
+        let new = path.with_extension("ipynb.new");
+        fs::write(&new, text).and_then(|()| fs::rename(&new, path)).with_context(|| path.display().to_string())?;
+        Ok(true)
+    }
+}
+
+impl Left {
+    /// As outputs of the file format.
+    fn outputs(&self, count: i32) -> anyhow::Result<Vec<Output>> {
+        let mut outputs: Vec<Value> = Vec::new();
+        for (name, line) in &self.lines {
+            match outputs.last_mut() {
+                Some(last) if last["name"] == *name => {
+                    let text = last["text"].as_str().unwrap_or_default();
+                    last["text"] = json!(format!("{text}{line}\n"));
+                }
+                _ => outputs.push(json!({"output_type": "stream", "name": name, "text": format!("{line}\n")})),
+            }
+        }
+        if !self.shown.is_empty() {
+            let data: Map<String, Value> = self.shown.iter().map(|(mime, text)| (mime.clone(), json!(text))).collect();
+            outputs
+                .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
+        }
+        if let Some(failure) = &self.failure {
+            let traceback: Vec<&str> = failure.lines().collect();
+            outputs.push(json!({"output_type": "error", "ename": "Error", "evalue": failure, "traceback": traceback}));
+        }
+        Ok(outputs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
+    }
+
+    /// The kinds of its outputs.
+    pub(crate) fn kinds(&self) -> anyhow::Result<Vec<String>> {
+        Ok(self.outputs(1)?.iter().map(kind).collect())
+    }
+}
+
+/// An output without its content: `execute_result text/html text/plain`.
+fn kind(output: &Output) -> String {
+    let value = serde_json::to_value(output).unwrap_or_default();
+    let mut parts = vec![value["output_type"].as_str().unwrap_or_default().to_owned()];
+    parts.extend(value["name"].as_str().map(str::to_owned));
+    let mut mimes: Vec<String> =
+        value["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default();
+    mimes.sort_unstable();
+    parts.extend(mimes);
+    parts.join(" ")
+}

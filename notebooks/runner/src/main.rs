@@ -1,0 +1,96 @@
+//! Executes the notebooks of syncscope without Jupyter and without Python, checks them, and builds programs of them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `file` | a notebook on disk: its cells in, its outputs back |
+//! | `session` | the process that cells run in, and what a cell came to |
+//! | `execute` | notebooks, one after the other: executed, stored, checked |
+//! | `program`, `record` | a notebook as a program, and its outputs on the way back |
+
+mod execute;
+mod file;
+mod program;
+mod record;
+mod session;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+/// Execute Rust notebooks; a cell that fails, panics, exits, overruns or does not compile fails the run
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "Examples:
+  notebook-runner notebooks/*.ipynb
+  notebook-runner --check --timeout 60 notebooks/00-quick-start.ipynb
+  notebook-runner build notebooks/00-quick-start.ipynb")]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The notebooks; relative paths in them are those of their folder
+    #[arg(required = true, value_name = "NOTEBOOK")]
+    notebooks: Vec<PathBuf>,
+    /// Store the outputs in the notebooks that ran to their end
+    #[arg(long, conflicts_with = "check")]
+    write: bool,
+    /// Fail where a cell's outputs are of other kinds than those stored
+    #[arg(long)]
+    check: bool,
+    /// The seconds that a cell may take, compilation included
+    #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build a program of each notebook, for machines without a Rust toolchain; its standard output is the record
+    Build {
+        /// The notebooks
+        #[arg(required = true, value_name = "NOTEBOOK")]
+        notebooks: Vec<PathBuf>,
+        /// The folder for the programs and what they are built in
+        #[arg(long, value_name = "DIR", default_value = "target/notebooks")]
+        out: PathBuf,
+    },
+    /// Store in a notebook the outputs that its program recorded
+    Store {
+        /// The notebook
+        notebook: PathBuf,
+        /// What its program wrote on its standard output
+        record: PathBuf,
+        /// Write the notebook here instead
+        #[arg(long, value_name = "NOTEBOOK")]
+        out: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    if let Err(error) = session::become_cells() {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    let outcome = match Cli::parse() {
+        Cli { command: Some(Command::Build { notebooks, out }), .. } => program::build(&notebooks, &out).map(|()| true),
+        Cli { command: Some(Command::Store { notebook, record, out }), .. } => {
+            record::store(&notebook, &record, out.as_deref())
+        }
+        Cli { command: None, notebooks, write, check, timeout } => {
+            let then = match (write, check) {
+                (true, _) => execute::Then::Write,
+                (_, true) => execute::Then::Check,
+                _ => execute::Then::Nothing,
+            };
+            execute::all(&notebooks, then, Duration::from_secs(timeout))
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

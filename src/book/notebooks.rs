@@ -1,0 +1,134 @@
+//! Executed notebooks as chapters: their text, their code and what is stored of their outputs. Nothing is executed here.
+
+use nbformat::v4::{Cell, Output};
+use nbformat::{Notebook, parse_notebook};
+use serde_json::Value;
+
+use crate::error::BookError;
+
+macro_rules! notebooks {
+    ($($name:literal),+ $(,)?) => {
+        /// The notebooks that come with the program, in their order: name and content.
+        const NOTEBOOKS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../notebooks/", $name, ".ipynb")))),+];
+    };
+}
+
+notebooks!("00-quick-start", "01-idle-device", "02-async-frontend", "03-synchronize", "04-overlap", "05-sync-points");
+
+/// The files of the chapters, by their path within the book's `src`: a chapter and the notebook for each.
+pub(super) fn files() -> Result<Vec<(String, Vec<u8>)>, BookError> {
+    let mut files = Vec::new();
+    for (name, text) in NOTEBOOKS {
+        files.push((format!("{name}.md"), chapter(name, &read(name, text)?).into_bytes()));
+        files.push((format!("{name}.ipynb"), text.as_bytes().to_vec()));
+    }
+    Ok(files)
+}
+
+/// Their names and titles.
+pub(super) fn titles() -> Result<Vec<(&'static str, String)>, BookError> {
+    NOTEBOOKS.iter().map(|(name, text)| Ok((*name, title(&read(name, text)?)))).collect()
+}
+
+fn read(name: &str, text: &str) -> Result<Vec<Cell>, BookError> {
+    let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
+    match parse_notebook(text).map_err(|error| wrong(error.to_string()))? {
+        Notebook::V4(notebook) => Ok(notebook.cells),
+        _ => Err(wrong("not a notebook of the format 4.5".to_owned())),
+    }
+}
+
+/// The first heading.
+fn title(cells: &[Cell]) -> String {
+    let lines = cells.iter().flat_map(|cell| cell.source()).flat_map(|text| text.lines());
+    lines.filter_map(|line| line.strip_prefix("# ")).map(str::trim).next().unwrap_or("Notebook").to_owned()
+}
+
+fn chapter(name: &str, cells: &[Cell]) -> String {
+    let mut out = String::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let source = cell.source().concat();
+        match cell {
+            Cell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
+            Cell::Code { outputs, .. } => {
+                out.push_str(&block("rust,noplayground", &source));
+                outputs.iter().for_each(|output| out.push_str(&shown(output)));
+            }
+            Cell::Raw { .. } => {}
+        }
+        if number == 0 {
+            out.push_str(&format!(
+                "This chapter is a notebook as it was executed; the first cell shows on which device. \
+                 [Download it]({name}.ipynb) to execute it on yours.\n\n"
+            ));
+        }
+    }
+    out
+}
+
+/// An output as Markdown: its HTML where it has some.
+fn shown(output: &Output) -> String {
+    let value = serde_json::to_value(output).unwrap_or_default();
+    let text = |value: &Value| match value {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    let (html, plain) = (text(&value["data"]["text/html"]), text(&value["data"]["text/plain"]));
+    if html.is_empty() {
+        // A stream has a text of its own.
+        return block("text", &format!("{}{plain}", text(&value["text"])));
+    }
+    // An empty line would end the block.
+    let lines: Vec<&str> = html.lines().filter(|line| !line.trim().is_empty()).collect();
+    format!("<div class=\"cell-output\">\n{}\n</div>\n\n", lines.join("\n"))
+}
+
+/// A block of code; nothing for none.
+fn block(language: &str, text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() {
+        return String::new();
+    }
+    // A fence longer than any within.
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    // mdBook takes two braces and a hash for a directive of its own, and drops the backslash before them.
+    format!("{fence}{language}\n{}\n{fence}\n\n", text.replace("{{#", "\\{{#"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(outputs: Value) -> Vec<Cell> {
+        let cell = serde_json::json!({"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1,
+            "source": ["let fence = \"```\";"], "outputs": outputs});
+        let text = serde_json::json!({"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": [cell]}).to_string();
+        read("test", &text).unwrap()
+    }
+
+    #[test]
+    fn every_notebook_is_executed_and_has_a_title() {
+        for (name, text) in NOTEBOOKS {
+            let cells = read(name, text).unwrap();
+            assert_ne!(title(&cells), "Notebook", "{name}");
+            let executed = |cell: &Cell| !matches!(cell, Cell::Code { execution_count: None, .. });
+            assert!(cells.iter().all(executed), "{name} has cells that were not executed");
+        }
+    }
+
+    #[test]
+    fn a_block_of_html_has_no_empty_line_and_text_stays_text() {
+        let outputs = serde_json::json!([
+            {"output_type": "stream", "name": "stdout", "text": ["<b>\n"]},
+            {"output_type": "execute_result", "execution_count": 1, "metadata": {},
+                "data": {"text/html": ["<div>\n", "\n", "</div>"], "text/plain": ["x"]}},
+        ]);
+        let text = chapter("test", &cells(outputs));
+        assert!(
+            text.contains("```text\n<b>\n```") && text.contains("<div class=\"cell-output\">\n<div>\n</div>\n</div>"),
+            "{text}"
+        );
+        assert!(text.contains("````rust,noplayground\n") && text.contains("(test.ipynb)"), "{text}");
+    }
+}

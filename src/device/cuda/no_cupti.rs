@@ -1,0 +1,27 @@
+//! In the place of `cupti`, in a build without the feature `cupti`: nothing records what the device does.
+
+use super::primary::Primary;
+use crate::device::journal::{Traced, Tracer};
+
+/// A recording by CUPTI: there is none.
+pub(super) enum Cupti {}
+
+impl Cupti {
+    pub(super) fn begin(_: &Primary) -> Result<(Self, String), String> {
+        Err("this build has no CUPTI: the feature `cupti` is off".to_owned())
+    }
+}
+
+impl Tracer for Cupti {
+    fn enter(&self, _: u64) {
+        match *self {}
+    }
+
+    fn leave(&self) {
+        match *self {}
+    }
+
+    fn finish(&self) -> Traced {
+        match *self {}
+    }
+}

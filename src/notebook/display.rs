@@ -1,0 +1,280 @@
+//! What each type shows at the end of a cell.
+//!
+//! Places in the program are left out: those of a cell are lines of a file that the kernel generates.
+
+use super::page::{Page, Show};
+use crate::device::{Device, Element};
+use crate::measure::{Comparison, Estimate, Sampled, Samples, Verdict, host_time};
+use crate::present::{Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Row, Table};
+use crate::present::{Precision, TimelinePlot, Value};
+use crate::tensor::Tensor;
+use crate::timeline::{Audit, Timeline};
+use crate::units::Unit;
+
+/// How many barriers of an audit are listed.
+const LISTED: usize = 20;
+
+macro_rules! displayed {
+    ($($type:ty),+ $(,)?) => {$(
+        impl $type {
+            /// Shows it in a cell of a notebook.
+            pub fn evcxr_display(&self) {
+                Page::new().show(self).evcxr_display();
+            }
+        }
+    )+};
+}
+
+displayed!(Device, Estimate, Samples, Sampled, Comparison, Verdict, Timeline, Audit);
+displayed!(Table, BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
+
+impl<T: Element> Tensor<T> {
+    /// Barrier: shows it, with its elements, in a cell of a notebook.
+    pub fn evcxr_display(&self) {
+        Page::new().show(self).evcxr_display();
+    }
+}
+
+impl Show for Device {
+    fn on(&self, page: Page) -> Page {
+        let properties = self.properties();
+        let mut facts = vec![
+            ("hardware".to_owned(), properties.model.clone()),
+            ("engine".to_owned(), properties.engine.to_owned()),
+        ];
+        facts.extend(properties.memory_bytes.map(|b| ("memory".to_owned(), Unit::Bytes.format(b as f64, 4))));
+        facts.push(("a blocked host thread".to_owned(), properties.wait_policy.clone()));
+        facts.extend(properties.facts.iter().cloned());
+        let facts = facts.into_iter().map(|(name, fact)| (name, Cell::Text(fact)));
+        page.table(&Table::facts(&properties.name, ["device", "what is known of it"], facts))
+    }
+}
+
+impl<T: Element> Show for Tensor<T> {
+    fn on(&self, page: Page) -> Page {
+        let (text, held) = match host_time(|| Ok(self.to_string())) {
+            Ok((text, seconds)) => (text, Unit::Seconds.format(seconds, 3)),
+            Err(error) => return page.note(error),
+        };
+        let stream = format!("stream {} of {}", self.stream().number(), self.stream().device().name());
+        page.note(format!("{} of shape {:?}, {stream}", T::DTYPE, self.shape()))
+            .verbatim(text)
+            .note(format!("Reading the elements was a barrier: it held the host for {held}."))
+    }
+}
+
+impl Show for Estimate {
+    fn on(&self, page: Page) -> Page {
+        page.table(&table("Estimate", "median", vec![estimated("samples", self, false)]))
+    }
+}
+
+impl Show for Samples {
+    fn on(&self, page: Page) -> Page {
+        let estimate = self.estimate();
+        page.table(&table("Samples", "median", vec![estimated(self.name(), &estimate, false)])).show(&Histogram {
+            title: format!("{}, n = {}", self.name(), self.len()),
+            unit: Unit::Seconds,
+            samples: self.values().to_vec(),
+            estimate,
+        })
+    }
+}
+
+impl Show for Sampled {
+    fn on(&self, page: Page) -> Page {
+        let estimates: Vec<_> = self.sets.iter().map(|set| (set.name(), set.estimate())).collect();
+        let rows = estimates.iter().map(|(name, estimate)| estimated(name, estimate, false)).collect();
+        page.table(&table("Cases, sampled in turn", "median", rows)).show(&bars(&estimates))
+    }
+}
+
+impl Show for Comparison {
+    fn on(&self, page: Page) -> Page {
+        let (a, b) = self.samples();
+        let difference = format!("{} − {}", b.name(), a.name());
+        let rows = vec![
+            estimated(a.name(), &self.a, false),
+            estimated(b.name(), &self.b, false),
+            estimated(&difference, &self.difference, true),
+        ];
+        page.table(&table("Two cases and their paired difference", "median", rows))
+            .show(&bars(&[(a.name(), self.a), (b.name(), self.b)]))
+            .note(self)
+    }
+}
+
+impl Show for Verdict {
+    fn on(&self, page: Page) -> Page {
+        page.note(match self {
+            Verdict::Confirmed(share) | Verdict::Refuted(share) | Verdict::Inconclusive(share) => {
+                format!("Verdict: {self}. The statement holds in {:.1} % of the resamples.", 100.0 * share)
+            }
+            Verdict::NotTestable(_) => format!("Verdict: {self}."),
+        })
+    }
+}
+
+impl Show for Timeline {
+    fn on(&self, page: Page) -> Page {
+        let share = |share: f64| Cell::Text(format!("{:.0} %", 100.0 * share.abs()));
+        let time = |ns: u64| Cell::Text(Unit::Seconds.format(ns as f64 * 1e-9, 3));
+        let path = self.critical_path();
+        let facts = [
+            ("until all was done", time(self.end_ns())),
+            ("device busy", share(self.device_busy_share())),
+            ("host in barriers", share(self.host_stalled_share())),
+            ("critical path on the device", time(path.device_ns)),
+            ("critical path on the host", time(path.host_ns + path.barrier_ns)),
+            ("source of the device's times", Cell::Text(self.source.clone())),
+        ];
+        let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact));
+        let plot = TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };
+        let page = page.show(&plot).table(&Table::facts("What follows from it", ["", ""], facts));
+        if self.dropped > 0 { page.note(format!("{} records were lost.", self.dropped)) } else { page }
+    }
+}
+
+impl Show for Audit {
+    fn on(&self, page: Page) -> Page {
+        let row = |(number, barrier): (usize, &crate::timeline::Barrier)| Row {
+            id: None,
+            label: format!("{number}. {}", barrier.name),
+            cells: vec![
+                Cell::Text(barrier.kind.to_string()),
+                Cell::Text(Unit::Seconds.format(barrier.blocked_ns as f64 * 1e-9, 3)),
+                Cell::Text(barrier.pending.to_string()),
+            ],
+        };
+        let headings = ["barrier", "kind", "held the host for", "work pending when it began"];
+        let columns = headings
+            .iter()
+            .enumerate()
+            .map(|(at, heading)| Column::new(if at == 0 { Role::Label } else { Role::Fact }, *heading));
+        let rows = (1..).zip(&self.barriers).take(LISTED).map(row).collect();
+        let table = Table {
+            title: "Barriers".to_owned(),
+            columns: columns.collect(),
+            groups: vec![Group { label: None, rows }],
+        };
+        let (count, share) = (self.barriers.len(), 100.0 * self.stalled_share.abs());
+        let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
+        let lost = if self.dropped > 0 {
+            format!(" {} records were lost: barriers may be missing.", self.dropped)
+        } else {
+            String::new()
+        };
+        let noun = if count == 1 { "barrier" } else { "barriers" };
+        page.table(&table)
+            .note(format!("{count} {noun}{unlisted}. The host spent {share:.0} % of the time in them.{lost}"))
+    }
+}
+
+impl Show for Table {
+    fn on(&self, page: Page) -> Page {
+        page.table(self)
+    }
+}
+
+macro_rules! picture {
+    ($($type:ty),+) => {$(
+        impl Show for $type {
+            fn on(&self, page: Page) -> Page {
+                page.picture(&self.description(), |id| self.to_svg(id))
+            }
+        }
+    )+};
+}
+
+picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
+
+fn table(title: &str, heading: &str, rows: Vec<Row>) -> Table {
+    let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, heading)];
+    Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] }
+}
+
+fn estimated(label: &str, estimate: &Estimate, difference: bool) -> Row {
+    let value = Value {
+        difference,
+        // Too few samples have a range and no interval.
+        interval: estimate.is_interval().then_some((estimate.low, estimate.high)),
+        samples: Some(estimate.n),
+        ..Value::plain(estimate.median, Unit::Seconds, Precision::Interval)
+    };
+    let cell = match difference && !estimate.is_interval() {
+        true => Cell::Missing(Missing {
+            state: "not distinguishable from 0".to_owned(),
+            reason: Some(format!("n = {} is too few for an interval", estimate.n)),
+        }),
+        false => Cell::Value(Box::new(value)),
+    };
+    Row { id: None, label: label.to_owned(), cells: vec![cell] }
+}
+
+fn bars(estimates: &[(&str, Estimate)]) -> BarPlot {
+    let bar = |(name, estimate): &(&str, Estimate)| {
+        let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
+        Bar::new(name, estimate.median, interval, Unit::Seconds.format(estimate.median, 3))
+    };
+    BarPlot {
+        title: "Medians with their intervals".to_owned(),
+        machine: "this device".to_owned(),
+        unit: Unit::Seconds,
+        groups: vec![BarGroup { label: String::new(), bars: estimates.iter().map(bar).collect() }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(name: &str, from: u32) -> Samples {
+        Samples::new(name, (0..30).map(|i| 1e-6 * f64::from(from + i * 7 % 30)).collect()).unwrap()
+    }
+
+    #[track_caller]
+    fn shown(value: &impl Show) -> (String, String) {
+        let page = Page::new().show(value);
+        assert!(!page.to_text().is_empty() && page.to_html().lines().all(|line| !line.trim().is_empty()));
+        (page.to_html(), page.to_text())
+    }
+
+    #[test]
+    fn a_device_a_tensor_a_timeline_and_an_audit_show_themselves() {
+        let device = Device::open("cpu:0").unwrap();
+        let stream = device.stream().unwrap();
+        assert!(shown(&device).1.contains("CPU engine"));
+        let (sum, timeline) = device.record(|| stream.ones::<f32>([2, 3])?.sum()?.item()).unwrap();
+        let (html, text) = shown(&timeline);
+        assert!(sum == 6.0 && html.contains("<svg") && text.contains("host in barriers"), "{text}");
+        assert!(shown(&timeline.audit()).1.contains("1 barrier. "));
+        let (html, text) = shown(&stream.ones::<f32>([2, 3]).unwrap());
+        assert!(
+            text.contains("fp32 of shape [2, 3]") && text.contains("[1.0, 1.0, 1.0]") && html.contains("was a barrier"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn samples_have_a_histogram_and_cases_have_bars() {
+        let (a, b) = (samples("a", 10), samples("b", 90));
+        let (html, text) = shown(&a);
+        assert!(html.contains("<svg") && text.contains("Histogram of 30 samples"), "{text}");
+        let comparison = Comparison::new(a, b).unwrap();
+        let (html, text) = shown(&comparison);
+        assert!(html.contains("<svg") && text.contains("b − a") && text.contains("% of a"), "{text}");
+        assert!(shown(&comparison.a).1.contains("n = 30"));
+    }
+
+    #[test]
+    fn a_difference_that_may_be_none_is_not_a_number() {
+        let (_, text) = shown(&Comparison::new(samples("a", 10), samples("b", 10)).unwrap());
+        assert!(text.contains("not distinguishable from 0"), "{text}");
+    }
+
+    #[test]
+    fn a_verdict_says_how_often_its_statement_holds() {
+        assert!(shown(&Verdict::Refuted(0.011)).1.starts_with("Verdict: refuted. The statement holds in 1.1 %"));
+        assert!(shown(&Verdict::NotTestable("too few".to_owned())).1.contains("not testable here: too few"));
+    }
+}

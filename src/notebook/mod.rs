@@ -1,0 +1,27 @@
+//! Results in the cells of a Rust notebook (the evcxr kernel of Jupyter).
+//!
+//! A value at the end of a cell shows itself as HTML, with plain text beside it: [`Device`](crate::device::Device),
+//! [`Tensor`](crate::tensor::Tensor), [`Estimate`](crate::measure::Estimate), [`Samples`](crate::measure::Samples),
+//! [`Sampled`](crate::measure::Sampled), [`Comparison`](crate::measure::Comparison),
+//! [`Verdict`](crate::measure::Verdict), [`Timeline`](crate::timeline::Timeline), [`Audit`](crate::timeline::Audit), and
+//! the tables and plots of [`present`](crate::present). A [`Page`] puts several into the one block that a cell can show.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `display` | what each type shows |
+//! | `page` | one block of a cell: pieces of HTML and their text, in the notebook's colours |
+//! | `progress` | samplers with a budget, which say how far they have come |
+//! | `strict` | failed cells that fail |
+//!
+//! # Limits
+//! Each cell links a copy of the library of its own, so nothing here depends on a `static`: all state is in values that
+//! outlive their cell.
+
+mod display;
+mod page;
+mod progress;
+mod strict;
+
+pub use page::{Page, Show};
+pub use progress::{BUDGET, sampler};
+pub use strict::{begin, strict};

@@ -1,0 +1,101 @@
+//! Samplers for cells: with a budget, since a cell cannot be interrupted, and with a word on how far they have come.
+//!
+//! A cell keeps every line that it is given. So there is none for a short measurement, and of a long one the next comes
+//! after twice the time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::device::Device;
+use crate::measure::{Progress, Sampler, Sampling};
+
+/// How many seconds a [`sampler`] may take, unless [`Sampler::with_budget`] says otherwise.
+pub const BUDGET: f64 = 20.0;
+
+/// A sampler for cells: it settles on `device`, ends after [`BUDGET`] seconds, and tells the cell how far it has come.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let device = Device::open("cpu:0")?;
+/// let sampler = notebook::sampler(&device, Sampling::samples(30));
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
+pub fn sampler(device: &Device, plan: Sampling) -> Sampler {
+    let state: Mutex<Option<(Instant, Pace)>> = Mutex::new(None);
+    Sampler::new(plan).settle_on(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || (Instant::now(), Pace::default());
+        let (begun, pace) = match state.as_mut() {
+            Some((_, pace)) if pace.begins_anew(&progress) => state.insert(fresh()),
+            _ => state.get_or_insert_with(fresh),
+        };
+        if let Some(line) = pace.line(&progress, begun.elapsed().as_secs_f64()) {
+            println!("{line}");
+        }
+    }))
+}
+
+/// When the next line is due.
+#[derive(Clone, Debug, PartialEq)]
+struct Pace {
+    due: f64,
+    warming_up: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { due: 3.0, warming_up: false }
+    }
+}
+
+impl Pace {
+    /// Whether the first round of a sampling has ended: the sampler is used again.
+    fn begins_anew(&self, progress: &Progress) -> bool {
+        progress.round == 1 && (progress.warming_up || !self.warming_up)
+    }
+
+    fn line(&mut self, progress: &Progress, seconds: f64) -> Option<String> {
+        self.warming_up = progress.warming_up;
+        if seconds < self.due {
+            return None;
+        }
+        while self.due <= seconds {
+            self.due *= 2.0;
+        }
+        let of = progress.rounds.map(|rounds| format!(" of {rounds}")).unwrap_or_default();
+        let round = format!("round {}{of}", progress.round);
+        Some(match progress.warming_up {
+            true => format!("warming up: {round} after {seconds:.0} s"),
+            false => format!("{:.0} %: {round} after {seconds:.0} s", 100.0 * progress.share),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(warming_up: bool, round: usize) -> Progress {
+        Progress { warming_up, round, rounds: Some(100), share: round as f64 / 100.0 }
+    }
+
+    #[test]
+    fn a_long_measurement_says_little_and_a_short_one_nothing() {
+        let mut pace = Pace::default();
+        let lines: Vec<String> =
+            (1..=100).filter_map(|round| pace.line(&progress(false, round), round as f64)).collect();
+        assert_eq!(lines.len(), 6, "{lines:?}");
+        assert_eq!(lines[0], "3 %: round 3 of 100 after 3 s");
+        let mut pace = Pace::default();
+        assert!((1..=100).all(|round| pace.line(&progress(false, round), 0.02 * round as f64).is_none()));
+    }
+
+    #[test]
+    fn a_sampling_begins_with_its_warm_up_or_without_one() {
+        let mut pace = Pace::default();
+        assert!(pace.begins_anew(&progress(true, 1)) && pace.begins_anew(&progress(false, 1)));
+        assert_eq!(pace.line(&progress(true, 2), 4.0).as_deref(), Some("warming up: round 2 of 100 after 4 s"));
+        assert!(!pace.begins_anew(&progress(false, 1)), "the first round after its warm-up");
+    }
+}

@@ -1,0 +1,175 @@
+//! Histograms: how samples scatter, with the median and its interval above them.
+//!
+//! The number of bins is that of Freedman and Diaconis (*On the histogram as a density estimator*, 1981), within limits:
+//! their width follows the quartiles, so that a few extremes do not decide it. What lies far outside of the quartiles is
+//! counted in the outermost bins, and the axis says so.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::{Area, Drawn, FIRST_PLACE, LINE, MUTED, Picture, Place, TEXT, WHISKER, WIDTH};
+use super::{beside, font, significant_short, tick_text, title_height};
+use crate::error::PlotError;
+use crate::measure::Estimate;
+use crate::units::Unit;
+
+/// A histogram of samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// What is drawn.
+    pub title: String,
+    /// The unit of the samples.
+    pub unit: Unit,
+    /// The samples, of which there is at least one.
+    pub samples: Vec<f64>,
+    /// Their estimate.
+    pub estimate: Estimate,
+}
+
+const LEFT: i32 = 12;
+const RIGHT: i32 = WIDTH as i32 - 12;
+const HEIGHT: i32 = 96;
+const AXIS: u32 = 30;
+const FILL: RGBColor = RGBColor(5, 5, 5);
+/// How many interquartile ranges beyond the quartiles a sample may lie and still widen the axis.
+const REACH: f64 = 3.0;
+const BINS: std::ops::RangeInclusive<f64> = 4.0..=24.0;
+
+impl Histogram {
+    /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
+    ///
+    /// # Errors
+    /// What the drawing library reports.
+    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+        let picture = Picture {
+            id,
+            title: &self.title,
+            description: &self.description(),
+            height: self.top() as u32 + HEIGHT as u32 + AXIS,
+            definitions: "",
+            places: &[Place::new(FILL, FIRST_PLACE)],
+        };
+        picture.svg(|root| self.draw(root))
+    }
+
+    /// What the picture shows, in words.
+    pub fn description(&self) -> String {
+        let (bins, (low, high)) = (self.bins(), self.ends());
+        let fullest = bins.iter().copied().max().unwrap_or(0);
+        format!(
+            "Histogram of {} samples from {} to {}: median {}, the fullest of {} bins holds {fullest}.",
+            self.samples.len(),
+            self.unit.format(low, 3),
+            self.unit.format(high, 3),
+            self.estimate.format(self.unit),
+            bins.len(),
+        )
+    }
+
+    fn top(&self) -> i32 {
+        title_height(&self.title) as i32 + LINE as i32
+    }
+
+    /// The ends of the axis.
+    fn ends(&self) -> (f64, f64) {
+        let Estimate { lower_quartile, upper_quartile, .. } = self.estimate;
+        let reach = REACH * (upper_quartile - lower_quartile);
+        let low = self.samples.iter().copied().fold(f64::INFINITY, f64::min).max(lower_quartile - reach);
+        let high = self.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(upper_quartile + reach);
+        if high > low { (low, high) } else { (low - low.abs().max(1e-12) / 2.0, low + low.abs().max(1e-12) / 2.0) }
+    }
+
+    /// How many samples each bin holds.
+    fn bins(&self) -> Vec<usize> {
+        let (low, high) = self.ends();
+        let Estimate { lower_quartile, upper_quartile, .. } = self.estimate;
+        let width = 2.0 * (upper_quartile - lower_quartile) / (self.samples.len() as f64).cbrt();
+        let count = if width > 0.0 { (high - low) / width } else { 1.0 };
+        let mut bins = vec![0; count.ceil().clamp(*BINS.start(), *BINS.end()) as usize];
+        let last = bins.len() - 1;
+        for sample in &self.samples {
+            let place = ((sample - low) / (high - low) * bins.len() as f64).max(0.0) as usize;
+            bins[place.min(last)] += 1;
+        }
+        bins
+    }
+
+    fn x(&self, value: f64) -> i32 {
+        let (low, high) = self.ends();
+        LEFT + (f64::from(RIGHT - LEFT) * ((value - low) / (high - low)).clamp(0.0, 1.0)).round() as i32
+    }
+
+    fn draw(&self, root: &Area<'_>) -> Drawn {
+        let (bins, (low, high), top) = (self.bins(), self.ends(), self.top());
+        let (bottom, fullest) = (top + HEIGHT, bins.iter().copied().max().unwrap_or(1).max(1));
+        let edge = |index: usize| LEFT + (RIGHT - LEFT) * index as i32 / bins.len() as i32;
+        for (index, &count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let height = (f64::from(HEIGHT) * count as f64 / fullest as f64).round().max(1.0) as i32;
+            root.draw(&Rectangle::new([(edge(index), bottom - height), (edge(index + 1) - 1, bottom)], FILL.filled()))?;
+        }
+        root.draw(&PathElement::new(vec![(LEFT, bottom), (RIGHT, bottom)], MUTED))?;
+        self.draw_estimate(root, top - LINE as i32 / 2)?;
+
+        let (factor, symbol) = self.unit.scale(high);
+        let beyond = |is: fn(f64, f64) -> bool, end: f64| self.samples.iter().any(|sample| is(*sample, end));
+        let below = if beyond(|sample, low| sample < low, low) { "≤ " } else { "" };
+        let above = if beyond(|sample, high| sample > high, high) { "≥ " } else { "" };
+        let y = bottom + 12;
+        let first = format!("{below}{}", significant_short(low / factor));
+        root.draw(&Text::new(first, (LEFT, y), beside(font(MUTED), HPos::Left)))?;
+        let last = format!("{above}{}", tick_text(high / factor, symbol));
+        Ok(root.draw(&Text::new(last, (RIGHT, y), beside(font(MUTED), HPos::Right)))?)
+    }
+
+    /// The median as a mark and its interval as a line through it.
+    fn draw_estimate(&self, root: &Area<'_>, y: i32) -> Drawn {
+        let Estimate { median, low, high, .. } = self.estimate;
+        root.draw(&PathElement::new(vec![(self.x(low), y), (self.x(high), y)], WHISKER))?;
+        for (end, half) in [(low, 3), (high, 3), (median, 6)] {
+            root.draw(&PathElement::new(vec![(self.x(end), y - half), (self.x(end), y + half)], WHISKER))?;
+        }
+        let (side, x) = if self.x(high) < WIDTH as i32 / 2 {
+            (HPos::Left, self.x(high) + 6)
+        } else {
+            (HPos::Right, self.x(low) - 6)
+        };
+        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), beside(font(TEXT), side)))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Samples;
+
+    fn histogram(values: Vec<f64>) -> Histogram {
+        let samples = Samples::new("read", values).unwrap();
+        let (title, estimate) = (samples.name().to_owned(), samples.estimate());
+        Histogram { title, unit: Unit::Seconds, samples: samples.into_values(), estimate }
+    }
+
+    #[test]
+    fn every_sample_is_in_one_bin() {
+        let plot = histogram((0..100).map(f64::from).collect());
+        assert_eq!(plot.bins().iter().sum::<usize>(), 100);
+        assert!(plot.bins().len() >= 4);
+    }
+
+    #[test]
+    fn an_extreme_does_not_squeeze_the_others_together() {
+        let mut values: Vec<f64> = (0..100).map(|i| 10.0 + f64::from(i % 10)).collect();
+        values.push(1e6);
+        let plot = histogram(values);
+        assert!(plot.ends().1 < 60.0 && plot.bins().iter().sum::<usize>() == 101);
+        assert!(plot.to_svg("p").unwrap().contains('≥'));
+    }
+
+    #[test]
+    fn equal_samples_are_still_a_picture() {
+        for value in [0.0, 3.0] {
+            let plot = histogram(vec![value; 7]);
+            assert_eq!(plot.bins().iter().sum::<usize>(), 7);
+            assert!(plot.to_svg("p").unwrap().contains("</svg>"));
+        }
+    }
+}
