@@ -1,5 +1,7 @@
 //! The runner over notebooks whose cells fail in each way that there is, and over one whose cells do not.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
