@@ -6,7 +6,8 @@
 //!   which is the least that two events can show.
 //! - `empty-loop`: the host time of a turn of a loop that does nothing, as the loops here are written.
 //! - `enqueue`: the host time of one elementwise operation on a small tensor, enqueued in a loop and not waited for,
-//!   in place and with a new tensor, beside the engine's own lowest-level launch of a like kernel.
+//!   in place and with a new tensor, beside the engine's own lowest-level launch of a like kernel. On CUDA that is a
+//!   plain `cuLaunchKernel`; the library's launch may be cheaper, where kernels can start while the one before ends.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;

@@ -229,6 +229,22 @@ macro_rules! field {
     };
 }
 
+/// The record of work, by the fields that all kinds of work have under the same names.
+macro_rules! ran {
+    ($record:expr, $name:expr, $doing:expr, $bytes:expr) => {
+        Record::Ran(Ran {
+            name: $name,
+            doing: $doing,
+            bytes: $bytes,
+            start: field!($record, start),
+            end: field!($record, end),
+            context: field!($record, contextId),
+            stream: field!($record, streamId),
+            correlation: field!($record, correlationId),
+        })
+    };
+}
+
 impl Record {
     /// # Safety
     /// `record` is a valid activity record.
@@ -254,42 +270,20 @@ impl Record {
                 }
                 KERNEL => {
                     let record = record.cast::<CUpti_ActivityKernel9>();
-                    Some(Self::Ran(Ran {
-                        name: name(field!(record, name)),
-                        doing: Doing::Kernel,
-                        bytes: None,
-                        start: field!(record, start),
-                        end: field!(record, end),
-                        context: field!(record, contextId),
-                        stream: field!(record, streamId),
-                        correlation: field!(record, correlationId),
-                    }))
+                    Some(ran!(record, name(field!(record, name)), Doing::Kernel, None))
                 }
                 COPY => {
                     let record = record.cast::<CUpti_ActivityMemcpy5>();
-                    Some(Self::Ran(Ran {
-                        name: direction(field!(record, copyKind)).to_owned(),
-                        doing: Doing::Copy,
-                        bytes: Some(field!(record, bytes)),
-                        start: field!(record, start),
-                        end: field!(record, end),
-                        context: field!(record, contextId),
-                        stream: field!(record, streamId),
-                        correlation: field!(record, correlationId),
-                    }))
+                    Some(ran!(
+                        record,
+                        direction(field!(record, copyKind)).to_owned(),
+                        Doing::Copy,
+                        Some(field!(record, bytes))
+                    ))
                 }
                 FILL => {
                     let record = record.cast::<CUpti_ActivityMemset4>();
-                    Some(Self::Ran(Ran {
-                        name: "memset".to_owned(),
-                        doing: Doing::Kernel,
-                        bytes: Some(field!(record, bytes)),
-                        start: field!(record, start),
-                        end: field!(record, end),
-                        context: field!(record, contextId),
-                        stream: field!(record, streamId),
-                        correlation: field!(record, correlationId),
-                    }))
+                    Some(ran!(record, "memset".to_owned(), Doing::Kernel, Some(field!(record, bytes))))
                 }
                 SYNCHRONIZATION => {
                     let record = record.cast::<CUpti_ActivitySynchronization>();
