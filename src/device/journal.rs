@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
-use super::engine::{EngineStream, Result};
-use super::{Device, Operation};
+use super::Device;
+use super::engine::{EngineStream, Operation, Result};
 pub(crate) use recording::Recording;
 use recording::{Bracket, Brackets};
 
