@@ -10,8 +10,10 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("ipynb")
 }
 
+/// Runs the runner, in a folder of its own: two sessions that share one collide.
 fn runner(arguments: &[&str], notebook: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_notebook-runner")).args(arguments).arg(notebook).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_notebook-runner"));
+    command.args(arguments).arg(notebook).env_remove("EVCXR_TMPDIR").output().unwrap()
 }
 
 /// Runs a fixture that fails in `cell` and gives what was said of it.
