@@ -143,6 +143,7 @@ __device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, 
             }
             __threadfence();
             last = atomicAdd(words + 1, 1ull) == gridDim.x - 1;
+            __threadfence();
         }
     }
     __syncthreads();

@@ -15,6 +15,9 @@ macro_rules! notebooks {
 
 notebooks!("00-quick-start", "01-idle-device", "02-async-frontend", "03-synchronize", "04-overlap", "05-sync-points");
 
+/// The style of what a cell shows: once for the book, where each output brings it along in a notebook.
+pub(super) const STYLE: &str = include_str!("../notebook/cell.css");
+
 /// The files of the chapters, by their path within the book's `src`: a chapter and the notebook for each.
 pub(super) fn files() -> Result<Vec<(String, Vec<u8>)>, BookError> {
     let mut files = Vec::new();
@@ -79,8 +82,16 @@ fn shown(output: &Output) -> String {
         return block("text", &format!("{}{plain}", text(&value["text"])));
     }
     // An empty line would end the block.
+    let html = without_style(&html);
     let lines: Vec<&str> = html.lines().filter(|line| !line.trim().is_empty()).collect();
     format!("<div class=\"cell-output\">\n{}\n</div>\n\n", lines.join("\n"))
+}
+
+/// An output without the styles that it brings along.
+fn without_style(html: &str) -> String {
+    let mut parts = html.split("<style>");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once("</style>").map_or(part, |(_, rest)| rest))
 }
 
 /// A block of code; nothing for none.
@@ -122,7 +133,7 @@ mod tests {
         let outputs = serde_json::json!([
             {"output_type": "stream", "name": "stdout", "text": ["<b>\n"]},
             {"output_type": "execute_result", "execution_count": 1, "metadata": {},
-                "data": {"text/html": ["<div>\n", "\n", "</div>"], "text/plain": ["x"]}},
+                "data": {"text/html": ["<div><style>\n", "a { b: c }</style>\n", "\n", "</div>"], "text/plain": ["x"]}},
         ]);
         let text = chapter("test", &cells(outputs));
         assert!(

@@ -62,6 +62,7 @@ impl Source {
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, runs)?);
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents)?);
         source.link_terms();
+        source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
         // Not searched for terms: a notebook is shown as it is stored.
         source
             .files

@@ -124,7 +124,7 @@ impl Stream {
     #[track_caller]
     pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
         if self.own.capture.is_on() {
-            self.own.capture.take(operation)?;
+            self.own.capture.take(operation);
             return self.raw.enqueue(operation);
         }
         if !self.own.journal.is_on() {
@@ -136,6 +136,11 @@ impl Stream {
 
     pub(crate) fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
         self.raw.allocate(dtype, len)
+    }
+
+    /// An error while the work of this stream is captured.
+    pub(crate) fn not_captured(&self, call: &'static str) -> Result<()> {
+        self.own.capture.forbids(call)
     }
 
     pub(crate) fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {

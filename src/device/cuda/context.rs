@@ -1,5 +1,6 @@
 //! All that belongs to one opened device: what streams, events, gates and memory hold on to.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ pub(super) struct Context {
     pub(super) pinned: Pinned,
     queues: Mutex<Vec<Weak<Queue>>>,
     release: Release,
+    /// What is to be freed once its streams no longer capture.
+    deferred: Mutex<Vec<(CUdeviceptr, Vec<Arc<Queue>>)>>,
+    captures: AtomicUsize,
     pub(super) pool: Pool,
     pub(super) primary: Primary,
 }
@@ -34,7 +38,8 @@ impl Context {
         let release = Release::new(&primary)?;
         let pinned = Pinned::new(&primary)?;
         let kernels = Kernels::new(&primary)?;
-        Ok(Self { kernels, matmul: Matmul::default(), pinned, queues: Mutex::default(), release, pool, primary })
+        let (matmul, queues, deferred, captures) = Default::default();
+        Ok(Self { kernels, matmul, pinned, queues, release, deferred, captures, pool, primary })
     }
 
     /// A new stream, remembered as long as it lives.
@@ -48,6 +53,10 @@ impl Context {
 
     /// Blocks until all work of the device has completed, and fails if some of it did.
     pub(super) fn synchronize(&self) -> Result<()> {
+        // The driver would refuse, and give up the capture.
+        if self.captures.load(Ordering::SeqCst) > 0 {
+            return Err(DeviceError::Capturing { call: "Device::synchronize" });
+        }
         // Safety: the context is current.
         self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })?;
         self.live_queues().iter().try_for_each(|queue| queue.check_fault())
@@ -101,11 +110,28 @@ impl Context {
         self.primary.check(call, status)
     }
 
-    /// Frees memory after the work enqueued so far on all of `streams`, without ordering them among each other.
+    /// Frees memory after the work enqueued so far on all of `users`, without ordering them among each other; where one
+    /// of them captures, after the capture, of which neither the marks nor the free must become a part.
     ///
     /// Runs in drops: an error has nobody to tell, and the memory returns with the pool.
-    pub(super) fn free_after(&self, pointer: CUdeviceptr, streams: impl Iterator<Item = CUstream>) {
-        self.release.free_after(pointer, streams);
+    pub(super) fn free_after(&self, pointer: CUdeviceptr, users: Vec<Arc<Queue>>) {
+        if users.iter().any(|queue| queue.is_capturing()) {
+            return self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push((pointer, users));
+        }
+        let _ = self.bind();
+        self.release.free_after(pointer, users.iter().map(|queue| queue.raw()));
+    }
+
+    /// A stream begins to capture.
+    pub(super) fn capture_begins(&self) {
+        self.captures.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A stream no longer captures: what waited for that is freed.
+    pub(super) fn capture_ended(&self) {
+        self.captures.fetch_sub(1, Ordering::SeqCst);
+        let deferred = std::mem::take(&mut *self.deferred.lock().unwrap_or_else(PoisonError::into_inner));
+        deferred.into_iter().for_each(|(pointer, users)| self.free_after(pointer, users));
     }
 
     /// Lets the device close only after the work enqueued so far on `stream`, which is about to be destroyed.

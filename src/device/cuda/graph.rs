@@ -5,7 +5,7 @@
 //! allocation in the graph would be the graph's.
 
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUgraphExec, CUstream, CUstreamCaptureMode};
 
@@ -17,10 +17,8 @@ use crate::device::engine::{EngineGraph, Result};
 /// An executable graph of the driver, destroyed on drop; one that runs, after that. The context is current at each call.
 pub(super) struct GraphHandle(CUgraphExec);
 
-// Safety: the driver's handles are not bound to a thread; it orders the launches of one graph.
+// Safety: the driver's handles are not bound to a thread. Not `Sync`: launches of one graph must follow each other.
 unsafe impl Send for GraphHandle {}
-// Safety: as above.
-unsafe impl Sync for GraphHandle {}
 
 impl GraphHandle {
     /// From now on what is enqueued on `stream` is captured.
@@ -68,8 +66,8 @@ impl Drop for GraphHandle {
 
 /// Operations of a stream.
 struct CudaGraph {
-    // Before the queue, which keeps the context.
-    handle: GraphHandle,
+    // Before the queue, which keeps the context. Two threads must not launch one graph at once.
+    handle: Mutex<GraphHandle>,
     queue: Arc<Queue>,
 }
 
@@ -77,23 +75,21 @@ struct CudaGraph {
 pub(super) fn begin(queue: &Queue) -> Result<()> {
     queue.begin()?;
     operations::prepare_scratch(queue)?;
-    GraphHandle::begin_capture(&queue.context.primary, queue.raw())?;
-    queue.set_capturing(true);
-    Ok(())
+    queue.capture(|| GraphHandle::begin_capture(&queue.context.primary, queue.raw()))
 }
 
 /// Ends a capture.
 pub(super) fn end(queue: &Arc<Queue>) -> Result<Arc<dyn EngineGraph>> {
     queue.context.bind()?;
     let made = GraphHandle::end_capture(&queue.context.primary, queue.raw());
-    queue.set_capturing(false);
-    Ok(Arc::new(CudaGraph { handle: made?, queue: Arc::clone(queue) }))
+    queue.capture_ended();
+    Ok(Arc::new(CudaGraph { handle: Mutex::new(made?), queue: Arc::clone(queue) }))
 }
 
 impl EngineGraph for CudaGraph {
     fn launch(&self) -> Result<()> {
         self.queue.begin()?;
-        self.handle.launch(&self.queue)
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).launch(&self.queue)
     }
 }
 

@@ -117,8 +117,7 @@ impl Drop for CudaMemory {
         if guests.is_empty() {
             self.home.free(self.pointer, self.len * self.dtype.size());
         } else {
-            let _ = self.home.context.bind();
-            let users = guests.iter().chain([&self.home]).map(|queue| queue.raw());
+            let users = guests.drain(..).chain([self.home.clone()]).collect();
             self.home.context.free_after(self.pointer, users);
         }
     }

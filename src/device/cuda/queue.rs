@@ -34,12 +34,20 @@ pub(super) enum Scratch {
     Workspace,
 }
 
+/// Scratch memory.
+#[derive(Default)]
+struct Pieces {
+    /// By [`Scratch`], with its size: none until it is needed.
+    current: [(CUdeviceptr, usize); 3],
+    /// What became too small, and another thread may be about to launch with.
+    outgrown: Vec<CUdeviceptr>,
+}
+
 /// A stream, destroyed on drop without waiting.
 pub(super) struct Queue {
     handle: StreamHandle,
     fault: Fault,
-    /// Memory by [`Scratch`], with its size: none until it is needed.
-    scratch: Mutex<[(CUdeviceptr, usize); 3]>,
+    scratch: Mutex<Pieces>,
     spare: Mutex<Spare>,
     /// Whether what is enqueued becomes a graph.
     capturing: AtomicBool,
@@ -199,8 +207,18 @@ impl Queue {
         self.capturing.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_capturing(&self, capturing: bool) {
-        self.capturing.store(capturing, Ordering::Relaxed);
+    /// Begins a capture by `begin`. No memory is given back to the driver meanwhile: that would become a part of it.
+    pub(super) fn capture(&self, begin: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _nothing_is_freed = self.spare();
+        self.context.capture_begins();
+        self.capturing.store(true, Ordering::Relaxed);
+        begin().inspect_err(|_| self.capture_ended())
+    }
+
+    /// The capture is over.
+    pub(super) fn capture_ended(&self) {
+        self.capturing.store(false, Ordering::Relaxed);
+        self.context.capture_ended();
     }
 
     /// Enqueues zeroing memory.
@@ -215,20 +233,21 @@ impl Queue {
     /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
     pub(super) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<CUdeviceptr> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let piece = &mut scratch[purpose as usize];
-        if piece.1 < bytes {
-            let size = bytes.next_power_of_two();
-            let pointer = self.allocate(size)?;
-            if !matches!(purpose, Scratch::Workspace) {
-                // Safety: just allocated, that long.
-                unsafe { self.clear(pointer, size) }.inspect_err(|_| self.free(pointer, size))?;
-            }
-            let (old, old_size) = std::mem::replace(piece, (pointer, size));
-            if old_size > 0 {
-                self.free(old, old_size);
-            }
+        let (old, known) = scratch.current[purpose as usize];
+        if known >= bytes {
+            return Ok(old);
         }
-        Ok(piece.0)
+        let size = bytes.next_power_of_two();
+        let pointer = self.allocate(size)?;
+        if !matches!(purpose, Scratch::Workspace) {
+            // Safety: just allocated, that long.
+            unsafe { self.clear(pointer, size) }.inspect_err(|_| self.free(pointer, size))?;
+        }
+        scratch.current[purpose as usize] = (pointer, size);
+        if known > 0 {
+            scratch.outgrown.push(old);
+        }
+        Ok(pointer)
     }
 }
 
@@ -237,7 +256,8 @@ impl Drop for Queue {
     fn drop(&mut self) {
         let _ = self.context.bind();
         let scratch = std::mem::take(self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for (pointer, _) in scratch.into_iter().filter(|&(_, size)| size > 0) {
+        let current = scratch.current.into_iter().filter(|&(_, size)| size > 0).map(|(pointer, _)| pointer);
+        for pointer in current.chain(scratch.outgrown) {
             self.give_back(pointer);
         }
         self.give_back_spare();
