@@ -10,7 +10,8 @@ use crate::device::Element;
 use crate::device::engine::Operation;
 
 impl<T: Element> Tensor<T> {
-    /// Barrier: the elements, row-major.
+    /// Barrier: the elements, row-major. A large tensor may be copied piece by piece: no other thread should enqueue writes to
+    /// it meanwhile.
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
