@@ -77,11 +77,11 @@ impl Context {
             return first;
         }
         // What was given back is free once its stream has come to it: on an idle one, soon.
-        let mut tries = std::iter::repeat_with(|| {
+        let tries = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_micros(100));
             self.pool.allocate(&self.primary, bytes, stream)
         });
-        tries.by_ref().take(100).find(|tried| tried.is_ok()).unwrap_or(first)
+        tries.take(100).find(Result::is_ok).unwrap_or(first)
     }
 
     /// Memory that is in no stream's order: for use while a stream's work is captured, which no allocation may be a part
