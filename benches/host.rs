@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use syncscope::book::{Course, Source, render};
+use syncscope::book::{BookProject, Source, render};
 use syncscope::device::Device;
 use syncscope::document::Document;
 use syncscope::experiment::{Parameter, Row};
@@ -84,7 +84,7 @@ fn statistics(criterion: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("a full run: estimates, diagnoses, verdicts", |bencher| {
         bencher.iter(|| {
-            let estimates = full.rows().filter_map(|row| row.finding().ok()?.estimate().ok()).count();
+            let estimates = full.rows().filter_map(|row| row.metric().ok()?.estimate().ok()).count();
             let judged = documents.iter().flat_map(|document| {
                 let full = &full;
                 document.claims.iter().map(move |claim| claim.judge(document, full))
@@ -97,7 +97,7 @@ fn statistics(criterion: &mut Criterion) {
 
 /// Reading a results file of so many measurements, and making the pages of a book of it.
 fn results(criterion: &mut Criterion, times: &mut Times) {
-    let course = Course::embedded().unwrap();
+    let course = BookProject::embedded().unwrap();
     let mut group = criterion.benchmark_group("results");
     for size in SIZES {
         let run = of_size(size);
@@ -129,7 +129,7 @@ fn results(criterion: &mut Criterion, times: &mut Times) {
 /// The whole book of the frozen results, down to the site.
 fn book(criterion: &mut Criterion) {
     let out = tempfile::tempdir().unwrap();
-    let (runs, course) = ([frozen()], Course::embedded().unwrap());
+    let (runs, course) = ([frozen()], BookProject::embedded().unwrap());
     let mut group = criterion.benchmark_group("book");
     group.sample_size(10);
     group.bench_function("frozen results to site", |bencher| {
@@ -161,7 +161,7 @@ fn of_size(size: usize) -> Run {
         .iter()
         .enumerate()
         .flat_map(|(place, experiment)| {
-            experiment.rows.iter().filter(|row| row.finding().is_ok()).map(move |row| (place, row.clone()))
+            experiment.rows.iter().filter(|row| row.metric().is_ok()).map(move |row| (place, row.clone()))
         })
         .collect();
     for experiment in &mut run.experiments {

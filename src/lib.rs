@@ -25,7 +25,7 @@ pub mod prelude {
     pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
-        Case, Comparison, Estimate, Sampled, Sampler, Samples, Sampling, Verdict, device_time, host_time, judge,
+        Case, Comparison, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time, host_time, judge,
     };
     #[cfg(feature = "notebook")]
     pub use crate::notebook;

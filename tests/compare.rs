@@ -13,19 +13,19 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, LogNormal, Normal};
 use syncscope::experiment::{Derivation, Outcome, Parameters, Row};
-use syncscope::measure::{Diagnosis, Instrument, Ratio, StoppedBy};
+use syncscope::measure::{Clock, Diagnosis, Ratio, StoppedBy};
 use syncscope::run::{Compared, Run, Tolerance, Verdict, compare, mismatches};
 use syncscope::units::Unit;
 
 type Rng = Xoshiro256PlusPlus;
 
 fn timed(id: &str, samples: Vec<f64>) -> Row {
-    let outcome = Outcome::Measured { instrument: Instrument::HostClock, samples, stopped_by: StoppedBy::Samples };
+    let outcome = Outcome::Measured { instrument: Clock::Host, samples, stopped_by: StoppedBy::Samples };
     Row { id: id.to_owned(), parameters: Parameters::new(), unit: Unit::Seconds, outcome }
 }
 
 fn observed(id: &str, unit: Unit, samples: Vec<f64>) -> Row {
-    let outcome = Outcome::Measured { instrument: Instrument::Observation, samples, stopped_by: StoppedBy::Samples };
+    let outcome = Outcome::Measured { instrument: Clock::Observed, samples, stopped_by: StoppedBy::Samples };
     Row { unit, outcome, ..timed(id, vec![]) }
 }
 

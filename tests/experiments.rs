@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use syncscope::device::Device;
-use syncscope::experiment::{Absence, Entry, Findings, Outcome, Parameters, Row, Selection, Watcher};
-use syncscope::measure::{Progress, Sampler, Sampling};
+use syncscope::experiment::{Entry, Lookup, MissingReason, Outcome, Parameters, Row, Selection, Watcher};
+use syncscope::measure::{Progress, Protocol, Sampler};
 use syncscope::run::{Attendance, Environment, Run, Suite, resume, run, run_one};
 
 struct Unwatched;
@@ -56,12 +56,12 @@ fn every_planned_row_is_measured_on_the_cpu_engine() {
     let names: Vec<_> = run.experiments.iter().map(|e| e.name.as_str()).collect();
     let expected = ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap", "ceilings"];
     assert_eq!(names, expected);
-    let findings = run.findings();
-    for entry in run.suite.experiments.iter().chain(&Entry::suited_to("self-audit", "cpu")) {
+    let lookup = run.lookup();
+    for entry in run.suite.experiments.iter().chain(&Entry::default_for("self-audit", "cpu")) {
         for plan in entry.experiment().rows() {
-            let found = findings.find(plan.id, &Parameters::new(), &Parameters::new());
+            let found = lookup.find(plan.id, &Parameters::new(), &Parameters::new());
             if MEANINGLESS_ON_A_CPU.contains(&plan.id) {
-                assert!(matches!(found, Err(Absence::NotApplicable(_))), "{}: {found:?}", plan.id);
+                assert!(matches!(found, Err(MissingReason::NotApplicable(_))), "{}: {found:?}", plan.id);
             } else {
                 assert_eq!(found.map(|f| f.samples.len()), Ok(3), "{}", plan.id);
             }
@@ -79,9 +79,9 @@ fn the_ceilings_come_with_a_suite_that_does_not_name_them() {
     let suite = suite("  - idle-device: { iters: 2, size: 8 }");
     let run = run(&suite, &selection, &device, Environment::now(&device, vec![]), &attendance);
     assert_eq!(run.experiments.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["ceilings"]);
-    let findings = run.findings();
+    let lookup = run.lookup();
     for plan in ["ceilings.h2d.time", "ceilings.h2d.rate"] {
-        assert!(findings.find(plan, &Parameters::new(), &Parameters::new()).is_ok(), "{plan}");
+        assert!(lookup.find(plan, &Parameters::new(), &Parameters::new()).is_ok(), "{plan}");
     }
 }
 
@@ -97,7 +97,7 @@ fn each_dtype_has_its_own_rows_with_their_parameters() {
 
 #[test]
 fn every_section_of_a_summary_names_rows_that_are_planned() {
-    for entry in Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cpu")) {
+    for entry in Entry::NAMES.iter().filter_map(|name| Entry::default_for(name, "cpu")) {
         let experiment = entry.experiment();
         let begins =
             |id: &str, prefix: &str| id.strip_prefix(prefix).is_some_and(|r| r.is_empty() || r.starts_with('.'));
@@ -114,7 +114,7 @@ fn an_interrupted_run_is_partial_and_says_so_in_each_row_it_left_out() {
     assert!(run.partial);
     for row in run.rows() {
         assert!(!matches!(row.outcome, Outcome::Measured { .. } | Outcome::Failed { .. }), "{}", row.id);
-        assert!(row.finding().is_err());
+        assert!(row.metric().is_err());
     }
 }
 
@@ -137,7 +137,7 @@ fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
     let whole = resume(partial.clone(), &device, &attend());
     assert!(!whole.partial && whole.resumed.len() == 1);
     assert_eq!(whole.experiments[2].rows[0], kept);
-    assert!(whole.experiments[2].rows[unfinished].finding().is_ok());
+    assert!(whole.experiments[2].rows[unfinished].metric().is_ok());
     assert_eq!(whole.experiments[1], partial.experiments[1]);
 }
 
@@ -146,10 +146,10 @@ fn only_the_chosen_rows_are_measured() {
     let device = Device::open("cpu:0").unwrap();
     let chosen =
         Selection { only: vec!["sync-points.big".to_owned()], skip: vec!["sync-points.big.forced".to_owned()] };
-    let sampler = Sampler::new(Sampling::samples(1).with_warmup(0));
+    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
     let entry = &suite(TINY).experiments[0];
     let left = run_one(entry, &chosen, None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows;
-    let measured: Vec<_> = left.iter().filter(|row| row.finding().is_ok()).map(|row| row.id.as_str()).collect();
+    let measured: Vec<_> = left.iter().filter(|row| row.metric().is_ok()).map(|row| row.id.as_str()).collect();
     assert_eq!(measured, ["sync-points.big.async"; 3]);
     let skipped = |row: &&Row| matches!(row.outcome, Outcome::Skipped { .. });
     assert_eq!(left.iter().filter(skipped).count(), left.len() - 3);
@@ -160,20 +160,20 @@ fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
     let entry = &suite("  - sync-points: { dtypes: [fp32], iters: 1, big: 8000000, small: 8, steps: 1, samples: 1 }\n")
         .experiments[0];
     let left = run_once(entry);
-    let findings = Findings::new(&left);
-    let big = findings.find("sync-points.big.delta", &Parameters::new(), &Parameters::new());
-    assert!(matches!(&big, Err(Absence::Failed(reason)) if reason.contains("no room")), "{big:?}");
-    assert!(findings.find("sync-points.small.async", &Parameters::new(), &Parameters::new()).is_ok());
+    let lookup = Lookup::new(&left);
+    let big = lookup.find("sync-points.big.delta", &Parameters::new(), &Parameters::new());
+    assert!(matches!(&big, Err(MissingReason::Failed(reason)) if reason.contains("no room")), "{big:?}");
+    assert!(lookup.find("sync-points.small.async", &Parameters::new(), &Parameters::new()).is_ok());
 }
 
 #[test]
 fn the_turns_of_a_loop_can_be_chosen_and_an_unknown_choice_is_refused() {
-    let entry = Entry::suited_to("sync-points", "cuda").unwrap();
+    let entry = Entry::default_for("sync-points", "cuda").unwrap();
     let chosen = entry.clone().with("bf16".parse().ok(), NonZeroUsize::new(7)).unwrap();
     let Entry::SyncPoints(chosen) = chosen else { panic!("another experiment") };
     assert_eq!((chosen.dtypes.len(), chosen.iters.get(), chosen.big.get()), (1, 7, 8192));
-    assert!(Entry::suited_to("self-audit", "cuda").unwrap().with("fp16".parse().ok(), None).is_err());
-    assert!(Entry::suited_to("none", "cuda").is_none());
+    assert!(Entry::default_for("self-audit", "cuda").unwrap().with("fp16".parse().ok(), None).is_err());
+    assert!(Entry::default_for("none", "cuda").is_none());
 }
 
 #[test]
@@ -207,12 +207,12 @@ fn calls_that_need_a_value_wait_and_calls_that_need_none_do_not() {
 /// The rows of one round without a warm-up.
 fn run_once(entry: &Entry) -> Vec<Row> {
     let device = Device::open("cpu:0").unwrap();
-    let sampler = Sampler::new(Sampling::samples(1).with_warmup(0));
+    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
     run_one(entry, &Selection::default(), None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows
 }
 
 /// The medians of a row, one for each set of its parameters.
 fn medians(rows: &[Row], id: &str) -> Vec<f64> {
     let rows = rows.iter().filter(|row| row.id == id);
-    rows.map(|row| row.finding().unwrap().estimate().unwrap().median).collect()
+    rows.map(|row| row.metric().unwrap().estimate().unwrap().median).collect()
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use syncscope::document::Document;
 use syncscope::experiment::{Entry, Outcome, Parameter, Parameters, Row};
-use syncscope::measure::{Instrument, StoppedBy};
+use syncscope::measure::{Clock, StoppedBy};
 use syncscope::present::{Machines, mirrored};
 use syncscope::run::{ExperimentRun, FINGERPRINT, Peer, PeerMachine, Run};
 use syncscope::units::Unit;
@@ -19,8 +19,8 @@ use syncscope::units::Unit;
 fn twice_as_slow(ids: &[&str]) -> Vec<Row> {
     let run = fixture::run();
     let rows = run.rows().filter(|row| ids.contains(&row.id.as_str())).map(|row| {
-        let samples = row.finding().unwrap().samples.iter().map(|sample| sample * 2.0).collect();
-        let (instrument, stopped_by) = (Instrument::HostClock, StoppedBy::Samples);
+        let samples = row.metric().unwrap().samples.iter().map(|sample| sample * 2.0).collect();
+        let (instrument, stopped_by) = (Clock::Host, StoppedBy::Samples);
         Row { outcome: Outcome::Measured { instrument, samples, stopped_by }, ..row.clone() }
     });
     rows.collect()
@@ -158,7 +158,7 @@ fn a_file_that_means_nothing_here_says_what() {
     assert!(row(&|row| row.unit = Unit::Bytes).contains("is in Bytes, and here in Seconds"));
     assert!(row(&|row| row.id = "overlap.finish.complete".to_owned()).contains("stands there twice"));
     let hollow = row(&|row| {
-        let (instrument, stopped_by) = (Instrument::HostClock, StoppedBy::Samples);
+        let (instrument, stopped_by) = (Clock::Host, StoppedBy::Samples);
         row.outcome = Outcome::Measured { instrument, samples: Vec::new(), stopped_by }
     });
     assert!(hollow.contains("holds no samples"));
@@ -216,7 +216,7 @@ fn the_command_line_shows_a_peer_puts_it_beside_a_run_and_refuses_with_2() {
 
 #[test]
 fn the_script_for_pytorch_names_only_rows_that_there_are() {
-    let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")).collect();
+    let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::default_for(name, "cuda")).collect();
     let plans: Vec<_> = entries.iter().flat_map(|entry| entry.experiment().rows()).collect();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/peers/pytorch_rows.py");
     let script = std::fs::read_to_string(script).unwrap();
@@ -237,7 +237,7 @@ fn with_ceilings() -> Run {
     let rate = |id: &str, unit, rate: f64, parameters: &[(&str, Parameter)]| {
         let parameters: Parameters =
             parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let (instrument, stopped_by) = (Instrument::Observation, StoppedBy::Samples);
+        let (instrument, stopped_by) = (Clock::Observed, StoppedBy::Samples);
         let outcome = Outcome::Measured { instrument, samples: vec![rate; 8], stopped_by };
         Row { id: id.to_owned(), parameters, unit, outcome }
     };
@@ -260,11 +260,11 @@ fn with_ceilings() -> Run {
 #[test]
 fn a_row_whose_work_is_known_says_its_share_of_the_measured_ceiling() {
     let run = with_ceilings();
-    let findings = run.findings();
+    let lookup = run.lookup();
     let share = |id: &str| {
-        let finding = findings.find(id, &Parameters::new(), &Parameters::new()).unwrap();
-        let estimate = finding.estimate().unwrap();
-        let found = syncscope::experiment::share_of_ceiling(&findings, &finding, &estimate);
+        let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
+        let estimate = metric.estimate().unwrap();
+        let found = syncscope::experiment::share_of_ceiling(&lookup, &metric, &estimate);
         found.map(|found| {
             assert!(found.interval.0 <= found.share && found.share <= found.interval.1);
             found.share * estimate.median

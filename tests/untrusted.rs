@@ -151,16 +151,16 @@ fn number_after(bytes: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
 
 /// Does to a run all that can be done without a device. Whatever it says, it says it without a panic.
 fn use_run(run: &Run, documents: &[Document]) {
-    let findings = run.findings();
+    let lookup = run.lookup();
     for row in run.rows() {
-        if let Ok(finding) = row.finding() {
-            if let Ok(estimate) = finding.estimate() {
+        if let Ok(metric) = row.metric() {
+            if let Ok(estimate) = metric.estimate() {
                 assert!(estimate.median.is_finite() && estimate.low <= estimate.high, "{estimate:?}");
                 let _ = (estimate.to_string(), estimate.relative_error());
-                let share = share_of_ceiling(&findings, &finding, &estimate);
+                let share = share_of_ceiling(&lookup, &metric, &estimate);
                 assert!(share.is_none_or(|found| found.share.is_finite()), "{share:?}");
             }
-            let _ = (finding.diagnose(), finding.is_difference(), finding.is_share());
+            let _ = (metric.diagnose(), metric.is_difference(), metric.is_share());
         }
     }
     for document in documents {
@@ -186,7 +186,7 @@ fn use_run(run: &Run, documents: &[Document]) {
             }
         }
         for plan in entry.experiment().rows() {
-            let _ = findings.find(plan.id, &Parameters::new(), &Parameters::new());
+            let _ = lookup.find(plan.id, &Parameters::new(), &Parameters::new());
         }
         let rows = run.experiments.iter().filter(|experiment| experiment.name == entry.name());
         rows.for_each(|experiment| drop(summary(&entry, &experiment.rows)));
@@ -252,7 +252,7 @@ fn a_mutated_results_file_is_refused_or_can_be_used() {
 #[test]
 fn a_mutated_peer_is_refused_or_can_stand_beside_a_run() {
     let run = Run::parse(&small_results(), Path::new("r.json")).unwrap();
-    let rows: Vec<_> = run.rows().filter(|row| row.finding().is_ok() && !row.id.starts_with("self-audit")).collect();
+    let rows: Vec<_> = run.rows().filter(|row| row.metric().is_ok() && !row.id.starts_with("self-audit")).collect();
     let text = serde_json::json!({
         "schema_version": 1,
         "name": "PyTorch",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::templates::{Templates, anchor, finished};
-use super::{claims, data, phrase, recorded};
+use super::templates::{Templates, anchor, safe_html};
+use super::{claims, data, recorded, render_text};
 use crate::document::{Comparison, Document, DocumentFigure, DocumentTable, Judgement};
 use crate::error::BookError;
 use crate::present::{Machines, mirrored, panel};
@@ -23,9 +23,9 @@ pub(super) fn render(
         context! {
             anchor => anchor(&table.id),
             title => table.title.as_str(),
-            caption => finished(table.caption.trim()),
+            caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
-            table => finished(mirrored(document, table, machines).to_html()),
+            table => safe_html(mirrored(document, table, machines).to_html()),
             parameters => parameters(table, machines),
         }
     });
@@ -35,16 +35,16 @@ pub(super) fn render(
         source => document.source.as_deref(),
         gpu => document.gpu.as_deref(),
         has_published => document.tables.iter().any(DocumentTable::has_published),
-        question => finished(document.question.trim()),
-        answers => phrase::answers(document, machines, judged),
-        method => finished(document.method.trim()),
-        listing => listing.map(|text| finished(text.trim_end())),
+        question => safe_html(document.question.trim()),
+        answers => render_text::answers(document, machines, judged),
+        method => safe_html(document.method.trim()),
+        listing => listing.map(|text| safe_html(text.trim_end())),
         sections => sections.collect::<Vec<Value>>(),
         figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
         absences => absences(document, machines),
         runs => shown(machines),
         claims => claims::of(document, machines, judged),
-        exercises => phrase::exercises(document, machines),
+        exercises => render_text::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
 }
@@ -56,20 +56,20 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
         for (place, drawn) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
             if let Some(scene) = &drawn.timeline {
-                panels.push(finished(recorded::panel(drawn, scene, (run, number, machine), id)?));
+                panels.push(safe_html(recorded::panel(drawn, scene, (run, number, machine), id)?));
                 continue;
             }
             let Some(table) = document.table(&drawn.table) else { continue };
             let svg = panel(table, drawn, machine, run, &id);
-            panels.push(finished(svg.map_err(|source| BookError::Plot { id, source })?));
+            panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
         }
-        let data = data::has_rows(figure).then(|| finished(data::place(document, figure, number)));
+        let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));
         drawn.push(context! { machine, panels, data });
     }
     Ok(context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),
-        caption => finished(figure.caption.trim()),
+        caption => safe_html(figure.caption.trim()),
         machines => drawn,
     })
 }
@@ -82,7 +82,7 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for comparison in Comparison::all(table, &cases) {
             let Ok(reading) = comparison.measured(run) else { continue };
-            for (name, value) in &reading.finding.row.parameters {
+            for (name, value) in &reading.metric.row.parameters {
                 if !comparison.case.select.contains_key(name) {
                     let (known, value) = (values.entry(name.clone()).or_default(), value.to_string());
                     if !known.contains(&value) {

@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::templates::{Templates, finished};
+use super::templates::{Templates, safe_html};
 use crate::document::{Claim, Document, Judgement};
 use crate::error::BookError;
 use crate::measure::Verdict;
@@ -14,7 +14,7 @@ pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
 
 /// The page of all claims as Markdown.
 pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
-    let table = finished(claims_table(judged, runs).to_html());
+    let table = safe_html(claims_table(judged, runs).to_html());
     templates.render("claims.md.j2", context! { table })
 }
 
@@ -28,9 +28,9 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
         let verdicts: Vec<Value> = named.into_iter().map(|(machine, judgement)| verdict(machine, judgement)).collect();
         context! {
             id => claim.id.as_str(),
-            claim => finished(claim.claim.trim()),
+            claim => safe_html(claim.claim.trim()),
             holds => claim.holds.trim(),
-            because => finished(claim.because.trim()),
+            because => safe_html(claim.because.trim()),
             verdicts,
         }
     };

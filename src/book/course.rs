@@ -1,6 +1,6 @@
 //! What a book is made of besides results: its configuration, prose, documents, templates and suites.
 //!
-//! The program carries a course of its own. An author's lies in a folder, which [`Course::write`] begins as a copy of
+//! The program carries a course of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy of
 //! it: `book.toml`, `src/`, `documents/`, `templates/` and `suites/`.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const BOOK_TOML: &str = include_str!("../../book/book.toml");
 
 /// What a book is made of besides results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct BookProject {
     /// The documents, in the order of their chapters.
     pub documents: Vec<Document>,
     /// The files, by their path within the course's folder.
@@ -29,7 +29,7 @@ pub struct Course {
     folder: Option<PathBuf>,
 }
 
-impl Course {
+impl BookProject {
     /// The course that comes with the program.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ fn rows(document: &Document, figure: &DocumentFigure, run: &Run) -> Result<Vec<u
             let (id, label) = (comparison.row.id.as_str(), comparison.row.label.as_str());
             let record: Vec<String> = match comparison.measured(run) {
                 Ok(reading) => {
-                    let (row, estimate) = (reading.finding.row, &reading.estimate);
+                    let (row, estimate) = (reading.metric.row, &reading.estimate);
                     let numbers = [estimate.median, estimate.low, estimate.high].map(|number| number.to_string());
                     let [value, low, high] = numbers;
                     let (words, unit, n) = (in_words(&row.parameters), row.unit.base(), estimate.n.to_string());

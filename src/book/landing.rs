@@ -3,9 +3,9 @@
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::phrase::phrase;
 use super::recorded;
-use super::templates::{Templates, finished};
+use super::render_text::render_text;
+use super::templates::{Templates, safe_html};
 use crate::document::{Claim, Document, Panel};
 use crate::error::BookError;
 use crate::measure::Verdict;
@@ -17,7 +17,7 @@ const VERDICTS: usize = 3;
 
 /// The page as Markdown; it shows the run that has measured most, of several the first.
 pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
-    let measured = |run: &Run| run.rows().filter(|row| row.finding().is_ok()).count();
+    let measured = |run: &Run| run.rows().filter(|row| row.metric().is_ok()).count();
     let named: Vec<(&Run, String)> = runs.iter().zip(machine_labels(runs)).collect();
     let shown = named.iter().enumerate().max_by_key(|(place, (run, _))| (measured(run), std::cmp::Reverse(*place)));
     let Some((shown, (run, machine))) = shown else { return Err(BookError::NoRuns) };
@@ -38,12 +38,12 @@ pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[R
 fn number(document: &Document, run: &Run) -> Option<Value> {
     let headline = document.headline.as_ref()?;
     let (value, missing) = match headline.value.filled(document, run) {
-        Ok(pieces) => (phrase(&pieces), None),
+        Ok(pieces) => (render_text(&pieces), None),
         Err(reason) => ("—".to_owned(), Some(reason)),
     };
     let says = headline.says.as_str();
     Some(
-        context! { value => finished(value), says, missing, chapter => document.id.as_str(), of => document.title.as_str() },
+        context! { value => safe_html(value), says, missing, chapter => document.id.as_str(), of => document.title.as_str() },
     )
 }
 
@@ -55,7 +55,7 @@ fn timeline(judged: &[Judged<'_>], run: &Run, machine: &str) -> Result<Option<Va
         let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scene));
         if let Some(drawn) = drawn.filter(|_| run.timeline(scene).is_some()) {
             let svg = recorded::picture(drawn, scene, (run, machine), "landing-timeline".to_owned())?;
-            return Ok(svg.map(|svg| context! { svg => finished(svg), chapter => document.id.as_str() }));
+            return Ok(svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() }));
         }
     }
     Ok(None)
@@ -87,7 +87,7 @@ fn verdicts(judged: &[Judged<'_>], run: usize) -> Vec<Value> {
     found.sort_by_key(|(rank, place, ..)| (*rank, *place));
     let shown = found.into_iter().take(VERDICTS).map(|(.., document, claim, name)| {
         let words = claim.claim.trim();
-        context! { name, class => name.split(' ').next(), claim => finished(escape(words)), chapter => document.id.as_str(), id => claim.id.as_str() }
+        context! { name, class => name.split(' ').next(), claim => safe_html(escape(words)), chapter => document.id.as_str(), id => claim.id.as_str() }
     });
     shown.collect()
 }

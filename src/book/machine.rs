@@ -2,10 +2,10 @@
 
 use minijinja::{Value, context};
 
-use super::caution::Caution;
-use super::templates::{Templates, finished};
+use super::templates::{Templates, safe_html};
+use super::warning::Warning;
 use crate::error::BookError;
-use crate::experiment::{Absence, WORK, titled};
+use crate::experiment::{MissingReason, WORK, titled};
 use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
 use crate::run::{Peer, Run};
 use crate::units::Unit;
@@ -17,20 +17,20 @@ pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, 
         context! {
             machine,
             suite => run.suite.title.as_str(),
-            cautions => Caution::of(run).iter().map(ToString::to_string).collect::<Vec<_>>(),
-            environment => finished(environment(run).to_html()),
-            sampling => finished(sampling(run).to_html()),
-            sensors => sensors(run).map(|table| finished(table.to_html())),
+            warnings => Warning::of(run).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            environment => safe_html(environment(run).to_html()),
+            sampling => safe_html(sampling(run).to_html()),
+            sensors => sensors(run).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
-            peers => run.peers.iter().map(|peer| finished(beside(peer).to_html())).collect::<Vec<_>>(),
-            diagnoses => diagnoses(run).map(|table| finished(table.to_html())),
-            absences => absences(run).map(|table| finished(table.to_html())),
+            peers => run.peers.iter().map(|peer| safe_html(beside(peer).to_html())).collect::<Vec<_>>(),
+            diagnoses => diagnoses(run).map(|table| safe_html(table.to_html())),
+            absences => absences(run).map(|table| safe_html(table.to_html())),
         }
     });
     let context = context! {
         machines => machines.collect::<Vec<Value>>(),
-        work => finished(work().to_html()),
+        work => safe_html(work().to_html()),
     };
     templates.render("machine.md.j2", context)
 }
@@ -150,14 +150,14 @@ fn diagnoses(run: &Run) -> Option<Table> {
 fn absences(run: &Run) -> Option<Table> {
     let rows = run.experiments.iter().flat_map(|experiment| {
         experiment.rows.iter().filter_map(|row| {
-            let absence = row.finding().err()?;
+            let absence = row.metric().err()?;
             Some(Row { id: None, label: titled(&row.id, &row.parameters), cells: absence_cells(&absence) })
         })
     });
     table("What was not measured", "row", &["state", "reason"], rows.collect())
 }
 
-fn absence_cells(absence: &Absence) -> Vec<Cell> {
+fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
     let reason = absence.reason().map_or(Cell::Nothing, |reason| Cell::Text(reason.to_owned()));
     vec![Cell::Text(absence.state().to_owned()), reason]
 }

@@ -13,7 +13,7 @@ use mdbook_driver::book::BookItem;
 use mdbook_driver::config::Config;
 use tempfile::TempDir;
 
-use super::course::{Course, at};
+use super::course::{BookProject, at};
 use super::source::Source;
 use crate::error::BookError;
 use crate::run::Run;
@@ -32,7 +32,7 @@ pub struct Rendered {
 ///
 /// # Errors
 /// What went wrong and where; `out/book` and `out/site` are then as they were.
-pub fn render(runs: &[Run], course: &Course, out: &Path) -> Result<Rendered, BookError> {
+pub fn render(runs: &[Run], course: &BookProject, out: &Path) -> Result<Rendered, BookError> {
     Source::of(runs, course)?.write(out)
 }
 

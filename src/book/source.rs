@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::course::Course;
+use super::course::BookProject;
 use super::glossary::{self, Glossary};
-use super::templates::{Templates, finished, is_template};
+use super::templates::{Templates, is_template, safe_html};
 use super::{chapter, claims, data, landing, machine, notebooks, sources};
 use crate::document::{Document, Judgement};
 use crate::error::BookError;
@@ -30,7 +30,7 @@ impl Source {
     ///
     /// # Errors
     /// [`BookError::NoRuns`] without runs; otherwise what a template, a plot or a missing file reports.
-    pub fn of(runs: &[Run], course: &Course) -> Result<Self, BookError> {
+    pub fn of(runs: &[Run], course: &BookProject) -> Result<Self, BookError> {
         let first = runs.first().ok_or(BookError::NoRuns)?;
         let config = config(course.text("book.toml")?, &first.suite.title);
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: config.clone() };
@@ -95,7 +95,7 @@ impl Source {
     fn add_chapter(
         &mut self,
         templates: &Templates<'_>,
-        course: &Course,
+        course: &BookProject,
         (document, judged): &Judged<'_>,
         runs: &[Run],
     ) -> Result<(), BookError> {
@@ -131,7 +131,7 @@ impl Source {
 }
 
 /// The experiments in the runs that no document describes, in the order of the registry.
-fn undocumented(course: &Course, runs: &[Run]) -> Vec<Document> {
+fn undocumented(course: &BookProject, runs: &[Run]) -> Vec<Document> {
     let ran = |entry: &Entry| runs.iter().flat_map(|run| &run.experiments).any(|left| left.name == entry.name());
     let described = |entry: &Entry| course.documents.iter().any(|document| document.id == entry.name());
     let entries = Entry::all("cuda").into_iter().filter(|entry| ran(entry) && !described(entry));
@@ -140,11 +140,11 @@ fn undocumented(course: &Course, runs: &[Run]) -> Vec<Document> {
 
 fn summary(templates: &Templates<'_>, documents: &[Document], beyond: &[Document]) -> Result<String, BookError> {
     let entry =
-        |document: &Document| context! { id => finished(document.id.as_str()), title => document.title.as_str() };
+        |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
     let (mirrored, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
     let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
     let documents = mirrored.into_iter().map(entry).collect::<Vec<Value>>();
-    let notebook = |(id, title): (&str, String)| context! { id => finished(id), title };
+    let notebook = |(id, title): (&str, String)| context! { id => safe_html(id), title };
     let notebooks = notebooks::titles()?.into_iter().map(notebook).collect::<Vec<Value>>();
     templates.render("summary.md.j2", context! { documents, beyond, notebooks })
 }

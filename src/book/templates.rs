@@ -1,6 +1,6 @@
 //! The templates, and the one rule by which they escape.
 //!
-//! Whatever a template writes is escaped for Markdown, except what is marked as finished: HTML of a table, a plot, or
+//! Whatever a template writes is escaped for Markdown, except what is marked as safe_html: HTML of a table, a plot, or
 //! the Markdown of a document file. A name that is not in the context is an error, not an empty string.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-use super::course::Course;
+use super::course::BookProject;
 use crate::error::BookError;
 use crate::present::escape;
 
@@ -19,12 +19,12 @@ const FOLDER: &str = "templates";
 /// The templates, ready to be rendered.
 pub(super) struct Templates<'a> {
     environment: Environment<'static>,
-    course: &'a Course,
+    course: &'a BookProject,
 }
 
 impl<'a> Templates<'a> {
     /// The templates of a course.
-    pub(super) fn of(course: &'a Course) -> Result<Self, BookError> {
+    pub(super) fn of(course: &'a BookProject) -> Result<Self, BookError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
@@ -57,17 +57,17 @@ pub(super) fn is_template(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "j2")
 }
 
-/// Text that is finished: a template writes it as it is.
-pub(super) fn finished(text: impl Into<String>) -> Value {
+/// Text that is safe_html: a template writes it as it is.
+pub(super) fn safe_html(text: impl Into<String>) -> Value {
     Value::from_safe_string(text.into())
 }
 
 /// A heading's attribute that gives it the anchor `id`.
 pub(super) fn anchor(id: &str) -> Value {
-    finished(format!("{{#{id}}}"))
+    safe_html(format!("{{#{id}}}"))
 }
 
-fn template_error(course: &Course, path: &Path, error: &minijinja::Error) -> BookError {
+fn template_error(course: &BookProject, path: &Path, error: &minijinja::Error) -> BookError {
     BookError::Template { name: course.name(path), message: format!("{error:#}") }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let course = Course::embedded().unwrap();
+        let course = BookProject::embedded().unwrap();
         let mut templates = Templates::of(&course).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_interpolated_is_escaped_unless_it_is_finished() {
-        let text = render("{{ a }} {{ b }}", context! { a => "<b>*", b => finished("<b>*") }).unwrap();
+        let text = render("{{ a }} {{ b }}", context! { a => "<b>*", b => safe_html("<b>*") }).unwrap();
         assert_eq!(text, "&#60;b&#62;&#42; <b>*");
     }
 

@@ -12,11 +12,11 @@ use half::{bf16, f16};
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum DType {
     /// IEEE half precision.
-    Fp16,
+    F16,
     /// bfloat16: the upper half of an fp32.
-    Bf16,
+    BF16,
     /// IEEE single precision.
-    Fp32,
+    F32,
     /// 64-bit signed integer: positions and counts.
     I64,
     /// One byte: truth values.
@@ -27,8 +27,8 @@ impl DType {
     /// The size of an element in bytes.
     pub fn size(self) -> usize {
         match self {
-            DType::Fp16 | DType::Bf16 => 2,
-            DType::Fp32 => 4,
+            DType::F16 | DType::BF16 => 2,
+            DType::F32 => 4,
             DType::I64 => 8,
             DType::U8 => 1,
         }
@@ -37,9 +37,9 @@ impl DType {
     /// The name, as in suites and results: `fp16`.
     pub fn name(self) -> &'static str {
         match self {
-            DType::Fp16 => "fp16",
-            DType::Bf16 => "bf16",
-            DType::Fp32 => "fp32",
+            DType::F16 => "fp16",
+            DType::BF16 => "bf16",
+            DType::F32 => "fp32",
             DType::I64 => "i64",
             DType::U8 => "u8",
         }
@@ -61,7 +61,7 @@ pub trait Element: Pod + Debug + Display + PartialEq + Send + Sync + sealed::Sea
 }
 
 /// A floating-point element: [`f16`](struct@f16), [`bf16`] or `f32`.
-pub trait Real: Element {
+pub trait Float: Element {
     /// The distance from 1 to the next larger number: 2⁻¹⁰, 2⁻⁷, 2⁻²³.
     const EPSILON: f32;
 
@@ -85,9 +85,9 @@ macro_rules! elements {
     )+};
 }
 
-elements!(f16 => Fp16, bf16 => Bf16, f32 => Fp32, i64 => I64, u8 => U8);
+elements!(f16 => F16, bf16 => BF16, f32 => F32, i64 => I64, u8 => U8);
 
-impl Real for f32 {
+impl Float for f32 {
     const EPSILON: f32 = f32::EPSILON;
 
     fn to_f32(self) -> f32 {
@@ -99,9 +99,9 @@ impl Real for f32 {
     }
 }
 
-macro_rules! half_reals {
+macro_rules! half_floats {
     ($($type:ty),+) => {$(
-        impl Real for $type {
+        impl Float for $type {
             const EPSILON: f32 = <$type>::EPSILON.to_f32_const();
 
             fn to_f32(self) -> f32 {
@@ -115,25 +115,25 @@ macro_rules! half_reals {
     )+};
 }
 
-half_reals!(f16, bf16);
+half_floats!(f16, bf16);
 
 /// A floating-point element type, as a value: what a suite may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
-pub enum RealDType {
+pub enum FloatType {
     /// IEEE half precision.
-    Fp16,
+    F16,
     /// bfloat16.
-    Bf16,
+    BF16,
     /// IEEE single precision.
-    Fp32,
+    F32,
 }
 
-impl RealDType {
+impl FloatType {
     /// All of them, in the documents' order.
-    pub const ALL: [Self; 3] = [RealDType::Fp16, RealDType::Bf16, RealDType::Fp32];
+    pub const ALL: [Self; 3] = [FloatType::F16, FloatType::BF16, FloatType::F32];
 
     /// The name, as in suites and results: `fp16`.
     pub fn name(self) -> &'static str {
@@ -141,17 +141,17 @@ impl RealDType {
     }
 }
 
-impl From<RealDType> for DType {
-    fn from(dtype: RealDType) -> Self {
+impl From<FloatType> for DType {
+    fn from(dtype: FloatType) -> Self {
         match dtype {
-            RealDType::Fp16 => DType::Fp16,
-            RealDType::Bf16 => DType::Bf16,
-            RealDType::Fp32 => DType::Fp32,
+            FloatType::F16 => DType::F16,
+            FloatType::BF16 => DType::BF16,
+            FloatType::F32 => DType::F32,
         }
     }
 }
 
-impl std::str::FromStr for RealDType {
+impl std::str::FromStr for FloatType {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -160,20 +160,20 @@ impl std::str::FromStr for RealDType {
     }
 }
 
-/// Evaluates an expression with a Rust type in the place of a [`RealDType`]: `with_real!(dtype, T => f::<T>())`.
+/// Evaluates an expression with a Rust type in the place of a [`FloatType`]: `with_float!(dtype, T => f::<T>())`.
 #[cfg(feature = "report")]
-macro_rules! with_real {
+macro_rules! with_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            $crate::device::RealDType::Fp16 => {
+            $crate::device::FloatType::F16 => {
                 type $T = ::half::f16;
                 $body
             }
-            $crate::device::RealDType::Bf16 => {
+            $crate::device::FloatType::BF16 => {
                 type $T = ::half::bf16;
                 $body
             }
-            $crate::device::RealDType::Fp32 => {
+            $crate::device::FloatType::F32 => {
                 type $T = f32;
                 $body
             }
@@ -181,4 +181,4 @@ macro_rules! with_real {
     };
 }
 #[cfg(feature = "report")]
-pub(crate) use with_real;
+pub(crate) use with_float;

@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::journal::{Journal, Source};
+use super::tracer::{Source, Tracer};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
 
@@ -26,7 +26,7 @@ pub(crate) trait Engine: Send + Sync {
     fn properties(&self) -> &Properties;
 
     /// A new stream: an ordered queue of work, independent of every other.
-    /// Its number is what the journal names it by.
+    /// Its number is what the tracer names it by.
     fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>>;
 
     /// A new event, not recorded yet; `timing` says whether times between events will be asked for.
@@ -46,7 +46,7 @@ pub(crate) trait Engine: Send + Sync {
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
 
     /// What is recorded of the device.
-    fn journal(&self) -> &Arc<Journal>;
+    fn tracer(&self) -> &Arc<Tracer>;
 
     /// Who reports when work ran, for a recording that begins now.
     fn source(&self) -> Source;
@@ -64,7 +64,7 @@ pub(crate) trait EngineStream: Send + Sync + Any {
 
     /// Memory for one element of undefined content, which the device writes and the host then reads: where that saves
     /// the copy, a download of it is a wait alone.
-    fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
         self.allocate(dtype, 1)
     }
 
@@ -235,7 +235,7 @@ pub(crate) enum Operation<'a> {
     /// Standard normals: element `i` of `out` is element `i` of the sequence of `seed` and `sequence`
     /// (see [`philox`](crate::device::philox) for the method that every engine follows).
     Normal {
-        /// Real.
+        /// Float.
         out: Region<'a>,
         /// The key of the generator.
         seed: u64,
@@ -244,11 +244,11 @@ pub(crate) enum Operation<'a> {
     },
     /// `out[m, n] = a[m, k] · b[k, n]`; one real type for all three.
     Matmul {
-        /// Real, `m · k` elements.
+        /// Float, `m · k` elements.
         a: Region<'a>,
-        /// Real, `k · n` elements.
+        /// Float, `k · n` elements.
         b: Region<'a>,
-        /// Real, `m · n` elements.
+        /// Float, `m · n` elements.
         out: Region<'a>,
         /// `[m, k, n]`
         sizes: [usize; 3],
@@ -257,9 +257,9 @@ pub(crate) enum Operation<'a> {
     },
     /// `out = x · scale + shift`, rounded once.
     Affine {
-        /// Real.
+        /// Float.
         x: Region<'a>,
-        /// Real, the same type and size.
+        /// Float, the same type and size.
         out: Region<'a>,
         /// Factor.
         scale: f32,
@@ -270,16 +270,16 @@ pub(crate) enum Operation<'a> {
     Elementwise {
         /// Which operation.
         kind: Binary,
-        /// Real.
+        /// Float.
         a: Region<'a>,
-        /// Real, the same type and size.
+        /// Float, the same type and size.
         b: Region<'a>,
-        /// Real, the same type and size.
+        /// Float, the same type and size.
         out: Region<'a>,
     },
     /// `out = x > threshold ? 1 : 0`.
     Greater {
-        /// Real.
+        /// Float.
         x: Region<'a>,
         /// `u8`, the same size.
         out: Region<'a>,
@@ -288,7 +288,7 @@ pub(crate) enum Operation<'a> {
     },
     /// `out[0] = Σ x`, accumulated in fp32 in a fixed order (blocks, then a tree), so that it repeats bit for bit.
     Sum {
-        /// Real.
+        /// Float.
         x: Region<'a>,
         /// `f32`, one element.
         out: Region<'a>,
@@ -311,11 +311,11 @@ pub(crate) enum Operation<'a> {
     },
     /// Row `i` of `out` is row `rows[i]` of `x`; a row number outside of `x` fails the stream.
     Gather {
-        /// Real.
+        /// Float.
         x: Region<'a>,
         /// `i64`.
         rows: Region<'a>,
-        /// Real, the same type, `rows.len · width` elements.
+        /// Float, the same type, `rows.len · width` elements.
         out: Region<'a>,
         /// Elements in a row, at least 1.
         width: usize,

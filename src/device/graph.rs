@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Stream;
 use super::engine::{DeviceMemory, EngineGraph, Operation, Result};
-use super::journal::{Doing, Note};
+use super::tracer::{Activity, CallInfo};
 use crate::error::DeviceError;
 
 /// The work of a stream, captured: to be enqueued again and again by one call. Cheap to clone.
@@ -140,7 +140,7 @@ impl Graph {
     pub fn launch(&self) -> Result<()> {
         let stream = &self.0.stream;
         stream.own.capture.forbids("Graph::launch")?;
-        let note = Note::enqueue("Graph::launch", Some(Doing::Kernel));
+        let note = CallInfo::enqueue("Graph::launch", Some(Activity::Kernel));
         stream.noted(note, Some(Location::caller()), || self.0.raw.launch())
     }
 

@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
-use super::journal::{Doing, Note, Site, Waits};
+use super::tracer::{Activity, CallInfo, Site, Waits};
 use super::{Device, Element, Event, Stream};
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
@@ -101,7 +101,7 @@ impl<T: Element> HostBuffer<T> {
     /// A failure of a pending copy.
     #[track_caller]
     pub fn read(&self) -> Result<HostSlice<'_, T>> {
-        let _scope = self.device.engine().journal().scope("HostBuffer::read", Some(Location::caller()));
+        let _scope = self.device.engine().tracer().scope("HostBuffer::read", Some(Location::caller()));
         lock(&self.to_host).wait()?;
         Ok(HostSlice { bytes: self.memory.bytes(), element: PhantomData })
     }
@@ -112,7 +112,7 @@ impl<T: Element> HostBuffer<T> {
     /// A failure of a pending copy.
     #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
-        let _scope = self.device.engine().journal().scope("HostBuffer::write", Some(Location::caller()));
+        let _scope = self.device.engine().tracer().scope("HostBuffer::write", Some(Location::caller()));
         lock(&self.to_host).wait()?;
         lock(&self.from_host).wait()?;
         Ok(HostSliceMut { bytes: self.memory.bytes_mut(), element: PhantomData })
@@ -121,7 +121,7 @@ impl<T: Element> HostBuffer<T> {
     /// Enqueues a copy of the whole buffer into `target`.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
         stream.own.capture.forbids("copy_from")?;
-        let note = Note { bytes: Some(self.bytes()), ..Note::enqueue("copy_from", Some(Doing::Copy)) };
+        let note = CallInfo { bytes: Some(self.bytes()), ..CallInfo::enqueue("copy_from", Some(Activity::Copy)) };
         stream.noted(note, site, || {
             lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
         })
@@ -131,10 +131,10 @@ impl<T: Element> HostBuffer<T> {
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
         stream.own.capture.forbids("copy_to")?;
         let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
-            true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("copy_to", Waits::Implicit) },
-            false => Note::enqueue("copy_to", Some(Doing::Copy)),
+            true => CallInfo { enqueues: Some(Activity::Copy), ..CallInfo::barrier("copy_to", Waits::Implicit) },
+            false => CallInfo::enqueue("copy_to", Some(Activity::Copy)),
         };
-        stream.noted(Note { bytes: Some(self.bytes()), ..note }, site, || {
+        stream.noted(CallInfo { bytes: Some(self.bytes()), ..note }, site, || {
             lock(&self.to_host).enqueue(stream, || stream.raw().enqueue_download(source, &*self.memory))
         })
     }
@@ -147,7 +147,7 @@ impl<T: Element> HostBuffer<T> {
 impl<T: Element> Drop for HostBuffer<T> {
     /// Waits for pending copies: their memory must outlive them. A failed copy is over too.
     fn drop(&mut self) {
-        let _scope = self.device.engine().journal().scope("HostBuffer::drop", None);
+        let _scope = self.device.engine().tracer().scope("HostBuffer::drop", None);
         for pending in [&self.to_host, &self.from_host] {
             let _ = lock(pending).wait();
         }

@@ -11,10 +11,10 @@ mod element;
 pub(crate) mod engine;
 mod graph;
 mod host;
-pub(crate) mod journal;
 pub mod philox;
 mod properties;
 mod stream;
+pub(crate) mod tracer;
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
@@ -29,8 +29,8 @@ use std::time::Duration;
 #[cfg(feature = "cuda")]
 pub use cuda::kernels;
 #[cfg(feature = "report")]
-pub(crate) use element::with_real;
-pub use element::{DType, Element, Real, RealDType};
+pub(crate) use element::with_float;
+pub use element::{DType, Element, Float, FloatType};
 pub use engine::{Binary, HostKind, Precision};
 pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut};
@@ -39,7 +39,7 @@ pub use stream::Stream;
 
 use crate::error::DeviceError;
 use engine::{Engine, EngineEvent, EngineGate, Result};
-use journal::{Journal, Note, Waits};
+use tracer::{CallInfo, Tracer, Waits};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
 #[derive(Clone)]
@@ -135,7 +135,7 @@ impl Device {
 
     /// A new stream, ordered against no other.
     pub fn stream(&self) -> Result<Stream> {
-        Stream::new(self, self.engine.journal().next_stream())
+        Stream::new(self, self.engine.tracer().next_stream())
     }
 
     /// A new event for ordering; cheaper to record than one with timing.
@@ -149,7 +149,7 @@ impl Device {
     }
 
     fn new_event(&self, timing: bool) -> Result<Event> {
-        let recorded = Recorded { journal: Arc::clone(self.engine.journal()), by: AtomicU64::new(0) };
+        let recorded = Recorded { tracer: Arc::clone(self.engine.tracer()), by: AtomicU64::new(0) };
         Ok(Event { raw: self.engine.create_event(timing)?, recorded: Arc::new(recorded) })
     }
 
@@ -172,8 +172,10 @@ impl Device {
     /// A failure of work enqueued earlier on a stream that still has a handle.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let _call =
-            self.engine.journal().call(Note::barrier("Device::synchronize", Waits::Device), Some(Location::caller()));
+        let _call = self
+            .engine
+            .tracer()
+            .call(CallInfo::barrier("Device::synchronize", Waits::Device), Some(Location::caller()));
         self.engine.synchronize()
     }
 
@@ -211,7 +213,7 @@ pub struct Event {
 
 /// Which call recorded an event last, where that was while somebody recorded the device; 0 otherwise.
 struct Recorded {
-    journal: Arc<Journal>,
+    tracer: Arc<Tracer>,
     by: AtomicU64,
 }
 
@@ -225,8 +227,8 @@ impl Event {
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let awaits = Some(self.recorded.by.load(Ordering::Relaxed)).filter(|by| *by > 0);
-        let note = Note { awaits, ..Note::barrier("Event::synchronize", Waits::Event) };
-        let _call = self.recorded.journal.call(note, Some(Location::caller()));
+        let note = CallInfo { awaits, ..CallInfo::barrier("Event::synchronize", Waits::Event) };
+        let _call = self.recorded.tracer.call(note, Some(Location::caller()));
         self.raw.synchronize()
     }
 

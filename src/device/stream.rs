@@ -10,7 +10,7 @@ use std::{ptr, slice};
 
 use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
 use super::graph::Capture;
-use super::journal::{self, Doing, Journal, Note, Scope, Site, Waits};
+use super::tracer::{self, Activity, CallInfo, Scope, Site, Tracer, Waits};
 use super::{DType, Device, Element, Event, Gate};
 
 /// An ordered queue of work on a device. Cheap to clone; all clones are the same stream.
@@ -23,11 +23,11 @@ pub struct Stream {
     pub(super) own: Arc<Own>,
 }
 
-/// What a stream's handles share: its number on the device, the device's journal, and where it stands in its random
+/// What a stream's handles share: its number on the device, the device's tracer, and where it stands in its random
 /// numbers.
 pub(super) struct Own {
     number: u32,
-    journal: Arc<Journal>,
+    tracer: Arc<Tracer>,
     pub(super) capture: Capture,
     seed: AtomicU64,
     next: AtomicU64,
@@ -37,8 +37,8 @@ impl Stream {
     /// The stream `number` of a device.
     pub(super) fn new(device: &Device, number: u32) -> Result<Self> {
         let raw = device.engine().create_stream(number)?;
-        let (journal, capture) = (Arc::clone(device.engine().journal()), Capture::default());
-        let own = Own { number, journal, capture, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
+        let (tracer, capture) = (Arc::clone(device.engine().tracer()), Capture::default());
+        let own = Own { number, tracer, capture, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
         Ok(Self { device: device.clone(), raw, own: Arc::new(own) })
     }
 
@@ -61,10 +61,10 @@ impl Stream {
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
         self.own.capture.forbids("record")?;
-        let call = self.call(Note::enqueue("record", None), Some(Location::caller()));
-        if self.own.journal.is_on() {
-            let correlation = call.as_ref().map(journal::OpenCall::correlation);
-            let correlation = correlation.or_else(|| self.own.journal.correlation());
+        let call = self.call(CallInfo::enqueue("record", None), Some(Location::caller()));
+        if self.own.tracer.is_on() {
+            let correlation = call.as_ref().map(tracer::OpenCall::correlation);
+            let correlation = correlation.or_else(|| self.own.tracer.correlation());
             event.recorded.by.store(correlation.unwrap_or(0), Ordering::Relaxed);
         }
         self.raw.record(&*event.raw)
@@ -74,7 +74,7 @@ impl Stream {
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.own.capture.forbids("wait")?;
-        let _call = self.call(Note::enqueue("wait", None), Some(Location::caller()));
+        let _call = self.call(CallInfo::enqueue("wait", None), Some(Location::caller()));
         self.raw.wait_event(&*event.raw)
     }
 
@@ -82,7 +82,7 @@ impl Stream {
     #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
         self.own.capture.forbids("wait_gate")?;
-        let _call = self.call(Note::enqueue("wait_gate", None), Some(Location::caller()));
+        let _call = self.call(CallInfo::enqueue("wait_gate", None), Some(Location::caller()));
         self.raw.wait_gate(&*gate.raw)
     }
 
@@ -105,7 +105,7 @@ impl Stream {
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         self.own.capture.forbids("synchronize")?;
-        let _call = self.call(Note::barrier("Stream::synchronize", Waits::Stream), Some(Location::caller()));
+        let _call = self.call(CallInfo::barrier("Stream::synchronize", Waits::Stream), Some(Location::caller()));
         self.raw.synchronize()
     }
 
@@ -127,10 +127,10 @@ impl Stream {
             self.own.capture.take(operation);
             return self.raw.enqueue(operation);
         }
-        if !self.own.journal.is_on() {
+        if !self.own.tracer.is_on() {
             return self.raw.enqueue(operation);
         }
-        let note = Note::enqueue(operation.name(), Some(Doing::of(operation)));
+        let note = CallInfo::enqueue(operation.name(), Some(Activity::of(operation)));
         self.noted(note, Some(Location::caller()), || self.raw.enqueue(operation))
     }
 
@@ -143,18 +143,18 @@ impl Stream {
         self.own.capture.forbids(call)
     }
 
-    pub(crate) fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.raw.allocate_verdict(dtype)
+    pub(crate) fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+        self.raw.allocate_host_scalar(dtype)
     }
 
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
         self.own.capture.forbids("upload")?;
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
-            true => Note { enqueues: Some(Doing::Copy), ..Note::barrier("upload", Waits::Implicit) },
-            false => Note::enqueue("upload", Some(Doing::Copy)),
+            true => CallInfo { enqueues: Some(Activity::Copy), ..CallInfo::barrier("upload", Waits::Implicit) },
+            false => CallInfo::enqueue("upload", Some(Activity::Copy)),
         };
-        let note = Note { bytes: Some(source.len() as u64), ..note };
+        let note = CallInfo { bytes: Some(source.len() as u64), ..note };
         self.noted(note, Some(Location::caller()), || self.raw.upload(source, target))
     }
 
@@ -181,7 +181,7 @@ impl Stream {
     #[track_caller]
     fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.own.capture.forbids("download")?;
-        let note = Note { bytes: Some(target.len() as u64), ..Note::barrier("download", Waits::Implicit) };
+        let note = CallInfo { bytes: Some(target.len() as u64), ..CallInfo::barrier("download", Waits::Implicit) };
         let _call = self.call(note, Some(Location::caller()));
         self.raw.download(source, target)
     }
@@ -189,17 +189,17 @@ impl Stream {
     /// Names the calls until it is dropped, while somebody records.
     #[inline]
     pub(crate) fn scope(&self, name: &'static str, site: Site) -> Option<Scope<'_>> {
-        self.own.journal.scope(name, site)
+        self.own.tracer.scope(name, site)
     }
 
     /// Opens a call on this stream, while somebody records.
     #[inline]
-    pub(crate) fn call(&self, note: Note, site: Site) -> Option<journal::OpenCall<'_>> {
-        self.own.journal.call(Note { stream: Some(self.own.number), ..note }, site)
+    pub(crate) fn call(&self, note: CallInfo, site: Site) -> Option<tracer::OpenCall<'_>> {
+        self.own.tracer.call(CallInfo { stream: Some(self.own.number), ..note }, site)
     }
 
     /// Runs a call that enqueues work.
-    pub(crate) fn noted<R>(&self, note: Note, site: Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
+    pub(crate) fn noted<R>(&self, note: CallInfo, site: Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
         match self.call(note, site) {
             Some(call) => call.run(&self.raw, &self.device, run),
             None => run(),

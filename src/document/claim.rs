@@ -162,7 +162,7 @@ impl Document {
 
     /// The rows that its names may stand for, and whether they are those of an experiment of its own.
     fn plans(&self) -> (Vec<RowPlan>, bool) {
-        match Entry::suited_to(&self.id, "cuda") {
+        match Entry::default_for(&self.id, "cuda") {
             Some(entry) => (entry.experiment().rows(), true),
             None => (Entry::all("cuda").iter().flat_map(|entry| entry.experiment().rows()).collect(), false),
         }

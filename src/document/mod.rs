@@ -27,7 +27,7 @@ pub use claim::{Claim, Needs, Quantity};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
-pub use reading::{Comparison, Deviation, Reading, Relative};
+pub use reading::{Comparison, ParameterMismatch, Reading, Relative};
 pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
 pub use verdict::Judgement;
 

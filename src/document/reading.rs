@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::{Case, DocumentRow, DocumentTable, Figure};
-use crate::experiment::{Absence, Finding, Parameter, Parameters};
+use crate::experiment::{Metric, MissingReason, Parameter, Parameters};
 use crate::measure::Estimate;
 use crate::run::Run;
 
@@ -25,13 +25,13 @@ pub struct Comparison<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading<'a> {
     /// The row and its samples.
-    pub finding: Finding<'a>,
+    pub metric: Metric<'a>,
     /// What they come to.
     pub estimate: Estimate,
     /// The same relative to another row, where the document's row is.
     pub relative: Option<Relative>,
     /// Parameters of the document that the run measured with another value.
-    pub deviations: Vec<Deviation>,
+    pub deviations: Vec<ParameterMismatch>,
 }
 
 /// A value relative to another row's.
@@ -47,7 +47,7 @@ pub struct Relative {
 
 /// A parameter that the run measured with another value than the document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deviation {
+pub struct ParameterMismatch {
     /// Its name.
     pub name: String,
     /// The document's value.
@@ -56,7 +56,7 @@ pub struct Deviation {
     pub run: Parameter,
 }
 
-impl fmt::Display for Deviation {
+impl fmt::Display for ParameterMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}, in the document {}", self.name, self.run, self.document)
     }
@@ -84,16 +84,16 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// Says why it did not.
-    pub fn measured<'r>(&self, run: &'r Run) -> Result<Reading<'r>, Absence> {
-        let finding = self.find(run, &self.row.id)?;
-        let estimate = finding.estimate()?;
+    pub fn measured<'r>(&self, run: &'r Run) -> Result<Reading<'r>, MissingReason> {
+        let metric = self.find(run, &self.row.id)?;
+        let estimate = metric.estimate()?;
         let relative = self.relative(run, &estimate);
-        let deviations = self.deviations(&finding.row.parameters);
-        Ok(Reading { finding, estimate, relative, deviations })
+        let deviations = self.deviations(&metric.row.parameters);
+        Ok(Reading { metric, estimate, relative, deviations })
     }
 
-    fn find<'r>(&self, run: &'r Run, id: &str) -> Result<Finding<'r>, Absence> {
-        run.findings().find(id, &self.case.select, &self.stated())
+    fn find<'r>(&self, run: &'r Run, id: &str) -> Result<Metric<'r>, MissingReason> {
+        run.lookup().find(id, &self.case.select, &self.stated())
     }
 
     fn relative(&self, run: &Run, estimate: &Estimate) -> Option<Relative> {
@@ -110,10 +110,10 @@ impl<'a> Comparison<'a> {
         stated
     }
 
-    fn deviations(&self, parameters: &Parameters) -> Vec<Deviation> {
+    fn deviations(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
         let deviation = |(name, document): (String, Parameter)| {
             let run = parameters.get(&name)?.clone();
-            (run != document).then_some(Deviation { name, document, run })
+            (run != document).then_some(ParameterMismatch { name, document, run })
         };
         self.stated().into_iter().filter_map(deviation).collect()
     }
@@ -122,7 +122,7 @@ impl<'a> Comparison<'a> {
 impl Reading<'_> {
     /// Whether it is a difference whose interval holds 0.
     pub fn is_indistinguishable_from_zero(&self) -> bool {
-        self.finding.is_difference() && !self.estimate.excludes_zero()
+        self.metric.is_difference() && !self.estimate.excludes_zero()
     }
 
     /// The measured value over the published one, where that means something.

@@ -156,7 +156,7 @@ fn value(expression: &str, document: &Document, run: &Run) -> Result<Piece, Stri
         let (known, text) = look_up(quantity, run).map_err(|absence| format!("{name} was not measured: {absence}"))?;
         details.push(format!("{name} = {text}"));
         context.insert(flat_name(place), known.middle().map_err(|absence| absence.to_string())?);
-        alone = (name == expression).then(|| known.written());
+        alone = (name == expression).then(|| known.formatted());
     }
     let detail = details.join("; ");
     if let Some(text) = alone {
@@ -171,13 +171,13 @@ fn value(expression: &str, document: &Document, run: &Run) -> Result<Piece, Stri
 
 impl Known<'_> {
     /// The value in its unit; a difference whose interval holds 0 is not written as a number.
-    fn written(&self) -> String {
+    fn formatted(&self) -> String {
         match self {
-            Known::Samples(finding) => match finding.estimate() {
-                Ok(estimate) if finding.is_difference() && !estimate.excludes_zero() => {
+            Known::Samples(metric) => match metric.estimate() {
+                Ok(estimate) if metric.is_difference() && !estimate.excludes_zero() => {
                     "an amount not distinguishable from 0".to_owned()
                 }
-                Ok(estimate) => finding.row.unit.format(estimate.median, 3),
+                Ok(estimate) => metric.row.unit.format(estimate.median, 3),
                 Err(absence) => absence.to_string(),
             },
             Known::Fixed(value, unit) => unit.format(*value, 3),

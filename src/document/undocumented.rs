@@ -19,7 +19,7 @@ const BARS: usize = 16;
 impl Document {
     /// The document with the tables and plots of its experiment where it has none of its own.
     pub fn with_tables(&self, runs: &[Run]) -> Self {
-        let entry = Entry::suited_to(&self.id, "cuda").filter(|_| self.tables.is_empty());
+        let entry = Entry::default_for(&self.id, "cuda").filter(|_| self.tables.is_empty());
         let made = entry.map(|entry| Self::of_experiment(&entry, self.order, runs));
         made.map_or_else(|| self.clone(), |made| Self { tables: made.tables, figures: made.figures, ..self.clone() })
     }

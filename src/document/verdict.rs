@@ -17,8 +17,8 @@ use minijinja::{Expression, Value};
 
 use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected, quantities_of};
 use super::{Document, Figure};
-use crate::experiment::{Absence, Finding, Origin};
-use crate::measure::{Bootstrap, Instrument, Verdict};
+use crate::experiment::{Metric, MissingReason, Provenance};
+use crate::measure::{Bootstrap, Clock, Verdict};
 use crate::run::Run;
 use crate::units::{Unit, significant};
 
@@ -42,7 +42,7 @@ impl Judgement {
 /// A quantity with its values.
 pub(super) enum Known<'a> {
     /// What was measured.
-    Samples(Finding<'a>),
+    Samples(Metric<'a>),
     /// What is printed, with its unit.
     Fixed(f64, Unit),
 }
@@ -98,15 +98,17 @@ pub(super) fn judged(predicate: &str, document: &Document, run: &Run) -> Verdict
 }
 
 /// What a quantity is in a run, and as text.
-pub(super) fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), Absence> {
+pub(super) fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), MissingReason> {
     match quantity {
         Quantity::Measured { plan, selectors } => {
-            let row =
-                run.rows().find(|row| row.id == plan.id && is_selected(row, selectors)).ok_or(Absence::NotInRun)?;
-            let finding = row.finding()?;
-            let estimate = finding.estimate()?;
+            let row = run
+                .rows()
+                .find(|row| row.id == plan.id && is_selected(row, selectors))
+                .ok_or(MissingReason::NotInRun)?;
+            let metric = row.metric()?;
+            let estimate = metric.estimate()?;
             if !estimate.is_interval() {
-                return Err(Absence::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
+                return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
             }
             let text = format!(
                 "{} ({}, n = {})",
@@ -114,7 +116,7 @@ pub(super) fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a
                 estimate.format_interval(row.unit),
                 estimate.n
             );
-            Ok((Known::Samples(finding), text))
+            Ok((Known::Samples(metric), text))
         }
         Quantity::Published(Figure { value, digits, .. }, unit) => {
             Ok((Known::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
@@ -131,14 +133,14 @@ fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result
     let environment = environment();
     let flat = flattened(predicate, names);
     let expression = compile(&environment, &flat)?;
-    let samples: Vec<&Finding<'_>> = known.iter().filter_map(Known::finding).collect();
+    let samples: Vec<&Metric<'_>> = known.iter().filter_map(Known::metric).collect();
     if samples.is_empty() {
         return evaluate(&expression, known, &[]).map(f64::from);
     }
-    let sets: Vec<&[f64]> = samples.iter().map(|finding| finding.samples).collect();
+    let sets: Vec<&[f64]> = samples.iter().map(|metric| metric.samples).collect();
     let mut failure = None;
     let truths = Bootstrap::default().distribution(&sets, |resampled| {
-        let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, finding)| middle(set, finding)).collect();
+        let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, metric)| middle(set, metric)).collect();
         match evaluate(&expression, known, &middles) {
             Ok(holds) => f64::from(holds),
             Err(message) => {
@@ -155,9 +157,9 @@ fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result
 
 impl Known<'_> {
     /// The value, of samples what they come to.
-    pub(super) fn middle(&self) -> Result<f64, Absence> {
+    pub(super) fn middle(&self) -> Result<f64, MissingReason> {
         match self {
-            Known::Samples(finding) => Ok(finding.estimate()?.median),
+            Known::Samples(metric) => Ok(metric.estimate()?.median),
             Known::Fixed(value, _) => Ok(*value),
         }
     }
@@ -171,9 +173,9 @@ impl Known<'_> {
 }
 
 impl<'a> Known<'a> {
-    fn finding(&self) -> Option<&Finding<'a>> {
+    fn metric(&self) -> Option<&Metric<'a>> {
         match self {
-            Known::Samples(finding) => Some(finding),
+            Known::Samples(metric) => Some(metric),
             Known::Fixed(..) => None,
         }
     }
@@ -200,12 +202,12 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
     Some(format!("{numbers}{}", sides.unwrap_or_default()))
 }
 
-/// What a resample comes to: what the finding's estimate would be of it; for counts the largest.
-fn middle(set: &[f64], finding: &Finding<'_>) -> f64 {
-    if finding.origin == Origin::Measured(Instrument::Observation) && finding.row.unit == Unit::Number {
+/// What a resample comes to: what the metric's estimate would be of it; for counts the largest.
+fn middle(set: &[f64], metric: &Metric<'_>) -> f64 {
+    if metric.origin == Provenance::Measured(Clock::Observed) && metric.row.unit == Unit::Number {
         return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     }
-    finding.middle_of(set)
+    metric.middle_of(set)
 }
 
 /// Evaluates the flattened predicate; `middles` are the values of those quantities that have samples, in order.
@@ -253,17 +255,17 @@ mod tests {
     use crate::experiment::{Outcome, Parameters, Row};
     use crate::measure::StoppedBy;
 
-    fn row(id: &str, unit: Unit, instrument: Instrument, samples: Vec<f64>) -> Row {
+    fn row(id: &str, unit: Unit, instrument: Clock, samples: Vec<f64>) -> Row {
         let outcome = Outcome::Measured { instrument, samples, stopped_by: StoppedBy::Samples };
         Row { id: id.to_owned(), parameters: Parameters::new(), unit, outcome }
     }
 
     fn timed(samples: Vec<f64>) -> Row {
-        row("t", Unit::Seconds, Instrument::HostClock, samples)
+        row("t", Unit::Seconds, Clock::Host, samples)
     }
 
     fn share(predicate: &str, names: &[&str], rows: &[Row]) -> Result<f64, String> {
-        let known: Vec<_> = rows.iter().map(|row| Known::Samples(row.finding().unwrap())).collect();
+        let known: Vec<_> = rows.iter().map(|row| Known::Samples(row.metric().unwrap())).collect();
         share_of_true(predicate, names, &known)
     }
 
@@ -293,7 +295,7 @@ mod tests {
     #[test]
     fn yes_and_no_count_by_their_share() {
         let samples = (0..30).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
-        let observed = row("t", Unit::Ratio, Instrument::Observation, samples);
+        let observed = row("t", Unit::Ratio, Clock::Observed, samples);
         assert_eq!(share("a > 0.05 and a < 0.7", &["a"], &[observed]), Ok(1.0));
     }
 
@@ -301,9 +303,9 @@ mod tests {
     fn one_bad_round_refutes_that_something_is_safe() {
         // In fewer than half of the rounds: the median of most resamples is 0.
         let counts = |bad: usize| (0..30).map(|i| if i < bad { 64.0 } else { 0.0 }).collect();
-        let rare = row("t", Unit::Number, Instrument::Observation, counts(12));
+        let rare = row("t", Unit::Number, Clock::Observed, counts(12));
         assert!(share("a == 0", &["a"], &[rare]).unwrap() < 0.025);
-        let never = row("t", Unit::Number, Instrument::Observation, counts(0));
+        let never = row("t", Unit::Number, Clock::Observed, counts(0));
         assert_eq!(share("a == 0", &["a"], &[never]), Ok(1.0), "and then only a refutable claim is told from a proof");
     }
 

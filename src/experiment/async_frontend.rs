@@ -70,7 +70,7 @@ impl Default for AsyncFrontend {
 }
 
 impl AsyncFrontend {
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self {
                 size: count(200),
@@ -233,16 +233,16 @@ impl AsyncFrontend {
         type Read = fn(&Tensor<f32>, &mut std::fs::File) -> Result<(), DeviceError>;
         let reads: [([&'static str; 2], Read); 4] = [
             (["async-frontend.barriers.print.pending", "async-frontend.barriers.print.ready"], |y, null| {
-                print_to(null, &y.at([0, 0])?)
+                print_to(null, &y.get([0, 0])?)
             }),
             (["async-frontend.barriers.item.pending", "async-frontend.barriers.item.ready"], |y, _| {
-                y.at([0, 0])?.item().map(|value| _ = black_box(value))
+                y.get([0, 0])?.item().map(|value| _ = black_box(value))
             }),
             (["async-frontend.barriers.copy.pending", "async-frontend.barriers.copy.ready"], |y, _| {
                 y.to_vec().map(|values| drop(black_box(values)))
             }),
             (["async-frontend.barriers.branch.pending", "async-frontend.barriers.branch.ready"], |y, _| {
-                if y.greater(0.0)?.any()? {
+                if y.gt(0.0)?.any()? {
                     black_box(());
                 }
                 Ok(())
@@ -320,7 +320,7 @@ impl AsyncFrontend {
                 Case::new(t3, move || {
                     let y = product()?;
                     y.stream().synchronize()?;
-                    Ok(host_time(|| y.at([0, 0])?.item())?.1)
+                    Ok(host_time(|| y.get([0, 0])?.item())?.1)
                 }),
             ])
         });
@@ -335,10 +335,10 @@ impl AsyncFrontend {
                 Ok(vec![
                     Case::host_timed(queued, move || {
                         (1..operations).try_for_each(|_| product().map(|y| drop(black_box(y))))?;
-                        product()?.at([0, 0])?.item()
+                        product()?.get([0, 0])?.item()
                     }),
                     Case::host_timed(serial, move || {
-                        (0..operations).try_for_each(|_| each()?.at([0, 0])?.item().map(|value| _ = black_box(value)))
+                        (0..operations).try_for_each(|_| each()?.get([0, 0])?.item().map(|value| _ = black_box(value)))
                     }),
                 ])
             });
@@ -360,7 +360,7 @@ fn graph_value(bench: &mut Bench) {
     for element in [0, 1] {
         bench.group(&[value], &parameters([("element", integer(element))]), |device| {
             let stream = device.stream()?;
-            Ok(vec![Case::new(value, move || Ok(f64::from(graph(&stream)?.at([0, element])?.item()?)))])
+            Ok(vec![Case::new(value, move || Ok(f64::from(graph(&stream)?.get([0, element])?.item()?)))])
         });
     }
     bench.group(&[print], &Parameters::new(), |device| {

@@ -40,7 +40,7 @@ impl Bench {
     /// A bench for the rows of `plan` on `device`.
     pub fn new(device: &Device, sampler: Sampler, plan: Vec<RowPlan>, watcher: Arc<dyn Watcher>) -> Self {
         let observer = Arc::clone(&watcher);
-        let sampler = sampler.settle_on(device).observed_by(Arc::new(move |progress| observer.advances(progress)));
+        let sampler = sampler.sync_between(device).observed_by(Arc::new(move |progress| observer.advances(progress)));
         let (selection, finished, rows) = (Selection::default(), Vec::new(), Vec::new());
         Self { device: device.clone(), sampler, watcher, plan, selection, finished, rows, interrupted: false }
     }

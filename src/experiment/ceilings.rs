@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, Formula, integer, parameters, text};
 use super::{Derivation, Experiment, Parameters, RowPlan, Section, count};
-use crate::device::{Device, HostKind, Real, RealDType, with_real};
+use crate::device::{Device, Float, FloatType, HostKind, with_float};
 use crate::error::DeviceError;
 use crate::measure::Case;
 use crate::units::Unit;
@@ -34,7 +34,7 @@ pub struct Ceilings {
     /// Bytes of the tensors that are copied on the device (fp32).
     pub copies: Vec<NonZeroUsize>,
     /// The element types of the products.
-    pub dtypes: Vec<RealDType>,
+    pub dtypes: Vec<FloatType>,
     /// Rows and columns of the products.
     pub sizes: Vec<NonZeroUsize>,
     /// Bytes of the host buffers that are copied over the link (fp32).
@@ -48,7 +48,7 @@ impl Default for Ceilings {
     fn default() -> Self {
         Self {
             copies: [40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
-            dtypes: RealDType::ALL.to_vec(),
+            dtypes: FloatType::ALL.to_vec(),
             sizes: [4096, 8192].map(count).to_vec(),
             link: [40_000_000, 1 << 28].map(count).to_vec(),
             turns: count(5),
@@ -57,7 +57,7 @@ impl Default for Ceilings {
 }
 
 impl Ceilings {
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self {
                 copies: [400_000, 2_000_000].map(count).to_vec(),
@@ -106,7 +106,7 @@ impl Experiment for Ceilings {
         &mut self.turns
     }
 
-    fn element_types(&mut self) -> Option<&mut Vec<RealDType>> {
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
         Some(&mut self.dtypes)
     }
 
@@ -118,7 +118,7 @@ impl Experiment for Ceilings {
         }
         for &dtype in &self.dtypes {
             for size in self.sizes.iter().map(|size| size.get()) {
-                with_real!(dtype, T => self.product::<T>(bench, size));
+                with_float!(dtype, T => self.product::<T>(bench, size));
             }
         }
         for bytes in self.link.iter().map(|bytes| bytes.get()) {
@@ -141,7 +141,7 @@ impl Ceilings {
         rate(bench, COPY, &parameters, "2 · bytes / time", 2.0 * (elements * 4) as f64);
     }
 
-    fn product<T: Real>(&self, bench: &mut Bench, size: usize) {
+    fn product<T: Float>(&self, bench: &mut Bench, size: usize) {
         let turns = self.turns.get();
         let dtype = ("dtype", text(T::DTYPE.name()));
         let parameters = parameters([dtype, ("size", integer(size)), ("turns", integer(turns))]);
@@ -164,7 +164,7 @@ impl Ceilings {
                 let stream = device.stream()?;
                 let x = stream.zeros::<f32>([elements])?;
                 let mut buffer = device.host_buffer::<f32>(kind, elements)?;
-                // Written once, so that the memory is there.
+                // Formatted once, so that the memory is there.
                 buffer.write()?.fill(1.0);
                 let buffer = RefCell::new(buffer);
                 let copy = move || -> Result<(), DeviceError> {

@@ -1,4 +1,4 @@
-//! Finding a row among those that were left, and what its samples come to.
+//! Metric a row among those that were left, and what its samples come to.
 //!
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why.
@@ -6,37 +6,37 @@
 use std::fmt;
 
 use super::row::{Derivation, Outcome, Parameters, Row};
-use crate::measure::{Diagnosis, Estimate, Instrument, Samples, diagnose, median};
+use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
 use crate::units::Unit;
 
 /// Rows to find things in.
 #[derive(Clone, Debug)]
-pub struct Findings<'a> {
+pub struct Lookup<'a> {
     rows: Vec<&'a Row>,
 }
 
 /// A row that has samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Finding<'a> {
+pub struct Metric<'a> {
     /// The row.
     pub row: &'a Row,
     /// Its samples, in the row's unit, in the order of the rounds.
     pub samples: &'a [f64],
     /// How they were taken.
-    pub origin: Origin<'a>,
+    pub origin: Provenance<'a>,
 }
 
 /// How samples came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin<'a> {
+pub enum Provenance<'a> {
     /// An instrument took them.
-    Measured(Instrument),
+    Measured(Clock),
     /// They were computed from rows that an instrument took, by this formula.
     Derived(Derivation, &'a str),
 }
 
-impl Finding<'_> {
+impl Metric<'_> {
     /// The median with its interval; for observations of yes and no (a ratio whose samples are all 0 or 1) the share
     /// of yes, since their median would say nothing.
     ///
@@ -45,16 +45,16 @@ impl Finding<'_> {
     ///
     /// # Errors
     /// There is no sample, or one that is no finite number.
-    pub fn estimate(&self) -> Result<Estimate, Absence> {
+    pub fn estimate(&self) -> Result<Estimate, MissingReason> {
         let samples = Samples::new(&*self.row.id, self.samples.to_vec());
-        let estimate = samples.map_err(|error| Absence::Inconsistent(error.to_string()))?.estimate();
+        let estimate = samples.map_err(|error| MissingReason::Inconsistent(error.to_string()))?.estimate();
         Ok(if self.is_share() { share(self.samples, estimate) } else { estimate })
     }
 
     /// Whether it is the share of yes among observations of yes and no.
     pub fn is_share(&self) -> bool {
         let yes_or_no = self.samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
-        yes_or_no && self.origin == Origin::Measured(Instrument::Observation) && self.row.unit == Unit::Ratio
+        yes_or_no && self.origin == Provenance::Measured(Clock::Observed) && self.row.unit == Unit::Ratio
     }
 
     /// What `samples` of this row come to: their median, or the share of yes.
@@ -66,11 +66,9 @@ impl Finding<'_> {
     }
 
     /// The clock that took it, where it is a measured time.
-    pub fn clock(&self) -> Option<Instrument> {
+    pub fn clock(&self) -> Option<Clock> {
         match self.origin {
-            Origin::Measured(clock @ (Instrument::HostClock | Instrument::DeviceEvents))
-                if self.row.unit == Unit::Seconds =>
-            {
+            Provenance::Measured(clock @ (Clock::Host | Clock::DeviceEvents)) if self.row.unit == Unit::Seconds => {
                 Some(clock)
             }
             _ => None,
@@ -85,7 +83,7 @@ impl Finding<'_> {
 
     /// Whether it is a difference, which may be indistinguishable from 0.
     pub fn is_difference(&self) -> bool {
-        matches!(self.origin, Origin::Derived(Derivation::Difference, _))
+        matches!(self.origin, Provenance::Derived(Derivation::Difference, _))
     }
 }
 
@@ -104,7 +102,7 @@ fn share(samples: &[f64], estimate: Estimate) -> Estimate {
 /// Why a row has no samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Absence {
+pub enum MissingReason {
     /// No such row was left.
     NotInRun,
     /// It has no meaning on the engine.
@@ -119,32 +117,32 @@ pub enum Absence {
     Inconsistent(String),
 }
 
-impl Absence {
+impl MissingReason {
     /// The state in a word or two.
     pub fn state(&self) -> &'static str {
         match self {
-            Absence::NotInRun => "not in this run",
-            Absence::Interrupted => "not reached: the run was interrupted",
-            Absence::NotApplicable(_) => "not applicable",
-            Absence::Skipped(_) => "skipped",
-            Absence::Failed(_) => "failed",
-            Absence::Inconsistent(_) => "inconsistent",
+            MissingReason::NotInRun => "not in this run",
+            MissingReason::Interrupted => "not reached: the run was interrupted",
+            MissingReason::NotApplicable(_) => "not applicable",
+            MissingReason::Skipped(_) => "skipped",
+            MissingReason::Failed(_) => "failed",
+            MissingReason::Inconsistent(_) => "inconsistent",
         }
     }
 
     /// The reason, where one is known.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Absence::NotInRun | Absence::Interrupted => None,
-            Absence::NotApplicable(reason)
-            | Absence::Skipped(reason)
-            | Absence::Failed(reason)
-            | Absence::Inconsistent(reason) => Some(reason),
+            MissingReason::NotInRun | MissingReason::Interrupted => None,
+            MissingReason::NotApplicable(reason)
+            | MissingReason::Skipped(reason)
+            | MissingReason::Failed(reason)
+            | MissingReason::Inconsistent(reason) => Some(reason),
         }
     }
 }
 
-impl fmt::Display for Absence {
+impl fmt::Display for MissingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
             Some(reason) => write!(f, "{}: {reason}", self.state()),
@@ -153,8 +151,8 @@ impl fmt::Display for Absence {
     }
 }
 
-impl<'a> Findings<'a> {
-    /// Findings among `rows`, in the order in which they were left.
+impl<'a> Lookup<'a> {
+    /// Lookup among `rows`, in the order in which they were left.
     pub fn new(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         Self { rows: rows.into_iter().collect() }
     }
@@ -169,16 +167,16 @@ impl<'a> Findings<'a> {
     ///
     /// # Errors
     /// Says why there are no samples.
-    pub fn find(&self, id: &str, select: &Parameters, prefer: &Parameters) -> Result<Finding<'a>, Absence> {
+    pub fn find(&self, id: &str, select: &Parameters, prefer: &Parameters) -> Result<Metric<'a>, MissingReason> {
         let row = self.rows_of(id, select).find(|row| holds(&row.parameters, prefer));
-        row.or_else(|| self.rows_of(id, select).next()).ok_or(Absence::NotInRun)?.finding()
+        row.or_else(|| self.rows_of(id, select).next()).ok_or(MissingReason::NotInRun)?.metric()
     }
 
     /// The estimate of the row with this identifier and these parameters.
     ///
     /// # Errors
     /// Says why there is none.
-    pub fn estimate(&self, id: &str, select: &Parameters) -> Result<Estimate, Absence> {
+    pub fn estimate(&self, id: &str, select: &Parameters) -> Result<Estimate, MissingReason> {
         self.find(id, select, &Parameters::new())?.estimate()
     }
 }
@@ -188,19 +186,22 @@ impl Row {
     ///
     /// # Errors
     /// Says why there are none.
-    pub fn finding(&self) -> Result<Finding<'_>, Absence> {
+    pub fn metric(&self) -> Result<Metric<'_>, MissingReason> {
         let (samples, origin) = match &self.outcome {
-            Outcome::Measured { instrument, samples, .. } => (samples, Origin::Measured(*instrument)),
-            Outcome::Derived { derivation, formula, samples } => (samples, Origin::Derived(*derivation, formula)),
-            Outcome::NotApplicable { reason } => return Err(Absence::NotApplicable(reason.clone())),
-            Outcome::Interrupted => return Err(Absence::Interrupted),
-            Outcome::Skipped { reason } => return Err(Absence::Skipped(reason.clone())),
-            Outcome::Failed { reason } => return Err(Absence::Failed(reason.clone())),
+            Outcome::Measured { instrument, samples, .. } => (samples, Provenance::Measured(*instrument)),
+            Outcome::Derived { derivation, formula, samples } => (samples, Provenance::Derived(*derivation, formula)),
+            Outcome::NotApplicable { reason } => return Err(MissingReason::NotApplicable(reason.clone())),
+            Outcome::Interrupted => return Err(MissingReason::Interrupted),
+            Outcome::Skipped { reason } => return Err(MissingReason::Skipped(reason.clone())),
+            Outcome::Failed { reason } => return Err(MissingReason::Failed(reason.clone())),
         };
         if samples.is_empty() {
-            return Err(Absence::Inconsistent(format!("`{}` is marked as measured and holds no samples", self.id)));
+            return Err(MissingReason::Inconsistent(format!(
+                "`{}` is marked as measured and holds no samples",
+                self.id
+            )));
         }
-        Ok(Finding { row: self, samples, origin })
+        Ok(Metric { row: self, samples, origin })
     }
 }
 
@@ -222,47 +223,47 @@ mod tests {
         Row { id: id.to_owned(), parameters: text("dtype", dtype), unit, outcome }
     }
 
-    fn measured(instrument: Instrument, samples: &[f64]) -> Outcome {
+    fn measured(instrument: Clock, samples: &[f64]) -> Outcome {
         Outcome::Measured { instrument, samples: samples.to_vec(), stopped_by: StoppedBy::Samples }
     }
 
     #[test]
     fn of_several_rows_the_preferred_parameters_win() {
-        let events = Instrument::DeviceEvents;
+        let events = Clock::DeviceEvents;
         let rows = [
             row("a", "fp16", Unit::Seconds, measured(events, &[1.0])),
             row("a", "fp32", Unit::Seconds, measured(events, &[7.0])),
         ];
-        let findings = Findings::new(&rows);
-        let found = findings.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
+        let lookup = Lookup::new(&rows);
+        let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
         assert_eq!(found.samples, [7.0]);
-        assert_eq!(findings.estimate("a", &text("dtype", "none")), Err(Absence::NotInRun));
+        assert_eq!(lookup.estimate("a", &text("dtype", "none")), Err(MissingReason::NotInRun));
     }
 
     #[test]
     fn a_row_without_samples_says_why() {
         let skipped = row("a", "fp16", Unit::Seconds, Outcome::Skipped { reason: "no room".to_owned() });
-        assert_eq!(skipped.finding(), Err(Absence::Skipped("no room".to_owned())));
-        let hollow = row("a", "fp16", Unit::Seconds, measured(Instrument::HostClock, &[]));
-        assert!(matches!(hollow.finding(), Err(Absence::Inconsistent(_))));
+        assert_eq!(skipped.metric(), Err(MissingReason::Skipped("no room".to_owned())));
+        let hollow = row("a", "fp16", Unit::Seconds, measured(Clock::Host, &[]));
+        assert!(matches!(hollow.metric(), Err(MissingReason::Inconsistent(_))));
     }
 
     #[test]
     fn a_sample_that_is_no_number_is_no_estimate() {
         let (derivation, formula) = (Derivation::Computation, "a / b".to_owned());
         let outcome = Outcome::Derived { derivation, formula, samples: vec![1.0, f64::INFINITY] };
-        let absent = row("a", "fp16", Unit::Ratio, outcome).finding().unwrap().estimate().unwrap_err();
-        assert!(matches!(absent, Absence::Inconsistent(_)), "{absent}");
+        let absent = row("a", "fp16", Unit::Ratio, outcome).metric().unwrap().estimate().unwrap_err();
+        assert!(matches!(absent, MissingReason::Inconsistent(_)), "{absent}");
     }
 
     #[test]
     fn yes_and_no_come_to_their_share() {
         let samples = [1.0, 1.0, 1.0, 0.0];
-        let observed = row("a", "fp16", Unit::Ratio, measured(Instrument::Observation, &samples));
-        let share = observed.finding().unwrap().estimate().unwrap();
+        let observed = row("a", "fp16", Unit::Ratio, measured(Clock::Observed, &samples));
+        let share = observed.metric().unwrap().estimate().unwrap();
         assert_eq!(share.median, 0.75);
         assert!(share.low > 0.25 && share.high < 1.0, "{share:?}");
-        let timed = row("a", "fp16", Unit::Ratio, measured(Instrument::HostClock, &samples));
-        assert_eq!(timed.finding().unwrap().estimate().unwrap().median, 1.0);
+        let timed = row("a", "fp16", Unit::Ratio, measured(Clock::Host, &samples));
+        assert_eq!(timed.metric().unwrap().estimate().unwrap().median, 1.0);
     }
 }

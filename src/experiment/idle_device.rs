@@ -38,7 +38,7 @@ impl Default for IdleDevice {
 }
 
 impl IdleDevice {
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { iters: count(100), ..Self::default() },
             _ => Self::default(),

@@ -37,7 +37,7 @@ impl Default for LaunchPath {
 }
 
 impl LaunchPath {
-    pub(super) fn suited_to(_engine: &str) -> Self {
+    pub(super) fn default_for(_engine: &str) -> Self {
         Self::default()
     }
 }

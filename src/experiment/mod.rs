@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use async_frontend::AsyncFrontend;
 pub use bench::{Bench, Watcher};
 pub use ceilings::Ceilings;
-pub use find::{Absence, Finding, Findings, Origin};
+pub use find::{Lookup, Metric, MissingReason, Provenance};
 pub use idle_device::IdleDevice;
 pub use launch_path::LaunchPath;
 pub use overlap::Overlap;
@@ -37,8 +37,8 @@ pub use sync_points::SyncPoints;
 pub use synchronize::Synchronize;
 pub use work::{Ceiling, CeilingShare, WORK, Work, share_of_ceiling};
 
-use crate::device::RealDType;
-use crate::measure::Instrument;
+use crate::device::FloatType;
+use crate::measure::Clock;
 use crate::units::Unit;
 
 /// A row that an experiment leaves.
@@ -52,18 +52,18 @@ pub struct RowPlan {
     /// The unit of its values.
     pub unit: Unit,
     /// What takes its samples.
-    pub instrument: Instrument,
+    pub instrument: Clock,
     /// Whether a sample is the time of a loop divided by its turns, so that the instrument's own cost is spread.
     pub per_turn: bool,
 }
 
 impl RowPlan {
     const fn host_time(id: &'static str, what: &'static str) -> Self {
-        Self { id, what, unit: Unit::Seconds, instrument: Instrument::HostClock, per_turn: false }
+        Self { id, what, unit: Unit::Seconds, instrument: Clock::Host, per_turn: false }
     }
 
     const fn device_time(id: &'static str, what: &'static str) -> Self {
-        Self { id, what, unit: Unit::Seconds, instrument: Instrument::DeviceEvents, per_turn: false }
+        Self { id, what, unit: Unit::Seconds, instrument: Clock::DeviceEvents, per_turn: false }
     }
 
     /// The row, said to be the mean over the turns of a loop.
@@ -72,7 +72,7 @@ impl RowPlan {
     }
 
     const fn observed(id: &'static str, what: &'static str, unit: Unit) -> Self {
-        Self { id, what, unit, instrument: Instrument::Observation, per_turn: false }
+        Self { id, what, unit, instrument: Clock::Observed, per_turn: false }
     }
 }
 
@@ -113,7 +113,7 @@ pub trait Experiment {
     fn turns(&mut self) -> &mut NonZeroUsize;
 
     /// The element types that it is run with, where there is a choice.
-    fn element_types(&mut self) -> Option<&mut Vec<RealDType>> {
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
         None
     }
 
@@ -124,7 +124,7 @@ pub trait Experiment {
     fn play(&self, _stage: &mut Stage) {}
 
     /// What follows from the values just measured, in sentences; nothing where nothing was measured.
-    fn takeaways(&self, _findings: &Findings<'_>) -> Vec<String> {
+    fn takeaways(&self, _findings: &Lookup<'_>) -> Vec<String> {
         Vec::new()
     }
 }
@@ -147,16 +147,16 @@ macro_rules! registry {
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
             /// The experiment `name` with the parameters that suit an engine; `None` for an unknown name.
-            pub fn suited_to(name: &str, engine: &str) -> Option<Self> {
+            pub fn default_for(name: &str, engine: &str) -> Option<Self> {
                 match name {
-                    $($name => Some(Entry::$type($type::suited_to(engine))),)+
+                    $($name => Some(Entry::$type($type::default_for(engine))),)+
                     _ => None,
                 }
             }
 
             /// All experiments, in the order of the documents, with the parameters that suit an engine.
             pub fn all(engine: &str) -> Vec<Self> {
-                Self::NAMES.iter().filter_map(|name| Self::suited_to(name, engine)).collect()
+                Self::NAMES.iter().filter_map(|name| Self::default_for(name, engine)).collect()
             }
 
             /// The experiment's name.
@@ -177,7 +177,7 @@ macro_rules! registry {
             ///
             /// # Errors
             /// The experiment has no such parameter.
-            pub fn with(mut self, dtype: Option<RealDType>, iters: Option<NonZeroUsize>) -> Result<Self, String> {
+            pub fn with(mut self, dtype: Option<FloatType>, iters: Option<NonZeroUsize>) -> Result<Self, String> {
                 let name = self.name();
                 let experiment: &mut dyn Experiment = match &mut self {
                     $(Entry::$type(experiment) => experiment,)+

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Instrument, StoppedBy};
+use crate::measure::{Clock, StoppedBy};
 use crate::units::Unit;
 
 /// One row of an experiment: a thing that was to be measured, and what came of it.
@@ -75,7 +75,7 @@ pub enum Outcome {
     /// It was measured.
     Measured {
         /// What took the samples.
-        instrument: Instrument,
+        instrument: Clock,
         /// The samples in the order in which they were taken, in the row's unit.
         samples: Vec<f64>,
         /// Which rule ended the sampling.

@@ -36,7 +36,7 @@ impl Default for SelfAudit {
 }
 
 impl SelfAudit {
-    pub(super) fn suited_to(_engine: &str) -> Self {
+    pub(super) fn default_for(_engine: &str) -> Self {
         Self::default()
     }
 }

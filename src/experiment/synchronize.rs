@@ -45,7 +45,7 @@ impl Default for Synchronize {
 }
 
 impl Synchronize {
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() },
             _ => Self::default(),

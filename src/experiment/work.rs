@@ -11,7 +11,7 @@
 //! A maker's peak rate is another thing: claims are held against those, and they come from `book/hardware.yaml`.
 
 use super::ceilings;
-use super::find::{Finding, Findings};
+use super::find::{Lookup, Metric};
 use super::row::{Parameter, Parameters, Row};
 use crate::measure::Estimate;
 use crate::units::Unit;
@@ -146,10 +146,10 @@ pub struct CeilingShare {
 }
 
 /// What share of its measured ceiling a row came to; `None` where it has none, or its run measured none.
-pub fn share_of_ceiling(findings: &Findings<'_>, finding: &Finding<'_>, estimate: &Estimate) -> Option<CeilingShare> {
-    let row = finding.row;
+pub fn share_of_ceiling(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<CeilingShare> {
+    let row = metric.row;
     let work = Work::of(&row.id)?;
-    let rate = rate(findings, work.ceiling, row)?;
+    let rate = rate(lookup, work.ceiling, row)?;
     let amount = work.amount(&row.parameters)?;
     let share = |value: f64| match row.unit {
         Unit::BytesPerSecond => value / rate,
@@ -162,15 +162,15 @@ pub fn share_of_ceiling(findings: &Findings<'_>, finding: &Finding<'_>, estimate
 }
 
 /// The rate that the run measured as the ceiling of a row.
-fn rate(findings: &Findings<'_>, ceiling: Ceiling, row: &Row) -> Option<f64> {
+fn rate(lookup: &Lookup<'_>, ceiling: Ceiling, row: &Row) -> Option<f64> {
     let medians = |id: &str, holds: &dyn Fn(&Parameters) -> bool| {
-        let rows = findings.rows_of(id, &NONE).filter(|row| holds(&row.parameters));
-        rows.filter_map(|row| row.finding().ok()?.estimate().ok()).map(|estimate| estimate.median).reduce(f64::max)
+        let rows = lookup.rows_of(id, &NONE).filter(|row| holds(&row.parameters));
+        rows.filter_map(|row| row.metric().ok()?.estimate().ok()).map(|estimate| estimate.median).reduce(f64::max)
     };
     let nearest = |id: &str| {
         let own = tensor_bytes(&row.parameters)?;
         let distance = |bytes: f64| (bytes / own).ln().abs();
-        let sizes = findings.rows_of(id, &NONE).filter_map(|row| value(&row.parameters, "bytes"));
+        let sizes = lookup.rows_of(id, &NONE).filter_map(|row| value(&row.parameters, "bytes"));
         let nearest = sizes.min_by(|a, b| distance(*a).total_cmp(&distance(*b)))?;
         medians(id, &|parameters| value(parameters, "bytes") == Some(nearest))
     };
@@ -183,7 +183,7 @@ fn rate(findings: &Findings<'_>, ceiling: Ceiling, row: &Row) -> Option<f64> {
             let dtype = row.parameters.get("dtype").unwrap_or(&fp32);
             medians(ceilings::MATMUL[1], &|parameters| parameters.get("dtype") == Some(dtype))
         }
-        Ceiling::Launch => Some(1.0 / findings.estimate("self-audit.enqueue.raw", &NONE).ok()?.median),
+        Ceiling::Launch => Some(1.0 / lookup.estimate("self-audit.enqueue.raw", &NONE).ok()?.median),
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_row_that_has_work_is_planned_and_has_it_once() {
-        let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")).collect();
+        let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::default_for(name, "cuda")).collect();
         let plans: Vec<_> = entries.iter().flat_map(|entry| entry.experiment().rows()).collect();
         for id in WORK.iter().flat_map(|work| work.rows) {
             assert!(plans.iter().any(|plan| plan.id == *id), "{id}");

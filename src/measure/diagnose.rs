@@ -23,7 +23,7 @@ use std::fmt;
 
 use super::dip::dip;
 use super::estimate::quantile;
-use super::sampling::Instrument;
+use super::protocol::Clock;
 use crate::units::{Unit, significant};
 
 /// The share of the median from which on a trend, or the distance of two modes, matters.
@@ -74,7 +74,7 @@ pub enum Diagnosis {
     /// The time is near the least that its instrument can show.
     NearFloor {
         /// What took the samples.
-        instrument: Instrument,
+        instrument: Clock,
         /// Their median, in seconds.
         median: f64,
         /// What the instrument shows of nothing, in seconds.
@@ -138,15 +138,15 @@ impl fmt::Display for Diagnosis {
             ),
             Diagnosis::NearFloor { instrument, median, floor } => {
                 let of = match instrument {
-                    Instrument::DeviceEvents => "two events with nothing in between",
-                    Instrument::HostClock | Instrument::Observation => "the host's clock by itself",
+                    Clock::DeviceEvents => "two events with nothing in between",
+                    Clock::Host | Clock::Observed => "the host's clock by itself",
                 };
                 write!(
                     f,
                     "{} is within {CLEAR_OF_FLOOR} times of what {of} show{}, {}: a good part of it may be the \
                      instrument. Time a loop and divide",
                     time(median),
-                    if instrument == Instrument::DeviceEvents { "" } else { "s" },
+                    if instrument == Clock::DeviceEvents { "" } else { "s" },
                     time(floor)
                 )
             }
@@ -175,7 +175,7 @@ pub fn diagnose(samples: &[f64]) -> Vec<Diagnosis> {
 /// Whether a time with this median is within ten times of what its instrument shows of nothing.
 ///
 /// The instrument is read once a sample: of a sample that was divided by the turns of a loop this says nothing.
-pub fn near_floor(instrument: Instrument, median: f64, floor: f64) -> Option<Diagnosis> {
+pub fn near_floor(instrument: Clock, median: f64, floor: f64) -> Option<Diagnosis> {
     let near = floor > 0.0 && median < CLEAR_OF_FLOOR * floor;
     near.then_some(Diagnosis::NearFloor { instrument, median, floor })
 }
@@ -371,9 +371,9 @@ mod tests {
 
     #[test]
     fn a_time_within_ten_times_of_the_floor_is_near_it() {
-        assert!(near_floor(Instrument::HostClock, 150e-9, 20e-9).is_some());
-        assert_eq!(near_floor(Instrument::HostClock, 250e-9, 20e-9), None);
-        assert_eq!(near_floor(Instrument::DeviceEvents, 0.0, 0.0), None);
+        assert!(near_floor(Clock::Host, 150e-9, 20e-9).is_some());
+        assert_eq!(near_floor(Clock::Host, 250e-9, 20e-9), None);
+        assert_eq!(near_floor(Clock::DeviceEvents, 0.0, 0.0), None);
     }
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
             Diagnosis::TwoModes { low: 1e-6, high: 2e-6, share: 0.25 },
             Diagnosis::Outliers { far: 5, n: 20 },
             Diagnosis::FewValues { values: 3, n: 30, step: 32e-9 },
-            Diagnosis::NearFloor { instrument: Instrument::DeviceEvents, median: 5e-6, floor: 2e-6 },
+            Diagnosis::NearFloor { instrument: Clock::DeviceEvents, median: 5e-6, floor: 2e-6 },
         ];
         for diagnosis in all {
             let text = diagnosis.to_string();

@@ -26,7 +26,7 @@
 //!   or board.
 //! * **Many comparisons.** Each difference is judged by itself, at about 5 % false claims; of twenty rows without a
 //!   difference, one is expected to show one.
-//! * **Early stopping.** A plan with [`Sampling::relative_error`] stops when the interval happens to be narrow, so its
+//! * **Early stopping.** A plan with [`Protocol::relative_error`] stops when the interval happens to be narrow, so its
 //!   coverage can be below the stated one; by how much was not measured. Plans with a number of samples have no such fault.
 //! * **Throttling.** Samples taken under a lowered clock are kept. The sensors before and after an experiment are in
 //!   its results.
@@ -41,11 +41,11 @@ mod comparison;
 mod diagnose;
 mod dip;
 mod estimate;
+mod protocol;
 mod ranks;
 mod ratio;
 mod sampler;
 mod samples;
-mod sampling;
 mod stopping;
 mod verdict;
 
@@ -59,8 +59,8 @@ pub use dip::dip;
 pub use estimate::Estimate;
 #[cfg(feature = "report")]
 pub(crate) use estimate::median;
+pub use protocol::{Clock, Protocol, StoppedBy};
 pub use ratio::{Change, Ratio};
-pub use sampler::{Observer, Progress, Sampled, Sampler};
+pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
-pub use sampling::{Instrument, Sampling, StoppedBy};
 pub use verdict::{Verdict, judge};

@@ -7,7 +7,7 @@
 //! left incomplete.
 //!
 //! # What it does not cover
-//! Without [`Sampler::settle_on`], work that one case enqueued and did not wait for is still running when the next case
+//! Without [`Sampler::sync_between`], work that one case enqueued and did not wait for is still running when the next case
 //! begins: a case that waits is then charged for it. Cases that use a device asynchronously need it.
 
 use std::collections::BTreeSet;
@@ -22,8 +22,8 @@ use rand::seq::SliceRandom;
 
 use super::case::Case;
 use super::comparison::Comparison;
+use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
-use super::sampling::{Sampling, StoppedBy};
 use super::stopping::Stopping;
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
@@ -48,14 +48,14 @@ pub struct Progress {
 /// What a sampling left.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Sampled {
+pub struct Rounds {
     /// The samples of each case, in the order in which the cases were given; all of the same length.
     pub sets: Vec<Samples>,
     /// The rule that ended it.
     pub stopped_by: StoppedBy,
 }
 
-impl Sampled {
+impl Rounds {
     /// The samples of the case `name`.
     pub fn get(&self, name: &str) -> Option<&Samples> {
         self.sets.iter().find(|samples| samples.name() == name)
@@ -65,7 +65,7 @@ impl Sampled {
 /// Takes samples after a plan. Owned and cheap to clone; it keeps nothing between two samplings.
 #[derive(Clone, Default)]
 pub struct Sampler {
-    plan: Sampling,
+    plan: Protocol,
     device: Option<Device>,
     interrupt: Option<Arc<AtomicBool>>,
     budget: Option<f64>,
@@ -74,18 +74,18 @@ pub struct Sampler {
 
 impl Sampler {
     /// A sampler after `plan`.
-    pub fn new(plan: Sampling) -> Self {
+    pub fn new(plan: Protocol) -> Self {
         Self { plan, ..Self::default() }
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Sampling {
+    pub fn plan(&self) -> &Protocol {
         &self.plan
     }
 
     /// With `device` synchronized before and after each case's measurement, outside of it.
     #[must_use]
-    pub fn settle_on(mut self, device: &Device) -> Self {
+    pub fn sync_between(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
         self
     }
@@ -121,14 +121,14 @@ impl Sampler {
     /// [`MeasureError::Plan`] for a plan that cannot end, for no cases and for two of one name;
     /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
     /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where not one round was kept.
-    pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Sampled, MeasureError> {
+    pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Rounds, MeasureError> {
         let begun = Instant::now();
         self.sample_by(cases, &mut || begun.elapsed().as_secs_f64())
     }
 
     /// Samples two cases, interleaved, for how long each holds the host, and estimates the paired difference `b − a`.
     ///
-    /// Where a case enqueues work without waiting for it, [settle](Self::settle_on) on the device: else the other case
+    /// Where a case enqueues work without waiting for it, [settle](Self::sync_between) on the device: else the other case
     /// may wait for it.
     ///
     /// ```no_run
@@ -141,7 +141,7 @@ impl Sampler {
     /// let stream = device.stream()?;
     /// let work = || stream.spin(Duration::from_micros(100));
     ///
-    /// let cost = Sampler::default().settle_on(&device).compare(
+    /// let cost = Sampler::default().sync_between(&device).compare(
     ///     ("async", || { work()?; Ok(()) }),
     ///     ("forced", || { work()?; device.synchronize() }),
     /// )?;
@@ -165,7 +165,7 @@ impl Sampler {
     }
 
     /// `seconds` says how long ago sampling began.
-    fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Sampled, MeasureError> {
+    fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Rounds, MeasureError> {
         self.plan.validate()?;
         check_names(&cases)?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed);
@@ -207,7 +207,7 @@ impl Sampler {
             return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
-        Ok(Sampled { sets: sets.collect::<Result<_, _>>()?, stopped_by })
+        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, stopped_by })
     }
 
     /// Runs every case once. What left the round incomplete, where something did.

@@ -1,21 +1,21 @@
 //! When the samples taken so far are enough.
 
 use super::estimate::Estimate;
-use super::sampling::{Sampling, StoppedBy};
+use super::protocol::{Protocol, StoppedBy};
 
 /// The rules of a plan, and what they need to know of the samples.
 ///
 /// The relative error comes from the interval of [`Estimate`] over samples that are kept sorted: a few comparisons a
 /// round, no resampling, so the check hardly disturbs the caches between two rounds.
 pub(crate) struct Stopping<'a> {
-    plan: &'a Sampling,
+    plan: &'a Protocol,
     rounds: usize,
     sorted: Vec<Vec<f64>>,
     worst_error: Option<f64>,
 }
 
 impl<'a> Stopping<'a> {
-    pub(crate) fn new(plan: &'a Sampling, cases: usize) -> Self {
+    pub(crate) fn new(plan: &'a Protocol, cases: usize) -> Self {
         Self { plan, rounds: 0, sorted: vec![Vec::new(); cases], worst_error: None }
     }
 
@@ -42,7 +42,7 @@ impl<'a> Stopping<'a> {
 
     /// The number of rounds after which sampling ends at the latest.
     fn most_rounds(&self) -> usize {
-        self.plan.samples.map_or(Sampling::MAXIMUM, usize::from)
+        self.plan.samples.map_or(Protocol::MAXIMUM, usize::from)
     }
 
     /// The rule that is met, `elapsed` seconds after the first kept round began.
@@ -54,7 +54,7 @@ impl<'a> Stopping<'a> {
             return Some(StoppedBy::RelativeError);
         }
         let late = self.plan.time_limit.is_some_and(|limit| elapsed >= limit);
-        (late && self.rounds >= Sampling::MINIMUM).then_some(StoppedBy::TimeLimit)
+        (late && self.rounds >= Protocol::MINIMUM).then_some(StoppedBy::TimeLimit)
     }
 
     /// How far the rule that is nearest to its end has come, from 0 to 1.
@@ -66,7 +66,7 @@ impl<'a> Stopping<'a> {
         let samples = rounds / self.most_rounds() as f64;
         let error = self.plan.relative_error.zip(self.worst_error);
         let error = error.map_or(0.0, |(stated, reached)| if reached > 0.0 { (stated / reached).powi(2) } else { 1.0 });
-        let time = self.plan.time_limit.map_or(0.0, |limit| elapsed / limit).min(rounds / Sampling::MINIMUM as f64);
+        let time = self.plan.time_limit.map_or(0.0, |limit| elapsed / limit).min(rounds / Protocol::MINIMUM as f64);
         samples.max(error).max(time).clamp(0.0, 1.0)
     }
 }
@@ -75,7 +75,7 @@ impl<'a> Stopping<'a> {
 mod tests {
     use super::*;
 
-    fn after(plan: &Sampling, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
+    fn after(plan: &Protocol, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
         let mut stopping = Stopping::new(plan, 1);
         (0..rounds).for_each(|round| stopping.keep(&[value(round)]));
         stopping
@@ -83,24 +83,24 @@ mod tests {
 
     #[test]
     fn a_relative_error_takes_enough_samples_for_an_interval() {
-        let plan = Sampling::until_relative_error(0.1);
+        let plan = Protocol::until_relative_error(0.1);
         assert_eq!(after(&plan, 5, |_| 1.0).met(0.0), None);
         assert_eq!(after(&plan, 6, |_| 1.0).met(0.0), Some(StoppedBy::RelativeError));
     }
 
     #[test]
     fn a_relative_error_that_cannot_be_reached_ends_at_the_maximum() {
-        let plan = Sampling::until_relative_error(0.1);
+        let plan = Protocol::until_relative_error(0.1);
         let around_zero = |round| if round % 2 == 0 { 1.0 } else { -1.0 };
         assert_eq!(after(&plan, 200, around_zero).met(0.0), None);
         let mut stopping = after(&plan, 200, around_zero);
-        stopping.rounds = Sampling::MAXIMUM;
+        stopping.rounds = Protocol::MAXIMUM;
         assert_eq!(stopping.met(0.0), Some(StoppedBy::Samples));
     }
 
     #[test]
     fn the_share_is_that_of_the_nearest_rule() {
-        let plan = Sampling::samples(40).with_time_limit(2.0);
+        let plan = Protocol::samples(40).with_time_limit(2.0);
         assert_eq!(after(&plan, 10, |_| 1.0).share(0.1), 0.25);
         assert_eq!(after(&plan, 10, |_| 1.0).share(1.0), 0.5);
         assert_eq!(after(&plan, 3, |_| 1.0).share(50.0), 0.5);

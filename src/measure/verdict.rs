@@ -14,8 +14,8 @@ use std::fmt;
 
 use super::bootstrap::Bootstrap;
 use super::estimate::quantile;
+use super::protocol::Protocol;
 use super::samples::Samples;
-use super::sampling::Sampling;
 
 /// Whether a claim holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl fmt::Display for Verdict {
 /// # Ok::<(), syncscope::error::MeasureError>(())
 /// ```
 pub fn judge<const N: usize>(sets: [&Samples; N], mut holds: impl FnMut([f64; N]) -> bool) -> Verdict {
-    if let Some(few) = sets.iter().find(|set| set.len() < Sampling::MINIMUM) {
+    if let Some(few) = sets.iter().find(|set| set.len() < Protocol::MINIMUM) {
         return Verdict::NotTestable(format!("the {} samples of `{}` are too few to judge by", few.len(), few.name()));
     }
     let truths = Bootstrap::default().distribution(&sets.map(Samples::values), |resampled| {

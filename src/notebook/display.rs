@@ -4,7 +4,7 @@
 
 use super::page::{Page, Show};
 use crate::device::{Device, Element};
-use crate::measure::{Comparison, Estimate, Sampled, Samples, Verdict, host_time};
+use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
 use crate::present::{Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Row, Table};
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
@@ -25,7 +25,7 @@ macro_rules! displayed {
     )+};
 }
 
-displayed!(Device, Estimate, Samples, Sampled, Comparison, Verdict, Timeline, Audit);
+displayed!(Device, Estimate, Samples, Rounds, Comparison, Verdict, Timeline, Audit);
 displayed!(Table, BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 impl<T: Element> Tensor<T> {
@@ -81,7 +81,7 @@ impl Show for Samples {
     }
 }
 
-impl Show for Sampled {
+impl Show for Rounds {
     fn on(&self, page: Page) -> Page {
         let estimates: Vec<_> = self.sets.iter().map(|set| (set.name(), set.estimate())).collect();
         let rows = estimates.iter().map(|(name, estimate)| estimated(name, estimate, false)).collect();

@@ -2,7 +2,7 @@
 //!
 //! A value at the end of a cell shows itself as HTML, with plain text beside it: [`Device`](crate::device::Device),
 //! [`Tensor`](crate::tensor::Tensor), [`Estimate`](crate::measure::Estimate), [`Samples`](crate::measure::Samples),
-//! [`Sampled`](crate::measure::Sampled), [`Comparison`](crate::measure::Comparison),
+//! [`Rounds`](crate::measure::Rounds), [`Comparison`](crate::measure::Comparison),
 //! [`Verdict`](crate::measure::Verdict), [`Timeline`](crate::timeline::Timeline), [`Audit`](crate::timeline::Audit), and
 //! the tables and plots of [`present`](crate::present). A [`Page`] puts several into the one block that a cell can show.
 //!

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::device::Device;
-use crate::measure::{Progress, Sampler, Sampling};
+use crate::measure::{Progress, Protocol, Sampler};
 
 /// How many seconds a [`sampler`] may take, unless [`Sampler::with_budget`] says otherwise.
 pub const BUDGET: f64 = 20.0;
@@ -18,12 +18,12 @@ pub const BUDGET: f64 = 20.0;
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
-/// let sampler = notebook::sampler(&device, Sampling::samples(30));
+/// let sampler = notebook::sampler(&device, Protocol::samples(30));
 /// # Ok::<(), syncscope::error::DeviceError>(())
 /// ```
-pub fn sampler(device: &Device, plan: Sampling) -> Sampler {
+pub fn sampler(device: &Device, plan: Protocol) -> Sampler {
     let state: Mutex<Option<(Instant, Pace)>> = Mutex::new(None);
-    Sampler::new(plan).settle_on(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
+    Sampler::new(plan).sync_between(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || (Instant::now(), Pace::default());
         let (begun, pace) = match state.as_mut() {

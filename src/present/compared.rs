@@ -3,7 +3,7 @@
 use super::found::missing;
 use super::table::{Cell, Column, Group, Role, Row, Table};
 use super::value::{Precision, Value};
-use crate::experiment::{Absence, titled};
+use crate::experiment::{MissingReason, titled};
 use crate::measure::Estimate;
 use crate::run::{Compared, Pair, Unpaired, Verdict};
 use crate::units::Unit;
@@ -107,6 +107,6 @@ fn value(estimate: &Estimate, unit: Unit) -> Cell {
 
 fn unpaired(row: &Unpaired) -> Row {
     let there = || Cell::Text("measured".to_owned());
-    let cell = |absence: &Option<Absence>| absence.as_ref().map_or_else(there, missing);
+    let cell = |absence: &Option<MissingReason>| absence.as_ref().map_or_else(there, missing);
     Row { id: Some(row.id.clone()), label: titled(&row.id, &row.parameters), cells: vec![cell(&row.a), cell(&row.b)] }
 }

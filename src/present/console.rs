@@ -66,10 +66,10 @@ fn cell(cell: &Cell) -> Text {
             None => missing.state.clone(),
         }),
         Cell::Value(value) => {
-            let written = value.written();
-            let details = written.details();
+            let formatted = value.formatted();
+            let details = formatted.details();
             let detail = if details.is_empty() { String::new() } else { format!("({})", details.join(", ")) };
-            Text { main: written.main, detail, words: false }
+            Text { main: formatted.main, detail, words: false }
         }
     }
 }

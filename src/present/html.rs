@@ -96,19 +96,19 @@ fn cell(cell: &Cell, role: &str) -> String {
 }
 
 fn value_cell(value: &Value, role: &str) -> String {
-    let written = value.written();
+    let formatted = value.formatted();
     let class = if value.is_indistinguishable_from_zero() { "value zero" } else { "value" };
-    let mut out = span(class, &written.main);
-    if let Some(interval) = &written.interval {
+    let mut out = span(class, &formatted.main);
+    if let Some(interval) = &formatted.interval {
         let spoken = "<span class=\"spoken\">95 % interval: </span>";
         out.push_str(&format!("<span class=\"interval\">{spoken}{}</span> ", escape(interval)));
     }
-    for (class, text) in [("samples", &written.samples), ("share", &written.share)] {
+    for (class, text) in [("samples", &formatted.samples), ("share", &formatted.share)] {
         if let Some(text) = text {
             out.push_str(&span(class, text));
         }
     }
-    for note in &written.notes {
+    for note in &formatted.notes {
         out.push_str(&span("note", note));
     }
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
@@ -116,7 +116,7 @@ fn value_cell(value: &Value, role: &str) -> String {
 
 /// What the cell says when it is pointed at: the same, in full words.
 fn hint(value: &Value) -> String {
-    let (Some(samples), written) = (value.samples, value.written()) else { return String::new() };
+    let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
     let what = match (value.difference, value.unit) {
         (true, _) => "median difference",
         (false, Unit::Ratio) => "share",
@@ -126,7 +126,7 @@ fn hint(value: &Value) -> String {
     if let Some(source) = &value.source {
         hint.push_str(&format!(", {source}"));
     }
-    if let Some(interval) = written.interval {
+    if let Some(interval) = formatted.interval {
         hint.push_str(&format!("; 95 % interval {interval}"));
     }
     format!(" title=\"{}\"", escape(&hint))

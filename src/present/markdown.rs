@@ -45,12 +45,12 @@ fn cell(cell: &Cell) -> String {
             None => format!("*{}*", escape(&missing.state)),
         },
         Cell::Value(value) => {
-            let written = value.written();
-            let details = written.details();
+            let formatted = value.formatted();
+            let details = formatted.details();
             if details.is_empty() {
-                escape(&written.main)
+                escape(&formatted.main)
             } else {
-                format!("{} ({})", escape(&written.main), escape(&details.join(", ")))
+                format!("{} ({})", escape(&formatted.main), escape(&details.join(", ")))
             }
         }
     }

@@ -120,8 +120,8 @@ fn published_cell(comparison: Comparison<'_>) -> Cell {
 /// page on the machine says more.
 fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Value {
     let mut value = measured_value(reading);
-    let row = reading.finding.row;
-    let of_ceiling = share_of_ceiling(&run.findings(), &reading.finding, &reading.estimate);
+    let row = reading.metric.row;
+    let of_ceiling = share_of_ceiling(&run.lookup(), &reading.metric, &reading.estimate);
     value.share = value.share.or(of_ceiling.map(|found| Share {
         value: found.share,
         interval: Some(found.interval),
@@ -137,7 +137,7 @@ fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Va
 /// What a run measured, as a table shows it.
 pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
     let deviations = reading.deviations.iter().map(ToString::to_string);
-    let found = found_value(&reading.finding, &reading.estimate);
+    let found = found_value(&reading.metric, &reading.estimate);
     Value {
         share: reading.relative.as_ref().map(|relative| Share {
             value: relative.share,

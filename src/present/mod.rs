@@ -1,6 +1,6 @@
 //! How results look: one [`Table`] for the console, Markdown and HTML, and the plots.
 //!
-//! What a value reads like is decided once, in [`Value::written`]; the three forms of a table only place it. Whatever
+//! What a value reads like is decided once, in [`Value::formatted`]; the three forms of a table only place it. Whatever
 //! comes from outside (the name of a device, the title of a suite) passes through [`escape`] on its way into Markdown,
 //! HTML and SVG.
 
@@ -42,4 +42,4 @@ pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing
 #[cfg(feature = "report")]
 pub use summary::summary;
 pub use table::{Cell, Column, Group, Missing, Role, Row, Table};
-pub use value::{Precision, Share, Value, Written};
+pub use value::{Formatted, Precision, Share, Value};

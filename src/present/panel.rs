@@ -31,10 +31,10 @@ pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, run: &Run) 
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
             bars.push(match (Comparison { table, row, case }).measured(run) {
                 Ok(reading) => {
-                    unit = Some(reading.finding.row.unit);
-                    note_size(&mut sizes, &reading.finding.row.parameters);
+                    unit = Some(reading.metric.row.unit);
+                    note_size(&mut sizes, &reading.metric.row.parameters);
                     let value = measured_value(&reading);
-                    Bar::new(&row.label, value.value, value.interval, value.written().main)
+                    Bar::new(&row.label, value.value, value.interval, value.formatted().main)
                 }
                 Err(absence) => Bar::missing(&row.label, absence.state()),
             });
@@ -71,12 +71,12 @@ pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &
             let case = Case { label: String::new(), select };
             match (Comparison { table, row, case: &case }).measured(run) {
                 Ok(reading) => {
-                    unit = Some(reading.finding.row.unit);
+                    unit = Some(reading.metric.row.unit);
                     if lines.x != "size" {
-                        note_size(&mut sizes, &reading.finding.row.parameters);
+                        note_size(&mut sizes, &reading.metric.row.parameters);
                     }
                     let value = measured_value(&reading);
-                    let text = value.written().main;
+                    let text = value.formatted().main;
                     line.points.push(Point { x, value: (value.value, value.interval), text });
                 }
                 Err(absence) => line.missing.push(format!("{x} {}", absence.state())),
@@ -97,8 +97,8 @@ pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &
 
 /// The values of the parameter `x` among the rows of a series, ascending.
 fn places(series: &Series, x: &str, run: &Run) -> Vec<(f64, Parameter)> {
-    let findings = run.findings();
-    let rows = findings.rows_of(&series.id, &series.select);
+    let lookup = run.lookup();
+    let rows = lookup.rows_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|row| {
             let parameter = row.parameters.get(x)?;

@@ -4,7 +4,7 @@ use super::found::{found_value, missing, row_cell};
 use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
 use super::value::{Precision, Value};
 use crate::document::{Comparison, DocumentTable, Reading};
-use crate::experiment::{Finding, Parameters, titled};
+use crate::experiment::{Metric, Parameters, titled};
 use crate::measure::Ratio;
 use crate::run::{Peer, Run};
 use crate::units::Unit;
@@ -41,25 +41,25 @@ pub(super) fn columns(peer: &Peer, machine: &str) -> [Column; 2] {
 
 /// The cells of those columns.
 pub(super) fn cells(comparison: Comparison<'_>, reading: Option<&Reading<'_>>, peer: &Peer) -> [Cell; 2] {
-    let findings = peer.findings();
+    let lookup = peer.lookup();
     let (id, select) = (&comparison.row.id, &comparison.case.select);
-    if findings.rows_of(id, select).next().is_none() {
+    if lookup.rows_of(id, select).next().is_none() {
         return [Cell::Nothing, Cell::Nothing];
     }
     let nothing = Parameters::new();
-    let prefer = reading.map_or(&nothing, |reading| &reading.finding.row.parameters);
-    let found = findings.find(id, select, prefer).and_then(|finding| Ok((finding, finding.estimate()?)));
-    let (finding, estimate) = match found {
+    let prefer = reading.map_or(&nothing, |reading| &reading.metric.row.parameters);
+    let found = lookup.find(id, select, prefer).and_then(|metric| Ok((metric, metric.estimate()?)));
+    let (metric, estimate) = match found {
         Ok(found) => found,
         Err(absence) => return [missing(&absence), Cell::Nothing],
     };
-    let deviations = reading.map(|reading| deviations(&finding.row.parameters, &reading.finding.row.parameters));
+    let deviations = reading.map(|reading| deviations(&metric.row.parameters, &reading.metric.row.parameters));
     let deviations = deviations.unwrap_or_default();
-    let value = Value { notes: deviations.clone(), ..found_value(&finding, &estimate) };
+    let value = Value { notes: deviations.clone(), ..found_value(&metric, &estimate) };
     let ratio = match reading {
         None => Cell::Nothing,
         Some(_) if !deviations.is_empty() => no_ratio("measured with other parameters"),
-        Some(reading) => ratio(&reading.finding, &finding),
+        Some(reading) => ratio(&reading.metric, &metric),
     };
     [Cell::Value(Box::new(value)), ratio]
 }
@@ -76,7 +76,7 @@ fn deviations(peer: &Parameters, run: &Parameters) -> Vec<String> {
 }
 
 /// The run's median over the peer's, where both are of one kind and greater than 0.
-fn ratio(run: &Finding<'_>, peer: &Finding<'_>) -> Cell {
+fn ratio(run: &Metric<'_>, peer: &Metric<'_>) -> Cell {
     if run.is_difference() || peer.is_difference() {
         return no_ratio("a difference may be 0");
     }

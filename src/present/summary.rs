@@ -2,7 +2,7 @@
 
 use super::found::row_cell;
 use super::table::{Column, Group, Role, Row, Table};
-use crate::experiment::{Entry, Findings, Parameters, RowPlan, Section, in_words};
+use crate::experiment::{Entry, Lookup, Parameters, RowPlan, Section, in_words};
 
 /// The rows that an experiment left, as text: a table a section, then the takeaways.
 pub fn summary(entry: &Entry, rows: &[crate::experiment::Row]) -> String {
@@ -14,7 +14,7 @@ pub fn summary(entry: &Entry, rows: &[crate::experiment::Row]) -> String {
         text.push_str(&table.to_console());
         text.push('\n');
     }
-    let takeaways = experiment.takeaways(&Findings::new(rows));
+    let takeaways = experiment.takeaways(&Lookup::new(rows));
     if !takeaways.is_empty() {
         text.push_str("Takeaways:\n");
         takeaways.iter().for_each(|sentence| text.push_str(&format!("  - {sentence}\n")));

@@ -14,7 +14,7 @@ pub struct Value {
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// With how many digits it is written.
+    /// With how many digits it is formatted.
     pub precision: Precision,
     /// The ends of its 95 % interval, in `unit`, where it has one.
     pub interval: Option<(f64, f64)>,
@@ -32,7 +32,7 @@ pub struct Value {
     pub notes: Vec<String>,
 }
 
-/// With how many digits a value is written.
+/// With how many digits a value is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// This many significant digits.
@@ -50,7 +50,7 @@ pub struct Share {
     pub value: f64,
     /// The ends of its interval, where it has one.
     pub interval: Option<(f64, f64)>,
-    /// With how many digits it is written.
+    /// With how many digits it is formatted.
     pub precision: Precision,
     /// What the whole is: `async`.
     pub of: String,
@@ -58,7 +58,7 @@ pub struct Share {
 
 /// What a value reads like, in parts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Written {
+pub struct Formatted {
     /// The value, or that it cannot be told from 0.
     pub main: String,
     /// Its interval, with the unit.
@@ -99,7 +99,7 @@ impl Value {
     }
 
     /// What the value reads like.
-    pub fn written(&self) -> Written {
+    pub fn formatted(&self) -> Formatted {
         let scale = Scale::of(self.unit, self.value, self.interval);
         let decimals = scale.decimals(self.value, self.interval, self.precision);
         let unknown = self.is_indistinguishable_from_zero();
@@ -111,9 +111,9 @@ impl Value {
             let terms: Vec<String> = self.terms.iter().map(|term| scale.write(*term, decimals)).collect();
             format!("{} = {}", terms.join(" + "), scale.write(self.value, decimals))
         };
-        Written {
+        Formatted {
             main,
-            share: self.share.as_ref().map(|share| share.written(unknown)),
+            share: self.share.as_ref().map(|share| share.formatted(unknown)),
             interval: self.interval.map(|ends| scale.write_interval(ends, decimals)),
             samples: self.samples.map(|n| format!("n = {n}")),
             notes: self.notes.clone(),
@@ -123,7 +123,7 @@ impl Value {
 
 impl Share {
     /// The share in percent; as its interval alone where the value it belongs to cannot be told from 0.
-    fn written(&self, unknown: bool) -> String {
+    fn formatted(&self, unknown: bool) -> String {
         let scale = Scale { factor: 0.01, symbol: "%" };
         let decimals = scale.decimals(self.value, self.interval, self.precision);
         let text = match self.interval {
@@ -134,7 +134,7 @@ impl Share {
     }
 }
 
-impl Written {
+impl Formatted {
     /// All that stands beside the main text, in the order in which it is read.
     pub fn details(&self) -> Vec<String> {
         let parts = [&self.interval, &self.samples, &self.share];
@@ -215,15 +215,15 @@ mod tests {
 
     #[test]
     fn the_interval_decides_the_decimals() {
-        let written = measured(1.632_17e-3, 1.631_1e-3, 1.634_2e-3).written();
-        assert_eq!(written.main, "1.6322 ms");
-        assert_eq!(written.interval.as_deref(), Some("1.6311 … 1.6342 ms"));
-        assert_eq!(measured(14.43e-6, 12.0e-6, 17.0e-6).written().main, "14.4 µs");
+        let formatted = measured(1.632_17e-3, 1.631_1e-3, 1.634_2e-3).formatted();
+        assert_eq!(formatted.main, "1.6322 ms");
+        assert_eq!(formatted.interval.as_deref(), Some("1.6311 … 1.6342 ms"));
+        assert_eq!(measured(14.43e-6, 12.0e-6, 17.0e-6).formatted().main, "14.4 µs");
     }
 
     #[test]
     fn a_published_value_keeps_the_digits_of_its_document() {
-        let published = |value, digits| Value::plain(value, Unit::Seconds, Precision::Digits(digits)).written().main;
+        let published = |value, digits| Value::plain(value, Unit::Seconds, Precision::Digits(digits)).formatted().main;
         assert_eq!(published(25.0359e-3, 6), "25.0359 ms");
         assert_eq!(published(14.0e-6, 3), "14.0 µs");
         assert_eq!(published(-139.4e-6, 4), "−139.4 µs");
@@ -234,21 +234,21 @@ mod tests {
         let share =
             Share { value: 0.001, interval: Some((-0.01, 0.02)), precision: Precision::Interval, of: "a".into() };
         let value = Value { difference: true, share: Some(share), ..measured(2e-6, -3e-6, 8e-6) };
-        let written = value.written();
-        assert_eq!(written.main, "not distinguishable from 0");
-        assert_eq!(written.interval.as_deref(), Some("−3.00 … 8.00 µs"));
-        assert_eq!(written.share.as_deref(), Some("−1.00 … 2.00 % of a"));
+        let formatted = value.formatted();
+        assert_eq!(formatted.main, "not distinguishable from 0");
+        assert_eq!(formatted.interval.as_deref(), Some("−3.00 … 8.00 µs"));
+        assert_eq!(formatted.share.as_deref(), Some("−1.00 … 2.00 % of a"));
     }
 
     #[test]
     fn a_sum_shows_its_terms() {
         let value = Value { terms: vec![25.0, 26.0], ..Value::plain(51.0, Unit::Seconds, Precision::Digits(2)) };
-        assert_eq!(value.written().main, "25 s + 26 s = 51 s");
+        assert_eq!(value.formatted().main, "25 s + 26 s = 51 s");
     }
 
     #[test]
     fn a_count_has_no_decimals() {
-        let count = |value| Value::plain(value, Unit::Number, Precision::Whole).written().main;
+        let count = |value| Value::plain(value, Unit::Number, Precision::Whole).formatted().main;
         assert_eq!((count(0.0), count(10_000_000.0)), ("0".to_owned(), "10000000".to_owned()));
     }
 

@@ -41,8 +41,8 @@ use serde::Serialize;
 
 use super::diagnoses::Diagnosed;
 use super::results::Run;
-use crate::experiment::{Absence, Finding, Origin, Parameters, Row};
-use crate::measure::{Change, Diagnosis, Estimate, Instrument, Ratio};
+use crate::experiment::{Metric, MissingReason, Parameters, Provenance, Row};
+use crate::measure::{Change, Clock, Diagnosis, Estimate, Ratio};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -129,10 +129,10 @@ pub struct Unpaired {
     pub parameters: Parameters,
     /// Why the first run has none, where it has none.
     #[serde(serialize_with = "words")]
-    pub a: Option<Absence>,
+    pub a: Option<MissingReason>,
     /// Why the second run has none, where it has none.
     #[serde(serialize_with = "words")]
-    pub b: Option<Absence>,
+    pub b: Option<MissingReason>,
 }
 
 /// Two runs, row by row.
@@ -175,13 +175,13 @@ pub fn compare(a: &Run, b: &Run, tolerance: Tolerance) -> Compared {
                 Ok(pair) => pairs.push(pair),
                 Err(absent) => unpaired.push(*absent),
             },
-            None => unpaired.push(lone(row, value(row).err(), Some(Absence::NotInRun))),
+            None => unpaired.push(lone(row, value(row).err(), Some(MissingReason::NotInRun))),
         }
     }
     for row in b.rows() {
         let rows = others.get_mut(&key(row));
         if let Some(row) = rows.and_then(Vec::pop) {
-            unpaired.push(lone(row, Some(Absence::NotInRun), value(row).err()));
+            unpaired.push(lone(row, Some(MissingReason::NotInRun), value(row).err()));
         }
     }
     Compared { tolerance, pairs, unpaired }
@@ -202,13 +202,13 @@ fn near_floor(run: &Run) -> Vec<String> {
     run.diagnoses().iter().filter(|found| near(found)).map(|(id, parameters, _)| key_of(id, parameters)).collect()
 }
 
-fn lone(row: &Row, a: Option<Absence>, b: Option<Absence>) -> Unpaired {
+fn lone(row: &Row, a: Option<MissingReason>, b: Option<MissingReason>) -> Unpaired {
     Unpaired { id: row.id.clone(), parameters: row.parameters.clone(), a, b }
 }
 
-fn value(row: &Row) -> Result<(Finding<'_>, Estimate), Absence> {
-    let finding = row.finding()?;
-    Ok((finding, finding.estimate()?))
+fn value(row: &Row) -> Result<(Metric<'_>, Estimate), MissingReason> {
+    let metric = row.metric()?;
+    Ok((metric, metric.estimate()?))
 }
 
 fn pair(a: &Row, b: &Row, tolerance: Tolerance, near_floor: bool) -> Result<Pair, Box<Unpaired>> {
@@ -217,7 +217,7 @@ fn pair(a: &Row, b: &Row, tolerance: Tolerance, near_floor: bool) -> Result<Pair
         (one, other) => return Err(Box::new(lone(a, one.err(), other.err()))),
     };
     if let Some(reason) = unlike(&one, &other) {
-        return Err(Box::new(lone(a, None, Some(Absence::Inconsistent(reason)))));
+        return Err(Box::new(lone(a, None, Some(MissingReason::Inconsistent(reason)))));
     }
     let share = one.is_share() || other.is_share();
     let ratio = if share { None } else { Ratio::of(other.samples, one.samples, tolerance.level) };
@@ -232,13 +232,13 @@ fn pair(a: &Row, b: &Row, tolerance: Tolerance, near_floor: bool) -> Result<Pair
 }
 
 /// Why two rows of one name are not of one kind.
-fn unlike(a: &Finding<'_>, b: &Finding<'_>) -> Option<String> {
+fn unlike(a: &Metric<'_>, b: &Metric<'_>) -> Option<String> {
     if a.row.unit != b.row.unit {
         return Some(format!("its unit is another: {:?}, then {:?}", a.row.unit, b.row.unit));
     }
     match (a.origin, b.origin) {
-        (Origin::Measured(one), Origin::Measured(other)) if one == other => None,
-        (Origin::Derived(one, _), Origin::Derived(other, _)) if one == other => None,
+        (Provenance::Measured(one), Provenance::Measured(other)) if one == other => None,
+        (Provenance::Derived(one, _), Provenance::Derived(other, _)) if one == other => None,
         _ => Some("it was taken in another way".to_owned()),
     }
 }
@@ -267,10 +267,10 @@ enum Faster {
 }
 
 impl Faster {
-    fn of(finding: &Finding<'_>) -> Self {
-        let observed = finding.origin == Origin::Measured(Instrument::Observation);
-        match finding.row.unit {
-            _ if finding.is_difference() => Faster::Neither,
+    fn of(metric: &Metric<'_>) -> Self {
+        let observed = metric.origin == Provenance::Measured(Clock::Observed);
+        match metric.row.unit {
+            _ if metric.is_difference() => Faster::Neither,
             Unit::BytesPerSecond | Unit::FlopsPerSecond => Faster::More,
             Unit::Seconds if !observed => Faster::Less,
             _ => Faster::Neither,
@@ -288,6 +288,6 @@ impl Faster {
     }
 }
 
-fn words<S: serde::Serializer>(absence: &Option<Absence>, serializer: S) -> Result<S::Ok, S::Error> {
+fn words<S: serde::Serializer>(absence: &Option<MissingReason>, serializer: S) -> Result<S::Ok, S::Error> {
     absence.as_ref().map(ToString::to_string).serialize(serializer)
 }

@@ -6,8 +6,8 @@
 //! with nothing in between. Rows that are the mean over the turns of a loop have their instrument read once a loop, and
 //! are not held against its floor; neither are the self-audit's own, which are the floors.
 
-use crate::experiment::{Entry, Finding, Findings, Parameters};
-use crate::measure::{Diagnosis, Instrument, near_floor};
+use crate::experiment::{Entry, Lookup, Metric, Parameters};
+use crate::measure::{Clock, Diagnosis, near_floor};
 
 use super::results::Run;
 
@@ -19,18 +19,18 @@ const AUDIT: &str = "self-audit.";
 impl Run {
     /// What is odd about its measured times: the row's identifier, its parameters and what it is, in the order of rows.
     pub fn diagnoses(&self) -> Vec<Diagnosed> {
-        let floors = Floors::of(&self.findings());
+        let floors = Floors::of(&self.lookup());
         let per_turn = per_turn();
         let mut all = Vec::new();
-        for finding in self.rows().filter_map(|row| row.finding().ok()) {
-            let id = &finding.row.id;
+        for metric in self.rows().filter_map(|row| row.metric().ok()) {
+            let id = &metric.row.id;
             let audit = id.starts_with(AUDIT);
             let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
-            let by_itself = finding.diagnose().into_iter().filter(|diagnosis| !(audit && coarse(diagnosis)));
+            let by_itself = metric.diagnose().into_iter().filter(|diagnosis| !(audit && coarse(diagnosis)));
             let spread = audit || per_turn.contains(&id.as_str());
-            let near = if spread { None } else { floors.near(&finding) };
+            let near = if spread { None } else { floors.near(&metric) };
             let odd = by_itself.chain(near);
-            all.extend(odd.map(|diagnosis| (id.clone(), finding.row.parameters.clone(), diagnosis)));
+            all.extend(odd.map(|diagnosis| (id.clone(), metric.row.parameters.clone(), diagnosis)));
         }
         all
     }
@@ -50,15 +50,15 @@ struct Floors {
 }
 
 impl Floors {
-    fn of(findings: &Findings<'_>) -> Self {
-        let median = |id: &str| findings.estimate(id, &Parameters::new()).ok().map(|estimate| estimate.median);
+    fn of(lookup: &Lookup<'_>) -> Self {
+        let median = |id: &str| lookup.estimate(id, &Parameters::new()).ok().map(|estimate| estimate.median);
         let clock = [median("self-audit.timer.resolution"), median("self-audit.timer.cost")];
         Self { host: clock.into_iter().flatten().reduce(f64::max), device: median("self-audit.event.gap") }
     }
 
-    fn near(&self, finding: &Finding<'_>) -> Option<Diagnosis> {
-        let clock = finding.clock()?;
-        let floor = if clock == Instrument::DeviceEvents { self.device? } else { self.host? };
-        near_floor(clock, finding.estimate().ok()?.median, floor)
+    fn near(&self, metric: &Metric<'_>) -> Option<Diagnosis> {
+        let clock = metric.clock()?;
+        let floor = if clock == Clock::DeviceEvents { self.device? } else { self.host? };
+        near_floor(clock, metric.estimate().ok()?.median, floor)
     }
 }

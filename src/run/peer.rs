@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::comparability::Mismatch;
 use super::results::Run;
 use crate::error::PeerError;
-use crate::experiment::{Absence, Entry, Findings, Row, RowPlan, titled};
+use crate::experiment::{Entry, Lookup, MissingReason, Row, RowPlan, titled};
 
 /// The version of the schema of peers that this program reads.
 const PEER_SCHEMA_VERSION: u32 = 1;
@@ -108,7 +108,8 @@ impl Peer {
             if plan.unit != row.unit {
                 return Err(format!("`{title}` is in {:?}, and here in {:?}", row.unit, plan.unit));
             }
-            if let Some(Absence::Inconsistent(message)) = row.finding().and_then(|finding| finding.estimate()).err() {
+            if let Some(MissingReason::Inconsistent(message)) = row.metric().and_then(|metric| metric.estimate()).err()
+            {
                 return Err(message);
             }
             if !titles.insert(title.clone()) {
@@ -119,8 +120,8 @@ impl Peer {
     }
 
     /// Its rows, to find things in.
-    pub fn findings(&self) -> Findings<'_> {
-        Findings::new(&self.rows)
+    pub fn lookup(&self) -> Lookup<'_> {
+        Lookup::new(&self.rows)
     }
 
     /// The versions in words: `PyTorch 2.11.0, CUDA 13.0`.
@@ -163,7 +164,7 @@ impl Run {
 
 /// The rows of all experiments.
 fn plans() -> Vec<RowPlan> {
-    let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::suited_to(name, "cuda")).collect();
+    let entries: Vec<Entry> = Entry::NAMES.iter().filter_map(|name| Entry::default_for(name, "cuda")).collect();
     entries.iter().flat_map(|entry| entry.experiment().rows()).collect()
 }
 

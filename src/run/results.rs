@@ -15,7 +15,7 @@ use super::peer::Peer;
 use super::suite::Suite;
 use crate::device::Telemetry;
 use crate::error::ResultsError;
-use crate::experiment::{Findings, Outcome, RecordedTimeline, Row, Selection};
+use crate::experiment::{Lookup, Outcome, RecordedTimeline, Row, Selection};
 
 /// The version of the schema that this program writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -98,8 +98,8 @@ impl Run {
     }
 
     /// All rows, to find things in.
-    pub fn findings(&self) -> Findings<'_> {
-        Findings::new(self.rows())
+    pub fn lookup(&self) -> Lookup<'_> {
+        Lookup::new(self.rows())
     }
 
     /// Whether an experiment or a row failed.

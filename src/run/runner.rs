@@ -68,7 +68,7 @@ fn go_on(mut run: Run, device: &Device, attendance: &Attendance<'_>) -> Run {
     let engine = device.properties().engine;
     let chosen = run.suite.experiments_on(engine);
     let unless_chosen = |name| {
-        Entry::suited_to(name, engine)
+        Entry::default_for(name, engine)
             .filter(|of_every_run| !chosen.iter().any(|entry| entry.name() == of_every_run.name()))
     };
     let (audit, ceilings) = (unless_chosen("self-audit"), unless_chosen("ceilings"));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::SuiteError;
 use crate::experiment::Entry;
-use crate::measure::Sampling;
+use crate::measure::Protocol;
 
 /// Which experiments to run, with which parameters, on which device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -18,7 +18,7 @@ pub struct Suite {
     #[serde(default = "auto")]
     pub device: String,
     /// How rows are sampled.
-    pub sampling: Sampling,
+    pub sampling: Protocol,
     /// The experiments, each with its parameters.
     #[serde(with = "serde_yaml::with::singleton_map_recursive")]
     #[schemars(with = "Vec<Entry>")]

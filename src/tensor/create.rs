@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Result, Tensor, elements, invalid};
 use crate::device::engine::Operation;
-use crate::device::{Element, HostBuffer, Real, Stream};
+use crate::device::{Element, Float, HostBuffer, Stream};
 
 /// Making tensors. All but [`tensor`](Stream::tensor) enqueue and return.
 impl Stream {
@@ -48,20 +48,20 @@ impl Stream {
     /// Standard normals from a seed: the same seed gives the same numbers on every device, up to rounding
     /// (see [`philox`](crate::device::philox)).
     #[track_caller]
-    pub fn seeded_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
+    pub fn seeded_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
         self.sequence_normal(shape, seed, 0)
     }
 
     /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
     /// unless [`set_seed`](Stream::set_seed) set another.
     #[track_caller]
-    pub fn normal<T: Real>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
+    pub fn normal<T: Float>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let (seed, sequence) = self.next_sequence();
         self.sequence_normal(shape, seed, sequence)
     }
 
     #[track_caller]
-    fn sequence_normal<T: Real>(&self, shape: impl Into<Vec<usize>>, seed: u64, sequence: u64) -> Result<Tensor<T>> {
+    fn sequence_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64, sequence: u64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
         if !out.is_empty() {
             self.enqueue(&Operation::Normal { out: out.region(), seed, sequence })?;

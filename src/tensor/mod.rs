@@ -6,7 +6,7 @@
 //! `to_array`, `any`, `nonzero`, `Display`) are barriers: they wait for the stream.
 //!
 //! Arithmetic is in fp32 and rounded once to the element type. With `ε` the element type's
-//! [`EPSILON`](crate::device::Real::EPSILON) and `ε₃₂` that of fp32, an operation differs from exact arithmetic on
+//! [`EPSILON`](crate::device::Float::EPSILON) and `ε₃₂` that of fp32, an operation differs from exact arithmetic on
 //! the same operands by at most
 //!
 //! | operation | error of an element |
@@ -109,7 +109,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// The index is outside of the shape.
-    pub fn at(&self, index: impl AsRef<[usize]>) -> Result<Self> {
+    pub fn get(&self, index: impl AsRef<[usize]>) -> Result<Self> {
         let index = index.as_ref();
         let inside = index.len() <= self.shape.len() && index.iter().zip(&self.shape).all(|(i, n)| i < n);
         if !inside {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
 use crate::device::engine::{Binary, Operation};
-use crate::device::{Element, Precision, Real};
+use crate::device::{Element, Float, Precision};
 
-impl<T: Real> Tensor<T> {
+impl<T: Float> Tensor<T> {
     /// The matrix product of `[m, k]` and `[k, n]`: `[m, n]`. Accumulated in fp32; fp32 operands are not rounded.
     ///
     /// On CUDA the first product of a shape searches for the fastest plan and blocks while it does: warm up.
@@ -112,7 +112,7 @@ impl<T: Real> Tensor<T> {
 
     /// 1 where an element is greater than `threshold`, else 0.
     #[track_caller]
-    pub fn greater(&self, threshold: f32) -> Result<Tensor<u8>> {
+    pub fn gt(&self, threshold: f32) -> Result<Tensor<u8>> {
         let out = self.stream.empty(self.shape.clone())?;
         if !out.is_empty() {
             self.stream.enqueue(&Operation::Greater { x: self.region(), out: out.region(), threshold })?;
@@ -144,11 +144,11 @@ impl<T: Real> Tensor<T> {
     /// # Errors
     /// A row number outside of the tensor, or a scalar.
     #[track_caller]
-    pub fn rows_at(&self, rows: &[usize]) -> Result<Self> {
-        let _scope = self.stream.scope("rows_at", Some(Location::caller()));
+    pub fn index_select(&self, rows: &[usize]) -> Result<Self> {
+        let _scope = self.stream.scope("index_select", Some(Location::caller()));
         let height = self.height()?;
         if let Some(bad) = rows.iter().find(|&&row| row >= height) {
-            return Err(invalid("rows_at", format!("row {bad} is outside of {:?}", self.shape)));
+            return Err(invalid("index_select", format!("row {bad} is outside of {:?}", self.shape)));
         }
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
         self.gather(&self.stream.tensor(&rows, [rows.len()])?)
@@ -196,7 +196,7 @@ impl<T: Real> Tensor<T> {
         let shape: Vec<usize> = std::iter::once(parts.len()).chain(first.shape.iter().copied()).collect();
         let out: Self = first.stream.empty(shape)?;
         for (i, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            first.stream.enqueue(&Operation::Copy { x: part.region(), out: out.at([i])?.region() })?;
+            first.stream.enqueue(&Operation::Copy { x: part.region(), out: out.get([i])?.region() })?;
         }
         Ok(out)
     }

@@ -66,7 +66,7 @@ impl<T: Element> Tensor<T> {
 
     /// A scalar that work on the stream writes, to be read by the host at once.
     fn verdict<U: Element>(&self) -> Result<Tensor<U>> {
-        let memory = self.stream.allocate_verdict(U::DTYPE)?;
+        let memory = self.stream.allocate_host_scalar(U::DTYPE)?;
         Ok(Tensor { stream: self.stream.clone(), memory, offset: 0, shape: Vec::new(), element: PhantomData })
     }
 

@@ -176,7 +176,7 @@ mod tests {
         stream.wait_gate(&gate)?;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !device.engine().journal().has_begun_a_barrier() {
+                while !device.engine().tracer().has_begun_a_barrier() {
                     std::thread::yield_now();
                 }
                 gate.open();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{BarrierKind, Kind, Span, Timeline, Track};
 use crate::device::Device;
-use crate::device::journal::{Action, Call, Doing, Log, Note, Recording, Waits, Work, unnamed};
+use crate::device::tracer::{Action, Activity, Call, CallInfo, Log, Recording, Waits, Work, unnamed};
 use crate::error::DeviceError;
 
 /// Recording what is done on a device.
@@ -54,7 +54,7 @@ impl Device {
     #[track_caller]
     pub fn host_work<R>(&self, name: &'static str, work: impl FnOnce() -> R) -> R {
         let site = Some(std::panic::Location::caller());
-        let _call = self.engine().journal().call(Note::new(name, Action::HostWork), site);
+        let _call = self.engine().tracer().call(CallInfo::new(name, Action::HostWork), site);
         work()
     }
 }
@@ -109,9 +109,9 @@ impl Timeline {
         for work in &log.work {
             let call = work.correlation.and_then(|correlation| calls.get(&correlation));
             let kind = match work.doing {
-                Doing::Kernel => Kind::Kernel,
-                Doing::Copy => Kind::Copy,
-                Doing::Wait => Kind::Wait,
+                Activity::Kernel => Kind::Kernel,
+                Activity::Copy => Kind::Copy,
+                Activity::Wait => Kind::Wait,
             };
             let name = call.filter(|call| kind == Kind::Kernel && call.note.enqueues.is_some());
             let name = name.map_or_else(|| work.name.clone(), |call| call.note.name.to_owned());
@@ -186,7 +186,7 @@ fn nanoseconds(count: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::journal::Stall;
+    use crate::device::tracer::Stall;
 
     fn device() -> Device {
         Device::open("cpu:0").unwrap()
@@ -341,7 +341,7 @@ mod tests {
         let origin = Instant::now();
         let at = |us| origin + std::time::Duration::from_micros(us);
         let call = |note, correlation, (start, end)| Call {
-            note: Note { stream: Some(0), ..note },
+            note: CallInfo { stream: Some(0), ..note },
             site: None,
             thread: std::thread::current().id(),
             correlation,
@@ -350,7 +350,7 @@ mod tests {
         };
         let work = |start, end| Work {
             name: "gemm".to_owned(),
-            doing: Doing::Kernel,
+            doing: Activity::Kernel,
             stream: Some(0),
             correlation: Some(1),
             bytes: None,
@@ -360,8 +360,8 @@ mod tests {
         let stall = |correlation, start, end| Stall { correlation, start: at(start), end: at(end) };
         let log = Log {
             calls: vec![
-                call(Note::enqueue("matmul", Some(Doing::Kernel)), 1, (0, 50)),
-                call(Note::barrier("Stream::synchronize", Waits::Stream), 2, (50, 90)),
+                call(CallInfo::enqueue("matmul", Some(Activity::Kernel)), 1, (0, 50)),
+                call(CallInfo::barrier("Stream::synchronize", Waits::Stream), 2, (50, 90)),
             ],
             // The trial of a plan, and the product.
             work: vec![work(10, 30), work(45, 80)],

@@ -7,7 +7,7 @@ use super::*;
 fn written() -> (TempDir, PathBuf) {
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("course");
-    Course::embedded().unwrap().write(&folder).unwrap();
+    BookProject::embedded().unwrap().write(&folder).unwrap();
     (parent, folder)
 }
 
@@ -24,7 +24,7 @@ fn a_new_course_renders_as_the_program_s_own_does() {
     {
         assert!(folder.join(part).is_file(), "{part}");
     }
-    let files = rendered_as(&Course::read(&folder).unwrap(), &[fixture::run()]);
+    let files = rendered_as(&BookProject::read(&folder).unwrap(), &[fixture::run()]);
     assert!(files == *fixture_book());
 }
 
@@ -32,7 +32,7 @@ fn a_new_course_renders_as_the_program_s_own_does() {
 fn a_folder_that_holds_anything_is_left_alone() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("mine.txt"), "mine").unwrap();
-    let error = Course::embedded().unwrap().write(folder.path()).unwrap_err().to_string();
+    let error = BookProject::embedded().unwrap().write(folder.path()).unwrap_err().to_string();
     assert!(error.contains("the folder is not empty"), "{error}");
     assert_eq!(tree(folder.path()).len(), 1);
 }
@@ -43,7 +43,7 @@ fn a_changed_document_and_template_change_the_book() {
     replace(&folder.join("documents/overlap.yaml"), "title: Host, device", "title: My own words on host, device");
     replace(&folder.join("templates/chapter.md.j2"), "## What runs", "## What my course runs");
     fs::remove_file(folder.join("documents/what-blocks.yaml")).unwrap();
-    let files = rendered_as(&Course::read(&folder).unwrap(), &[fixture::run()]);
+    let files = rendered_as(&BookProject::read(&folder).unwrap(), &[fixture::run()]);
     let chapter = page(&files, "site/overlap.html");
     assert!(chapter.contains("My own words on host") && chapter.contains("What my course runs"));
     assert!(!files.contains_key(Path::new("site/what-blocks.html")));
@@ -64,14 +64,14 @@ fn a_mistake_names_its_file_and_line() {
     ] {
         let (_parent, folder) = written();
         replace(&folder.join(file), from, to);
-        let error =
-            Course::read(&folder).and_then(|course| syncscope::book::Source::of(&[fixture::run()], &course).map(drop));
+        let error = BookProject::read(&folder)
+            .and_then(|course| syncscope::book::Source::of(&[fixture::run()], &course).map(drop));
         let error = error.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
     let (_parent, folder) = written();
     fs::remove_file(folder.join("templates/landing.md.j2")).unwrap();
-    let course = Course::read(&folder).unwrap();
+    let course = BookProject::read(&folder).unwrap();
     let error = syncscope::book::Source::of(&[fixture::run()], &course).unwrap_err().to_string();
     assert!(error.contains("landing.md.j2"), "{error}");
 }
@@ -85,7 +85,7 @@ fn an_edit_link_leads_to_what_a_page_is_made_of() {
         "[output.html]\nedit-url-template = \"https://e.org/{path}\"\n",
     );
     fs::remove_file(folder.join("documents/synchronize.yaml")).unwrap();
-    let files = rendered_as(&Course::read(&folder).unwrap(), &[fixture::run()]);
+    let files = rendered_as(&BookProject::read(&folder).unwrap(), &[fixture::run()]);
     for (name, origin) in [
         ("overlap", "src/../documents/overlap.yaml"),
         ("synchronize", "src/../templates/chapter.md.j2"),
@@ -102,7 +102,7 @@ fn an_edit_link_leads_to_what_a_page_is_made_of() {
 #[test]
 fn an_experiment_without_a_document_has_a_chapter_with_all_its_rows_and_plots() {
     for name in ["async-frontend", "overlap", "sync-points"] {
-        let mut course = Course::embedded().unwrap();
+        let mut course = BookProject::embedded().unwrap();
         course.documents.retain(|document| document.id != name);
         let run = fixture::run();
         let files = rendered_as(&course, std::slice::from_ref(&run));

@@ -128,7 +128,7 @@ fn the_data_of_a_plot_are_the_values_of_the_run_in_base_units() {
     let run = fixture::run();
     let text = page(fixture_book(), "site/data/sync-points-async-against-forced-1.csv");
     let row = run.rows().find(|row| row.id == "sync-points.big.async").unwrap();
-    let estimate = row.finding().unwrap().estimate().unwrap();
+    let estimate = row.metric().unwrap().estimate().unwrap();
     let line = text.lines().find(|line| line.starts_with("sync-points.big.async,")).unwrap();
     let values = format!(",s,{},{},{},{},measured", estimate.median, estimate.low, estimate.high, estimate.n);
     assert!(line.ends_with(&values), "{line} does not end with {values}");

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use syncscope::book::{Course, render};
+use syncscope::book::{BookProject, render};
 use syncscope::document::Document;
 use syncscope::experiment::{Derivation, Outcome};
 use syncscope::run::Run;
@@ -42,10 +42,10 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn rendered(run: Run) -> BTreeMap<PathBuf, Vec<u8>> {
-    rendered_as(&Course::embedded().unwrap(), &[run])
+    rendered_as(&BookProject::embedded().unwrap(), &[run])
 }
 
-fn rendered_as(course: &Course, runs: &[Run]) -> BTreeMap<PathBuf, Vec<u8>> {
+fn rendered_as(course: &BookProject, runs: &[Run]) -> BTreeMap<PathBuf, Vec<u8>> {
     let out = TempDir::new().unwrap();
     render(runs, course, out.path()).unwrap();
     tree(out.path())

@@ -37,7 +37,7 @@ fn the_same_results_make_the_same_bytes_anywhere() {
 #[ignore = "run by another test"]
 fn render_where_the_environment_says() {
     let Some(out) = std::env::var_os("SYNCSCOPE_TEST_OUT") else { return };
-    render(&vec![fixture::run(); runs()], &Course::embedded().unwrap(), Path::new(&out)).unwrap();
+    render(&vec![fixture::run(); runs()], &BookProject::embedded().unwrap(), Path::new(&out)).unwrap();
 }
 
 /// How many runs the book is to have, for a look at one by hand.
@@ -120,7 +120,7 @@ pub(super) fn check_balance(path: &Path, html: &str) {
 #[test]
 fn a_render_that_fails_leaves_the_earlier_book() {
     let out = TempDir::new().unwrap();
-    let mut course = Course::embedded().unwrap();
+    let mut course = BookProject::embedded().unwrap();
     render(&[fixture::run()], &course, out.path()).unwrap();
     let before = tree(out.path());
 
@@ -137,7 +137,7 @@ fn a_render_that_fails_leaves_the_earlier_book() {
 fn the_listing_stands_in_the_chapter() {
     let files = fixture_book();
     let chapter = page(files, "site/sync-points.html");
-    assert!(chapter.contains("Sampler::default().settle_on("));
+    assert!(chapter.contains("Sampler::default().sync_between("));
     assert!(!chapter.contains("play-button"));
 }
 

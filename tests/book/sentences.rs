@@ -113,7 +113,8 @@ fn the_first_page_has_five_numbers_three_verdicts_a_timeline_and_the_command() {
 
 #[test]
 fn the_first_page_shows_the_run_that_measured_most() {
-    let files = rendered_as(&Course::embedded().unwrap(), &[kept("nvidia-h200-x2.json"), kept("nvidia-h200.json")]);
+    let files =
+        rendered_as(&BookProject::embedded().unwrap(), &[kept("nvidia-h200-x2.json"), kept("nvidia-h200.json")]);
     assert!(!page(&files, "site/index.html").contains("not measured here"));
 }
 
@@ -122,7 +123,7 @@ fn a_chapter_beyond_the_texts_stands_where_a_run_measured_its_rows() {
     let without = page(fixture_book(), "book/src/SUMMARY.md");
     assert!(!without.contains("(ceilings.md)"), "{without}");
     let mut run = fixture::run();
-    let rows = Entry::suited_to("ceilings", "cpu").unwrap().experiment().rows();
+    let rows = Entry::default_for("ceilings", "cpu").unwrap().experiment().rows();
     let reason = || Outcome::Skipped { reason: "left out by choice".to_owned() };
     let row = |id: &str, unit, outcome| Row { id: id.to_owned(), parameters: Default::default(), unit, outcome };
     let mut left = run.experiments[0].clone();

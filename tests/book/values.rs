@@ -93,7 +93,7 @@ fn an_empty_run_still_shows_every_row() {
 
 #[test]
 fn two_runs_stand_side_by_side_and_are_told_apart() {
-    let files = rendered_as(&Course::embedded().unwrap(), &[fixture::run(), fixture::run()]);
+    let files = rendered_as(&BookProject::embedded().unwrap(), &[fixture::run(), fixture::run()]);
     let chapter = page(&files, "site/sync-points.html");
     assert!(chapter.contains("Measured on Test device, test:0 (2) with iters 50, size 8192."));
     assert!(chapter.contains("Test device, test:0</span>") && chapter.contains("Test device, test:0 (2)</span>"));
@@ -146,7 +146,7 @@ fn a_case_for_each_value_of_a_parameter_comes_from_the_runs_in_numeric_order() {
             row.parameters.insert("operations".to_owned(), Parameter::Integer(1000));
         }
     }
-    let files = rendered_as(&Course::embedded().unwrap(), &[fixture::run(), other]);
+    let files = rendered_as(&BookProject::embedded().unwrap(), &[fixture::run(), other]);
     let chapter = page(&files, "site/async-frontend.html");
     let places = [1, 2, 5, 10, 20, 50, 100, 1000]
         .map(|operations| chapter.find(&format!("<th scope=\"rowgroup\">operations {operations}</th>")).unwrap());

@@ -24,7 +24,7 @@ fn shapes(device: &Device) -> Result<(), Failed> {
     let refused = [
         a.matmul(&b).is_err(),
         a.add(&stream.ones::<f32>([3, 2])?).is_err(),
-        a.at([2, 0]).is_err(),
+        a.get([2, 0]).is_err(),
         a.reshape([7]).is_err(),
         a.item().is_err(),
         Tensor::<f32>::stack(&[]).is_err(),
@@ -38,7 +38,7 @@ fn shapes(device: &Device) -> Result<(), Failed> {
 
 fn known_rows(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
-    let refused = stream.ones::<f32>([3, 2])?.rows_at(&[0, 3]);
+    let refused = stream.ones::<f32>([3, 2])?.index_select(&[0, 3]);
     ensure(matches!(refused, Err(DeviceError::InvalidArgument { .. })), || format!("{refused:?}"))?;
     stream.synchronize()?;
     Ok(())

@@ -30,7 +30,7 @@ fn launches(device: &Device) -> Result<(), Failed> {
     }
     x.affine_in_place(0.0, 5.0)?;
     graph.launch()?;
-    ensure(x.at([999])?.item()? == 25.0, || "a launch begins from what the tensor holds then".to_owned())
+    ensure(x.get([999])?.item()? == 25.0, || "a launch begins from what the tensor holds then".to_owned())
 }
 
 fn keeps(device: &Device) -> Result<(), Failed> {
@@ -50,7 +50,7 @@ fn keeps(device: &Device) -> Result<(), Failed> {
     }
     graph.launch()?;
     drop(graph);
-    ensure(y.at([0])?.item()? == 5.0, || "a graph dropped while it may run".to_owned())
+    ensure(y.get([0])?.item()? == 5.0, || "a graph dropped while it may run".to_owned())
 }
 
 fn operations(device: &Device) -> Result<(), Failed> {

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Element, Precision, Real, philox};
+use syncscope::device::{Device, Element, Float, Precision, philox};
 use syncscope::tensor::Tensor;
 
 use crate::reference::{SHAPES, close, matmul, rounding, values, widen};
@@ -63,7 +63,7 @@ fn fill<T: Element>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn round_trip<T: Real>(device: &Device) -> Result<(), Failed> {
+fn round_trip<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES.into_iter().chain([&[300_001][..]]) {
         let given = values::<T>(shape.iter().product(), 1);
@@ -73,7 +73,7 @@ fn round_trip<T: Real>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn normal<T: Real>(device: &Device) -> Result<(), Failed> {
+fn normal<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES.into_iter().chain([&[70_001][..]]) {
         let len = shape.iter().product();
@@ -102,7 +102,7 @@ fn successive_normals(device: &Device) -> Result<(), Failed> {
     ensure(stream.normal::<f32>([64])?.to_vec()? == first, || "the seed does not repeat the numbers".to_owned())
 }
 
-fn product<T: Real>(device: &Device) -> Result<(), Failed> {
+fn product<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for [m, k, n] in [[1, 1, 1], [3, 127, 1], [1, 37, 3], [127, 127, 127], [37, 1000, 5], [64, 64, 64], [129, 65, 33]] {
         let (a, b) = (values::<T>(m * k, 2), values::<T>(k * n, 3));
@@ -115,7 +115,7 @@ fn product<T: Real>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn empty_product<T: Real>(device: &Device) -> Result<(), Failed> {
+fn empty_product<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let out = stream.empty::<T>([3, 0])?.matmul(&stream.empty::<T>([0, 2])?)?;
     ensure(widen(&out.to_vec()?) == [0.0; 6], || format!("{out}"))?;
@@ -123,17 +123,17 @@ fn empty_product<T: Real>(device: &Device) -> Result<(), Failed> {
     ensure(none.to_vec()?.is_empty() && none.shape() == [0, 2], || format!("{none:?}"))
 }
 
-fn views<T: Real>(device: &Device) -> Result<(), Failed> {
+fn views<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let (rows, size) = (3, 17);
     let given = values::<T>(rows * size * size, 4);
     let all = stream.tensor(&given, [rows, size, size])?;
     let part = |i: usize| widen(&given[i * size * size..(i + 1) * size * size]);
     let (expected, magnitude) = matmul(&part(1), &part(2), [size, size, size]);
-    let got = all.at([1])?.matmul(&all.at([2])?)?;
+    let got = all.get([1])?.matmul(&all.get([2])?)?;
     let bound = |i: usize| rounding::<T>(expected[i]) + size as f64 * f64::from(f32::EPSILON) * magnitude[i];
     close(&format!("{} views", T::DTYPE), &widen(&got.to_vec()?), &expected, bound)?;
-    let shifted = all.at([1])?.affine(2.0, 1.0)?.to_vec()?;
+    let shifted = all.get([1])?.affine(2.0, 1.0)?.to_vec()?;
     let expected: Vec<f64> = part(1).iter().map(|x| 2.0 * x + 1.0).collect();
     close(&format!("{} affine of a view", T::DTYPE), &widen(&shifted), &expected, |_| 5.0 * f64::from(T::EPSILON))
 }
@@ -157,7 +157,7 @@ fn identity(size: usize) -> Vec<f32> {
     (0..size * size).map(|i| if i / size == i % size { 1.0 } else { 0.0 }).collect()
 }
 
-fn affine<T: Real>(device: &Device) -> Result<(), Failed> {
+fn affine<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES {
         let given = values::<T>(shape.iter().product(), 5);
@@ -171,7 +171,7 @@ fn affine<T: Real>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn elementwise<T: Real>(device: &Device) -> Result<(), Failed> {
+fn elementwise<T: Float>(device: &Device) -> Result<(), Failed> {
     type Reference = fn(f64, f64) -> f64;
     let stream = device.stream()?;
     for shape in SHAPES {
@@ -189,7 +189,7 @@ fn elementwise<T: Real>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn sum<T: Real>(device: &Device) -> Result<(), Failed> {
+fn sum<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES.into_iter().chain([&[1_000_003][..]]) {
         let given = values::<T>(shape.iter().product(), 8);
@@ -204,18 +204,18 @@ fn sum<T: Real>(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn greater<T: Real>(device: &Device) -> Result<(), Failed> {
+fn greater<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES {
         let given = values::<T>(shape.iter().product(), 9);
-        let got = stream.tensor(&given, shape)?.greater(0.5)?.to_vec()?;
+        let got = stream.tensor(&given, shape)?.gt(0.5)?.to_vec()?;
         let expected: Vec<u8> = given.iter().map(|x| u8::from(x.to_f32() > 0.5)).collect();
         ensure(got == expected, || format!("greater {} {shape:?}", T::DTYPE))?;
     }
     Ok(())
 }
 
-fn any<T: Real>(device: &Device) -> Result<(), Failed> {
+fn any<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let len = 100_003;
     ensure(!stream.zeros::<T>([len])?.any()?, || "found one among zeros".to_owned())?;
@@ -233,7 +233,7 @@ fn any<T: Real>(device: &Device) -> Result<(), Failed> {
     ensure(stream.full::<T>([2], f64::NAN)?.any()?, || "took NaN for zero".to_owned())
 }
 
-fn nonzero<T: Real>(device: &Device) -> Result<(), Failed> {
+fn nonzero<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in SHAPES {
         let mut given = values::<T>(shape.iter().product(), 10);
@@ -261,17 +261,17 @@ fn many_nonzero(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-fn gather<T: Real>(device: &Device) -> Result<(), Failed> {
+fn gather<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     for shape in [&[5][..], &[4, 3], &[7, 2, 3]] {
         let given = values::<T>(shape.iter().product(), 11);
         let width = given.len() / shape[0];
         let rows = [2, 0, 2, shape[0] - 1];
-        let got = stream.tensor(&given, shape)?.rows_at(&rows)?;
+        let got = stream.tensor(&given, shape)?.index_select(&rows)?;
         let expected: Vec<T> = rows.iter().flat_map(|r| given[r * width..(r + 1) * width].to_vec()).collect();
         ensure(got.shape()[0] == 4 && got.to_vec()? == expected, || format!("gather {} {shape:?}", T::DTYPE))?;
     }
-    let none = stream.ones::<T>([4, 3])?.rows_at(&[])?;
+    let none = stream.ones::<T>([4, 3])?.index_select(&[])?;
     ensure(none.shape() == [0, 3] && none.to_vec()?.is_empty(), || "no rows gave some".to_owned())
 }
 
@@ -292,7 +292,7 @@ fn printing(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let pair = stream.ones::<f32>([1, 2])?.multiply(&stream.ones::<f32>([1, 2])?)?.add_scalar(2.0)?;
     ensure(pair.to_string() == "[[3.0, 3.0]]", || pair.to_string())?;
-    let scalar = stream.full::<f32>([2], 135.125)?.at([1])?;
+    let scalar = stream.full::<f32>([2], 135.125)?.get([1])?;
     ensure(scalar.to_string() == "135.125", || scalar.to_string())?;
     let long = stream.zeros::<f32>([2000])?.to_string();
     ensure(long == "[0.0, 0.0, 0.0, …, 0.0, 0.0, 0.0]", || long.clone())

@@ -3,7 +3,7 @@
 use libtest_mimic::Failed;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use syncscope::device::Real;
+use syncscope::device::Float;
 
 use crate::ensure;
 
@@ -11,12 +11,12 @@ use crate::ensure;
 pub(crate) const SHAPES: [&[usize]; 6] = [&[1], &[3], &[127], &[1000, 37], &[0], &[5, 0]];
 
 /// `len` values in (-2, 2) that `T` holds exactly, other ones for each `salt`.
-pub(crate) fn values<T: Real>(len: usize, salt: u64) -> Vec<T> {
+pub(crate) fn values<T: Float>(len: usize, salt: u64) -> Vec<T> {
     let mut random = StdRng::seed_from_u64(salt);
     (0..len).map(|_| T::from_f32(random.random_range(-2.0..2.0))).collect()
 }
 
-pub(crate) fn widen<T: Real>(values: &[T]) -> Vec<f64> {
+pub(crate) fn widen<T: Float>(values: &[T]) -> Vec<f64> {
     values.iter().map(|x| f64::from(x.to_f32())).collect()
 }
 
@@ -46,6 +46,6 @@ pub(crate) fn close(what: &str, got: &[f64], expected: &[f64], bound: impl Fn(us
 }
 
 /// Half a unit in the last place of `value` in `T`, plus the smallest step of fp16.
-pub(crate) fn rounding<T: Real>(value: f64) -> f64 {
+pub(crate) fn rounding<T: Float>(value: f64) -> f64 {
     f64::from(T::EPSILON) / 2.0 * value.abs() + 6.0e-8
 }

@@ -10,8 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         a.matmul(&a)?;
         Ok(())
     };
-    let plan = Sampling::samples(20).with_time_limit(0.5);
-    let cost = Sampler::new(plan).settle_on(&device).compare(
+    let plan = Protocol::samples(20).with_time_limit(0.5);
+    let cost = Sampler::new(plan).sync_between(&device).compare(
         ("other", || {
             step()?;
             idle.synchronize()

@@ -10,11 +10,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let y = x.matmul(&w)?;
 
     // An implicit barrier: the value has to exist before the host can hold it.
-    let first = y.at([0, 0])?.item()?;
+    let first = y.get([0, 0])?.item()?;
     println!("{first}");
 
     // The same work without and with an explicit barrier, in turn.
-    let cost = Sampler::default().settle_on(&device).compare(
+    let cost = Sampler::default().sync_between(&device).compare(
         ("async", || {
             x.matmul(&w)?;
             Ok(())

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A barrier for one stream; `device.synchronize()` waits for all.
     let ((), wait) = host_time(|| consumer.synchronize())?;
-    let value = copy.at([0])?.item()?;
+    let value = copy.get([0])?.item()?;
     println!("waited {wait:.6} s for {value}");
     Ok(())
 }

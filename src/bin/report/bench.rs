@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use syncscope::device::{Device, RealDType};
+use syncscope::device::{Device, FloatType};
 use syncscope::experiment::{Entry, Recorded, Selection, Watcher, scenes};
-use syncscope::measure::{Sampler, Sampling};
+use syncscope::measure::{Protocol, Sampler};
 use syncscope::present::summary;
 use syncscope::run::run_one;
 use syncscope::timeline::to_trace;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     device: Option<String>,
     /// The element type: fp16, bf16 or fp32
     #[arg(long)]
-    dtype: Option<RealDType>,
+    dtype: Option<FloatType>,
     /// Turns of each timed loop: 20 is quick, 100 thorough
     #[arg(long)]
     iters: Option<NonZeroUsize>,
@@ -50,10 +50,10 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     if !Entry::NAMES.contains(&arguments.experiment.as_str()) {
         return Err(unknown().into());
     }
-    let sampling = Sampling::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
+    let sampling = Protocol::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
     sampling.validate().map_err(|error| UsageError(error.to_string()))?;
     let device = device::open(arguments.device.as_deref(), None)?;
-    let entry = Entry::suited_to(&arguments.experiment, device.properties().engine).ok_or_else(unknown)?;
+    let entry = Entry::default_for(&arguments.experiment, device.properties().engine).ok_or_else(unknown)?;
     let entry = entry.with(arguments.dtype, arguments.iters).map_err(UsageError)?;
     let bar = Arc::new(Bar::new());
     let watcher: Arc<dyn Watcher> = Arc::clone(&bar) as Arc<dyn Watcher>;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syncscope::book::Course;
+use syncscope::book::BookProject;
 use syncscope::run::Run;
 
 /// Where the book goes and what it is made of.
@@ -19,16 +19,16 @@ pub(crate) struct Place {
 
 impl Place {
     /// What the book is made of. Read before anything is measured: a mistake in it must not cost a run.
-    pub(crate) fn course(&self) -> anyhow::Result<Course> {
+    pub(crate) fn course(&self) -> anyhow::Result<BookProject> {
         Ok(match &self.course {
-            Some(folder) => Course::read(folder)?,
-            None => Course::embedded()?,
+            Some(folder) => BookProject::read(folder)?,
+            None => BookProject::embedded()?,
         })
     }
 }
 
 /// Renders the book of `runs` into `out` and says where it is and how to open it.
-pub(crate) fn render(runs: &[Run], course: &Course, out: &Path) -> anyhow::Result<()> {
+pub(crate) fn render(runs: &[Run], course: &BookProject, out: &Path) -> anyhow::Result<()> {
     let book = syncscope::book::render(runs, course, out)?;
     println!("book: {}", book.index.display());
     println!("to read it: report serve {}", out.display());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syncscope::book::Course;
+use syncscope::book::BookProject;
 
 use crate::End;
 
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     let folder = arguments.folder;
-    Course::embedded()?.write(&folder)?;
+    BookProject::embedded()?.write(&folder)?;
     let name = folder.display();
     println!("course: {name}");
     println!("to measure and render it: report --course {name} --suite {name}/suites/quick.yaml --out target/course");

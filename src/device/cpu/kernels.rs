@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 use super::memory::Slice;
 use crate::device::engine::{Binary, Operation, Region, Result};
-use crate::device::{DType, Element, Precision, Real, philox};
+use crate::device::{DType, Element, Float, Precision, philox};
 use crate::error::DeviceError;
 
 /// The work of a job; a graph does it again.
@@ -17,15 +17,15 @@ pub(super) type Work = Arc<dyn Fn() -> std::result::Result<(), String> + Send + 
 macro_rules! real {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            DType::Fp16 => {
+            DType::F16 => {
                 type $T = f16;
                 $body
             }
-            DType::Bf16 => {
+            DType::BF16 => {
                 type $T = bf16;
                 $body
             }
-            DType::Fp32 => {
+            DType::F32 => {
                 type $T = f32;
                 $body
             }
@@ -46,7 +46,7 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
             Arc::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
         }
         Operation::Matmul { a, b, out, sizes, precision } => {
-            if precision == Precision::Tf32 && out.dtype() == DType::Fp32 {
+            if precision == Precision::Tf32 && out.dtype() == DType::F32 {
                 return Err(DeviceError::NotApplicable {
                     what: "tf32".to_owned(),
                     device: "the CPU engine".to_owned(),
@@ -117,7 +117,7 @@ fn fill(dtype: DType, out: &Slice, value: f64) -> std::result::Result<(), String
     }
 }
 
-fn normal<T: Real>(out: &mut [T], seed: u64, sequence: u64) {
+fn normal<T: Float>(out: &mut [T], seed: u64, sequence: u64) {
     for (block, out) in (0u64..).zip(out.chunks_mut(4)) {
         let normals = philox::normals(philox::block(seed, sequence, block));
         for (out, normal) in out.iter_mut().zip(normals) {
@@ -136,7 +136,7 @@ fn map<T: Element, U: Element>(x: &Slice, out: &Slice, f: impl Fn(T) -> U) -> st
     })
 }
 
-fn elementwise<T: Real>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std::result::Result<(), String> {
+fn elementwise<T: Float>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std::result::Result<(), String> {
     let (a_cells, b_cells) = (a.content.snapshot(), b.content.snapshot());
     let (a, b) = (a.of::<T>(&a_cells)?, b.of::<T>(&b_cells)?);
     let f = match kind {
@@ -152,7 +152,7 @@ fn elementwise<T: Real>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std:
 }
 
 /// Operands are widened to fp32, multiplied in fp32 and rounded once.
-fn matmul<T: Real>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> std::result::Result<(), String> {
+fn matmul<T: Float>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> std::result::Result<(), String> {
     let widen = |x: &Slice| -> std::result::Result<Vec<f32>, String> {
         Ok(x.of::<T>(&x.content.snapshot())?.iter().map(|x| x.to_f32()).collect())
     };
@@ -169,7 +169,7 @@ fn matmul<T: Real>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> 
 
 /// Pairwise in blocks, so that the rounding error grows with the logarithm of the length (N. J. Higham, *The accuracy
 /// of floating point summation*, SIAM J. Sci. Comput. 14, 1993).
-fn sum<T: Real>(x: &[T]) -> f32 {
+fn sum<T: Float>(x: &[T]) -> f32 {
     const BLOCK: usize = 128;
     if x.len() <= BLOCK {
         return x.iter().map(|x| x.to_f32()).sum();
@@ -191,7 +191,7 @@ fn positions_of_nonzero(dtype: DType, x: &Slice, most: usize) -> std::result::Re
     }
 }
 
-fn gather<T: Real>(x: &Slice, rows: &Slice, out: &Slice, width: usize) -> std::result::Result<(), String> {
+fn gather<T: Float>(x: &Slice, rows: &Slice, out: &Slice, width: usize) -> std::result::Result<(), String> {
     let (x_cells, rows_cells) = (x.content.snapshot(), rows.content.snapshot());
     let (x, rows) = (x.of::<T>(&x_cells)?, rows.of::<i64>(&rows_cells)?);
     let height = x.len() / width;

@@ -18,9 +18,9 @@ use crate::error::DeviceError;
 /// Elements of one of the types.
 #[derive(Clone, Debug)]
 pub(super) enum Cells {
-    Fp16(Vec<f16>),
-    Bf16(Vec<bf16>),
-    Fp32(Vec<f32>),
+    F16(Vec<f16>),
+    BF16(Vec<bf16>),
+    F32(Vec<f32>),
     I64(Vec<i64>),
     U8(Vec<u8>),
 }
@@ -29,9 +29,9 @@ pub(super) enum Cells {
 macro_rules! with_cells {
     ($value:expr, $cells:ident => $body:expr) => {
         match $value {
-            Cells::Fp16($cells) => $body,
-            Cells::Bf16($cells) => $body,
-            Cells::Fp32($cells) => $body,
+            Cells::F16($cells) => $body,
+            Cells::BF16($cells) => $body,
+            Cells::F32($cells) => $body,
             Cells::I64($cells) => $body,
             Cells::U8($cells) => $body,
         }
@@ -42,9 +42,9 @@ impl Cells {
     /// Zeros; `None` where there is no room for them.
     fn zeros(dtype: DType, len: usize) -> Option<Self> {
         match dtype {
-            DType::Fp16 => try_zeroed_vec(len).map(Cells::Fp16),
-            DType::Bf16 => try_zeroed_vec(len).map(Cells::Bf16),
-            DType::Fp32 => try_zeroed_vec(len).map(Cells::Fp32),
+            DType::F16 => try_zeroed_vec(len).map(Cells::F16),
+            DType::BF16 => try_zeroed_vec(len).map(Cells::BF16),
+            DType::F32 => try_zeroed_vec(len).map(Cells::F32),
             DType::I64 => try_zeroed_vec(len).map(Cells::I64),
             DType::U8 => try_zeroed_vec(len).map(Cells::U8),
         }
@@ -53,9 +53,9 @@ impl Cells {
 
     pub(super) fn dtype(&self) -> DType {
         match self {
-            Cells::Fp16(_) => DType::Fp16,
-            Cells::Bf16(_) => DType::Bf16,
-            Cells::Fp32(_) => DType::Fp32,
+            Cells::F16(_) => DType::F16,
+            Cells::BF16(_) => DType::BF16,
+            Cells::F32(_) => DType::F32,
             Cells::I64(_) => DType::I64,
             Cells::U8(_) => DType::U8,
         }

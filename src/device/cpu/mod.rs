@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
-use super::journal::{Journal, Source};
+use super::tracer::{Source, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::error::DeviceError;
 use clock::{CpuEvent, CpuGate};
@@ -50,7 +50,7 @@ pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
             ],
         },
         streams: Mutex::default(),
-        journal: Arc::default(),
+        tracer: Arc::default(),
     })
 }
 
@@ -64,7 +64,7 @@ fn name(index: usize) -> String {
 struct CpuEngine {
     properties: Properties,
     streams: Mutex<Vec<Weak<stream::Queue>>>,
-    journal: Arc<Journal>,
+    tracer: Arc<Tracer>,
 }
 
 impl Engine for CpuEngine {
@@ -73,7 +73,7 @@ impl Engine for CpuEngine {
     }
 
     fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>> {
-        let stream = CpuStream::start(&self.properties.name, number, &self.journal)?;
+        let stream = CpuStream::start(&self.properties.name, number, &self.tracer)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.retain(|s| s.strong_count() > 0);
         streams.push(Arc::downgrade(stream.queue()));
@@ -117,8 +117,8 @@ impl Engine for CpuEngine {
         })
     }
 
-    fn journal(&self) -> &Arc<Journal> {
-        &self.journal
+    fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
     }
 
     fn source(&self) -> Source {

@@ -17,7 +17,7 @@ use crate::device::DType;
 use crate::device::engine::{
     DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostMemory, Operation, Region, Result,
 };
-use crate::device::journal::{Doing, Journal, Work};
+use crate::device::tracer::{Activity, Tracer, Work};
 use crate::error::{DeviceError, panic_message};
 
 /// What a worker does for one entry of its queue.
@@ -31,14 +31,14 @@ enum Job {
 }
 
 impl Job {
-    /// What a journal calls it; a mark takes no time and has no name.
-    fn noted(&self) -> Option<(&'static str, Doing)> {
+    /// What a tracer calls it; a mark takes no time and has no name.
+    fn noted(&self) -> Option<(&'static str, Activity)> {
         match self {
             Job::Compute { operation: operation @ ("upload" | "download" | "copy"), .. } => {
-                Some((operation, Doing::Copy))
+                Some((operation, Activity::Copy))
             }
-            Job::Compute { operation, .. } => Some((operation, Doing::Kernel)),
-            Job::Wait(_) => Some(("wait", Doing::Wait)),
+            Job::Compute { operation, .. } => Some((operation, Activity::Kernel)),
+            Job::Wait(_) => Some(("wait", Activity::Wait)),
             Job::Reach(_) => None,
         }
     }
@@ -54,7 +54,7 @@ struct Entry {
 pub(super) struct Queue {
     device: String,
     number: u32,
-    journal: Arc<Journal>,
+    tracer: Arc<Tracer>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -70,7 +70,7 @@ struct State {
 
 impl Queue {
     fn push(&self, job: Job) -> Result<()> {
-        let correlation = self.journal.correlation();
+        let correlation = self.tracer.correlation();
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
@@ -128,8 +128,8 @@ impl Queue {
                     Ok(())
                 }
             };
-            // Before it counts as completed, so that whoever waited for it finds it in the journal.
-            if let (Some(noted), true) = (noted, self.journal.is_on()) {
+            // Before it counts as completed, so that whoever waited for it finds it in the tracer.
+            if let (Some(noted), true) = (noted, self.tracer.is_on()) {
                 self.note(noted, correlation, start);
             }
             let mut state = self.lock();
@@ -142,9 +142,9 @@ impl Queue {
         }
     }
 
-    fn note(&self, (name, doing): (&str, Doing), correlation: Option<u64>, start: Instant) {
+    fn note(&self, (name, doing): (&str, Activity), correlation: Option<u64>, start: Instant) {
         let (name, stream, end) = (name.to_owned(), Some(self.number), Instant::now());
-        self.journal.worked(Work { name, doing, stream, correlation, bytes: None, start, end });
+        self.tracer.worked(Work { name, doing, stream, correlation, bytes: None, start, end });
     }
 
     fn compute(&self, operation: &'static str, run: &kernels::Work) -> Result<()> {
@@ -189,11 +189,11 @@ impl EngineGraph for CpuGraph {
 }
 
 impl CpuStream {
-    pub(super) fn start(device: &str, number: u32, journal: &Arc<Journal>) -> Result<Self> {
+    pub(super) fn start(device: &str, number: u32, tracer: &Arc<Tracer>) -> Result<Self> {
         let queue = Arc::new(Queue {
             device: device.to_owned(),
             number,
-            journal: Arc::clone(journal),
+            tracer: Arc::clone(tracer),
             state: Mutex::default(),
             changed: Condvar::new(),
         });

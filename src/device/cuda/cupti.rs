@@ -26,7 +26,7 @@ use cudarc::cupti::sys::{
 use super::activity::Buffers;
 use super::libraries::Library;
 use super::primary::Primary;
-use crate::device::journal::{Doing, Stall, Traced, Tracer, Work};
+use crate::device::tracer::{Activity, ActivitySource, Stall, Traced, Work};
 
 const KINDS: [CUpti_ActivityKind; 7] = [
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
@@ -117,7 +117,7 @@ impl Cupti {
     }
 }
 
-impl Tracer for Cupti {
+impl ActivitySource for Cupti {
     fn enter(&self, correlation: u64) {
         // Safety: takes a number. A failure leaves work without its call, which is shown.
         unsafe { sys::cuptiActivityPushExternalCorrelationId(OWN, correlation) };
@@ -198,7 +198,7 @@ enum Record {
 
 struct Ran {
     name: String,
-    doing: Doing,
+    doing: Activity,
     bytes: Option<u64>,
     start: u64,
     end: u64,
@@ -270,20 +270,20 @@ impl Record {
                 }
                 KERNEL => {
                     let record = record.cast::<CUpti_ActivityKernel9>();
-                    Some(ran!(record, name(field!(record, name)), Doing::Kernel, None))
+                    Some(ran!(record, name(field!(record, name)), Activity::Kernel, None))
                 }
                 COPY => {
                     let record = record.cast::<CUpti_ActivityMemcpy5>();
                     Some(ran!(
                         record,
                         direction(field!(record, copyKind)).to_owned(),
-                        Doing::Copy,
+                        Activity::Copy,
                         Some(field!(record, bytes))
                     ))
                 }
                 FILL => {
                     let record = record.cast::<CUpti_ActivityMemset4>();
-                    Some(ran!(record, "memset".to_owned(), Doing::Kernel, Some(field!(record, bytes))))
+                    Some(ran!(record, "memset".to_owned(), Activity::Kernel, Some(field!(record, bytes))))
                 }
                 SYNCHRONIZATION => {
                     let record = record.cast::<CUpti_ActivitySynchronization>();
@@ -347,7 +347,7 @@ mod tests {
     fn a_kernel_that_was_started_early_begins_when_the_one_before_it_ends() {
         let ran = |stream, start, end| Ran {
             name: String::new(),
-            doing: Doing::Kernel,
+            doing: Activity::Kernel,
             bytes: None,
             start,
             end,

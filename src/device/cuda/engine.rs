@@ -17,14 +17,14 @@ use super::stream::CudaStream;
 use super::telemetry::Sensors;
 use super::{ENGINE, operations, primary};
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
-use crate::device::journal::{Journal, Source};
+use crate::device::tracer::{Source, Tracer};
 use crate::device::{DType, Properties, Telemetry};
 
 /// One opened CUDA device.
 pub(super) struct CudaEngine {
     properties: Properties,
     sensors: Option<Sensors>,
-    journal: Arc<Journal>,
+    tracer: Arc<Tracer>,
     context: Arc<Context>,
 }
 
@@ -45,7 +45,7 @@ impl CudaEngine {
             wait_policy: wait_policy(&context)?.to_owned(),
             facts: facts(&context, sensors.as_ref())?,
         };
-        Ok(Self { properties, sensors, journal: Arc::default(), context })
+        Ok(Self { properties, sensors, tracer: Arc::default(), context })
     }
 }
 
@@ -75,13 +75,13 @@ impl Engine for CudaEngine {
         self.context.synchronize()
     }
 
-    fn journal(&self) -> &Arc<Journal> {
-        &self.journal
+    fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
     }
 
     fn source(&self) -> Source {
         match Cupti::begin(&self.context.primary) {
-            Ok((cupti, label)) => Source::Tracer(Arc::new(cupti), label),
+            Ok((cupti, label)) => Source::Recorder(Arc::new(cupti), label),
             Err(reason) => Source::Events(reason),
         }
     }

@@ -95,9 +95,9 @@ impl Kernel {
     #[inline]
     pub(super) fn of(self, dtype: DType) -> Self {
         let variant = match dtype {
-            DType::Fp16 => 0,
-            DType::Bf16 => 1,
-            DType::Fp32 => 2,
+            DType::F16 => 0,
+            DType::BF16 => 1,
+            DType::F32 => 2,
             DType::U8 => 3,
             DType::I64 => 4,
         };
@@ -249,18 +249,18 @@ mod tests {
     fn every_kernel_is_found_under_its_name() {
         let name = |kernel: Kernel| SOURCES[kernel.file].kernels[kernel.index];
         for (kernel, expected) in [
-            (Kernel::NORMAL.of(DType::Bf16), "normal_bf16"),
-            (Kernel::AFFINE.of(DType::Fp16), "affine_fp16"),
-            (Kernel::ADD.of(DType::Fp32), "add_fp32"),
-            (Kernel::SUBTRACT.of(DType::Fp16), "subtract_fp16"),
-            (Kernel::MULTIPLY.of(DType::Bf16), "multiply_bf16"),
-            (Kernel::GREATER.of(DType::Fp32), "greater_fp32"),
+            (Kernel::NORMAL.of(DType::BF16), "normal_bf16"),
+            (Kernel::AFFINE.of(DType::F16), "affine_fp16"),
+            (Kernel::ADD.of(DType::F32), "add_fp32"),
+            (Kernel::SUBTRACT.of(DType::F16), "subtract_fp16"),
+            (Kernel::MULTIPLY.of(DType::BF16), "multiply_bf16"),
+            (Kernel::GREATER.of(DType::F32), "greater_fp32"),
             (Kernel::FILL, "fill"),
-            (Kernel::SUM.of(DType::Fp32), "sum_fp32"),
+            (Kernel::SUM.of(DType::F32), "sum_fp32"),
             (Kernel::ANY.of(DType::U8), "any_u8"),
             (Kernel::NONZERO.of(DType::U8), "nonzero_u8"),
-            (Kernel::GATHER_WIDE.of_width(DType::Fp32), "gather_wide_32"),
-            (Kernel::GATHER_NARROW.of_width(DType::Bf16), "gather_narrow_16"),
+            (Kernel::GATHER_WIDE.of_width(DType::F32), "gather_wide_32"),
+            (Kernel::GATHER_NARROW.of_width(DType::BF16), "gather_narrow_16"),
             (Kernel::SPIN, "spin"),
         ] {
             assert_eq!(name(kernel), expected);

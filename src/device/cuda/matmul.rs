@@ -56,7 +56,7 @@ impl Matmul {
         precision: Precision,
         pointers: [u64; 3],
     ) -> Result<()> {
-        let tf32 = precision == Precision::Tf32 && dtype == DType::Fp32;
+        let tf32 = precision == Precision::Tf32 && dtype == DType::F32;
         let product = Product { dtype, sizes, tf32, alignments: pointers.map(plan::alignment) };
         if let Some(done) = self.enqueue_planned(queue, &product, pointers) {
             return done;

@@ -1,7 +1,7 @@
 //! In the place of `cupti`, in a build without the feature `cupti`: nothing records what the device does.
 
 use super::primary::Primary;
-use crate::device::journal::{Traced, Tracer};
+use crate::device::tracer::{ActivitySource, Traced};
 
 /// A recording by CUPTI: there is none.
 pub(super) enum Cupti {}
@@ -12,7 +12,7 @@ impl Cupti {
     }
 }
 
-impl Tracer for Cupti {
+impl ActivitySource for Cupti {
     fn enter(&self, _: u64) {
         match *self {}
     }

@@ -93,9 +93,9 @@ fn fill(queue: &Arc<Queue>, out: Region<'_>, value: f64) -> Result<()> {
 fn pattern(dtype: DType, value: f64) -> u64 {
     let repeat = |bits: u64| (0..8 / dtype.size()).fold(0, |all, i| all | bits << (8 * dtype.size() * i));
     repeat(match dtype {
-        DType::Fp16 => f16::from_f32(value as f32).to_bits().into(),
-        DType::Bf16 => bf16::from_f32(value as f32).to_bits().into(),
-        DType::Fp32 => (value as f32).to_bits().into(),
+        DType::F16 => f16::from_f32(value as f32).to_bits().into(),
+        DType::BF16 => bf16::from_f32(value as f32).to_bits().into(),
+        DType::F32 => (value as f32).to_bits().into(),
         DType::I64 => value as i64 as u64,
         DType::U8 => (value as u8).into(),
     })
@@ -239,7 +239,7 @@ pub(super) fn prepare_scratch(queue: &Queue) -> Result<()> {
 pub(super) fn raw_launch_loop(queue: &Arc<Queue>, launches: usize) -> Result<Duration> {
     const LEN: u64 = 1024; // one block of fp32
     queue.begin()?;
-    let function = queue.function(Kernel::AFFINE.of(DType::Fp32))?;
+    let function = queue.function(Kernel::AFFINE.of(DType::F32))?;
     const BYTES: usize = 2 * 4 * LEN as usize;
     let memory = queue.allocate(BYTES)?;
     let (from, to, n, backward, scale, shift) = (memory, memory + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn a_fill_pattern_repeats_the_element_to_eight_bytes() {
         assert_eq!(pattern(DType::U8, 3.0), 0x0303_0303_0303_0303);
-        assert_eq!(pattern(DType::Fp16, 1.0), 0x3c00_3c00_3c00_3c00);
-        assert_eq!(pattern(DType::Bf16, 1.0), 0x3f80_3f80_3f80_3f80);
-        assert_eq!(pattern(DType::Fp32, 1.0), 0x3f80_0000_3f80_0000);
+        assert_eq!(pattern(DType::F16, 1.0), 0x3c00_3c00_3c00_3c00);
+        assert_eq!(pattern(DType::BF16, 1.0), 0x3f80_3f80_3f80_3f80);
+        assert_eq!(pattern(DType::F32, 1.0), 0x3f80_0000_3f80_0000);
         assert_eq!(pattern(DType::I64, -2.0), -2i64 as u64);
     }
 }

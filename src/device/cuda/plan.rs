@@ -159,13 +159,13 @@ impl Algorithm {
 impl Descriptors {
     pub(super) fn new(product: &Product, device: &str) -> Result<Self> {
         let compute = match (product.dtype, product.tf32) {
-            (DType::Fp32, true) => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+            (DType::F32, true) => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             _ => cublasComputeType_t::CUBLAS_COMPUTE_32F,
         };
         let element = match product.dtype {
-            DType::Fp16 => cudaDataType_t::CUDA_R_16F,
-            DType::Bf16 => cudaDataType_t::CUDA_R_16BF,
-            DType::Fp32 => cudaDataType_t::CUDA_R_32F,
+            DType::F16 => cudaDataType_t::CUDA_R_16F,
+            DType::BF16 => cudaDataType_t::CUDA_R_16BF,
+            DType::F32 => cudaDataType_t::CUDA_R_32F,
             dtype @ (DType::I64 | DType::U8) => {
                 let reason = format!("there is no product of {dtype}");
                 return Err(DeviceError::InvalidArgument { operation: "matmul", reason });

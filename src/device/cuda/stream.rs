@@ -51,7 +51,7 @@ impl EngineStream for CudaStream {
         Ok(Arc::new(CudaMemory::new(self.queue.clone(), dtype, len)?))
     }
 
-    fn allocate_verdict(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
         self.queue.begin()?;
         Ok(Arc::new(CudaMemory::verdict(self.queue.clone(), dtype)?))
     }

@@ -166,8 +166,8 @@ impl Trial {
     fn operand(dtype: DType, sequence: u64, at: usize) -> f64 {
         let normal = philox::normals(philox::block(SEED, sequence, at as u64 / 4))[at % 4];
         match dtype {
-            DType::Fp16 => f16::from_f32(normal).to_f64(),
-            DType::Bf16 => bf16::from_f32(normal).to_f64(),
+            DType::F16 => f16::from_f32(normal).to_f64(),
+            DType::BF16 => bf16::from_f32(normal).to_f64(),
             _ => normal.into(),
         }
     }
@@ -219,8 +219,8 @@ impl Drop for Trial {
 /// What the products of operands of a type are rounded to, relative to 1.
 fn epsilon(product: &Product) -> f64 {
     match product.dtype {
-        DType::Fp16 => f16::EPSILON.to_f64(),
-        DType::Bf16 => bf16::EPSILON.to_f64(),
+        DType::F16 => f16::EPSILON.to_f64(),
+        DType::BF16 => bf16::EPSILON.to_f64(),
         _ if product.tf32 => f16::EPSILON.to_f64(),
         _ => f32::EPSILON.into(),
     }
@@ -230,8 +230,8 @@ fn epsilon(product: &Product) -> f64 {
 fn decoded(dtype: DType, bytes: [u8; 4]) -> f64 {
     let [first, second, ..] = bytes;
     match dtype {
-        DType::Fp16 => f16::from_ne_bytes([first, second]).to_f64(),
-        DType::Bf16 => bf16::from_ne_bytes([first, second]).to_f64(),
+        DType::F16 => f16::from_ne_bytes([first, second]).to_f64(),
+        DType::BF16 => bf16::from_ne_bytes([first, second]).to_f64(),
         _ => f32::from_ne_bytes(bytes).into(),
     }
 }

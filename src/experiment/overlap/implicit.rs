@@ -51,14 +51,14 @@ struct Call {
 }
 
 calls! {
-    "view": "Index one element, unread", None, |f| f.x.at([7]).map(discard);
-    "item": "Read one element", None, |f| f.x.at([7])?.item().map(discard);
+    "view": "Index one element, unread", None, |f| f.x.get([7]).map(discard);
+    "item": "Read one element", None, |f| f.x.get([7])?.item().map(discard);
     "copy": "Copy to the host", None, |f| f.x.to_vec().map(discard);
     "array": "Host array", None, |f| f.x.to_array().map(discard);
-    "print": "Print one element", None, |f| print_to(&mut null_device()?, &f.x.at([7])?);
+    "print": "Print one element", None, |f| print_to(&mut null_device()?, &f.x.get([7])?);
     "any": "Branch on any(x)", None, |f| f.x.any().map(discard);
     "nonzero": "nonzero(x)", None, |f| f.x.nonzero().map(discard);
-    "rows-from-host": "Rows by host-side indices", None, |f| f.x.rows_at(&[2, 0, 1]).map(discard);
+    "rows-from-host": "Rows by host-side indices", None, |f| f.x.index_select(&[2, 0, 1]).map(discard);
     "rows-on-device": "Rows by device-side indices", None, |f| f.x.gather(&f.rows).map(discard);
     "sum": "Sum, left on the device", None, |f| f.x.sum().map(discard);
     "upload": "Tensor of host values", None, |f| f.x.stream().tensor(&[1.0f32; 16], [16]).map(discard);

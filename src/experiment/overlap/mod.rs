@@ -62,7 +62,7 @@ impl Default for Overlap {
 }
 
 impl Overlap {
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { draws: count(200_000), elements: count(100_000), ..Self::default() },
             _ => Self::default(),

@@ -41,7 +41,7 @@ impl Link {
     fn new(device: &Device, kind: HostKind, elements: usize) -> Result<Rc<Self>, DeviceError> {
         let stream = device.stream()?;
         let mut buffer = device.host_buffer::<f32>(kind, elements)?;
-        // Written once, so that the memory is there.
+        // Formatted once, so that the memory is there.
         buffer.write()?.fill(1.0);
         Ok(Rc::new(Self { tensor: stream.zeros([elements])?, stream, buffer: RefCell::new(buffer) }))
     }

@@ -19,8 +19,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, Formula, integer, parameters, text};
-use super::{Derivation, Experiment, Findings, Parameter, Parameters, RowPlan, Section, Stage, count};
-use crate::device::{Device, Real, RealDType, Stream, with_real};
+use super::{Derivation, Experiment, Lookup, Parameter, Parameters, RowPlan, Section, Stage, count};
+use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
 use crate::measure::{Case, host_time};
 use crate::tensor::Tensor;
@@ -32,7 +32,7 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct SyncPoints {
     /// The element types; the rows that the document shows for one type are measured for the first.
-    pub dtypes: Vec<RealDType>,
+    pub dtypes: Vec<FloatType>,
     /// Products in a loop: one sample is one loop.
     pub iters: NonZeroUsize,
     /// Rows and columns of the large product.
@@ -48,7 +48,7 @@ pub struct SyncPoints {
 impl Default for SyncPoints {
     fn default() -> Self {
         Self {
-            dtypes: RealDType::ALL.to_vec(),
+            dtypes: FloatType::ALL.to_vec(),
             iters: count(50),
             big: count(8192),
             small: count(512),
@@ -60,7 +60,7 @@ impl Default for SyncPoints {
 
 impl SyncPoints {
     /// The document's parameters; smaller ones on the CPU, where its large product would take minutes.
-    pub(super) fn suited_to(engine: &str) -> Self {
+    pub(super) fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { iters: count(5), big: count(768), small: count(96), steps: count(10), ..Self::default() },
             _ => Self::default(),
@@ -135,21 +135,21 @@ impl Experiment for SyncPoints {
         &mut self.iters
     }
 
-    fn element_types(&mut self) -> Option<&mut Vec<RealDType>> {
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
         Some(&mut self.dtypes)
     }
 
     fn run(&self, bench: &mut Bench) {
         let (big, small) = (self.big.get(), self.small.get());
         for &dtype in &self.dtypes {
-            with_real!(dtype, T => {
+            with_float!(dtype, T => {
                 self.loops::<T>(bench, ["big.async", "big.forced", "big.delta"].map(row), big);
                 self.loops::<T>(bench, ["small.async", "small.forced", "small.delta"].map(row), small);
                 self.scalar_reads::<T>(bench);
             });
         }
         let Some(&first) = self.dtypes.first() else { return };
-        with_real!(first, T => {
+        with_float!(first, T => {
             self.other_reads::<T>(bench);
             for (model, size) in [("big", big), ("small", small)] {
                 self.training_loop::<T>(bench, model, size);
@@ -167,7 +167,7 @@ impl Experiment for SyncPoints {
     fn play(&self, stage: &mut Stage) {
         const TURNS: usize = 10;
         let (Some(&first), n) = (self.dtypes.first(), self.big.get()) else { return };
-        with_real!(first, T => {
+        with_float!(first, T => {
             let parameters = parameters([dtype::<T>(), size(n), ("iters", integer(TURNS))]);
             for (name, forced) in [("sync-points.big.async", false), ("sync-points.big.forced", true)] {
                 stage.play(name, &parameters, |device| {
@@ -186,8 +186,8 @@ impl Experiment for SyncPoints {
         });
     }
 
-    fn takeaways(&self, findings: &Findings<'_>) -> Vec<String> {
-        self.dtypes.iter().flat_map(|dtype| takeaways(findings, *dtype)).collect()
+    fn takeaways(&self, lookup: &Lookup<'_>) -> Vec<String> {
+        self.dtypes.iter().flat_map(|dtype| takeaways(lookup, *dtype)).collect()
     }
 }
 
@@ -197,7 +197,7 @@ fn row(name: &'static str) -> &'static str {
     PLAN.iter().find(matches).map_or(name, |plan| plan.id)
 }
 
-fn dtype<T: Real>() -> (&'static str, Parameter) {
+fn dtype<T: Float>() -> (&'static str, Parameter) {
     ("dtype", text(T::DTYPE.name()))
 }
 
@@ -210,14 +210,14 @@ fn model(name: &str) -> (&'static str, Parameter) {
 }
 
 /// Two square operands and their stream.
-fn operands<T: Real>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>), DeviceError> {
+fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>), DeviceError> {
     let stream = device.stream()?;
     let (x, w) = (stream.normal([size, size])?, stream.normal([size, size])?);
     Ok((stream, x, w))
 }
 
 impl SyncPoints {
-    fn loops<T: Real>(&self, bench: &mut Bench, [asynchronous, forced, delta]: [&'static str; 3], n: usize) {
+    fn loops<T: Float>(&self, bench: &mut Bench, [asynchronous, forced, delta]: [&'static str; 3], n: usize) {
         let iters = self.iters.get();
         let parameters = parameters([dtype::<T>(), size(n), ("iters", integer(iters))]);
         bench.group(&[asynchronous, forced], &parameters, |device| {
@@ -240,7 +240,7 @@ impl SyncPoints {
         bench.difference(delta, &parameters, [forced, asynchronous]);
     }
 
-    fn training_loop<T: Real>(&self, bench: &mut Bench, name: &str, n: usize) {
+    fn training_loop<T: Float>(&self, bench: &mut Bench, name: &str, n: usize) {
         let steps = self.steps.get();
         let [each, accumulated] = ["training-loop.each-step", "training-loop.accumulated"].map(row);
         let parameters = parameters([dtype::<T>(), model(name), size(n), ("steps", integer(steps))]);
@@ -267,7 +267,7 @@ impl SyncPoints {
         }
     }
 
-    fn inference<T: Real>(&self, bench: &mut Bench) {
+    fn inference<T: Float>(&self, bench: &mut Bench) {
         let (samples, width) = (self.samples.get(), self.small.get());
         let [single, batch] = ["inference.single", "inference.batch"].map(row);
         let parameters = parameters([dtype::<T>(), size(width), ("samples", integer(samples))]);
@@ -290,7 +290,7 @@ impl SyncPoints {
         });
     }
 
-    fn timing<T: Real>(&self, bench: &mut Bench) {
+    fn timing<T: Float>(&self, bench: &mut Bench) {
         let [wall, events, complete] = ["timing.wall", "timing.events", "timing.complete"].map(row);
         let n = self.big.get();
         bench.group(&[wall, events, complete], &parameters([dtype::<T>(), size(n)]), |device| {
@@ -309,7 +309,7 @@ impl SyncPoints {
     }
 }
 
-fn two_products<T: Real>(bench: &mut Bench, name: &str, n: usize) {
+fn two_products<T: Float>(bench: &mut Bench, name: &str, n: usize) {
     let [one, two] = ["multi-stream.one-stream", "multi-stream.two-streams"].map(row);
     bench.group(&[one, two], &parameters([dtype::<T>(), model(name), size(n)]), |device| {
         let (_, x, w) = operands::<T>(device, n)?;
@@ -331,7 +331,7 @@ fn two_products<T: Real>(bench: &mut Bench, name: &str, n: usize) {
 /// How long the other stream is kept busy: well above what a small product and a synchronize take.
 const BUSY: Duration = Duration::from_millis(5);
 
-fn scope<T: Real>(bench: &mut Bench, n: usize) {
+fn scope<T: Float>(bench: &mut Bench, n: usize) {
     let ids =
         ["multi-stream.stream-synchronize", "multi-stream.device-synchronize", "multi-stream.other-still-pending"];
     let ids = ids.map(row);
@@ -366,9 +366,9 @@ fn scope<T: Real>(bench: &mut Bench, n: usize) {
     });
 }
 
-fn takeaways(findings: &Findings<'_>, dtype: RealDType) -> Vec<String> {
+fn takeaways(lookup: &Lookup<'_>, dtype: FloatType) -> Vec<String> {
     let select: Parameters = parameters([("dtype", text(dtype.name()))]);
-    let estimate = |name: &str| findings.estimate(&format!("sync-points.{name}"), &select).ok();
+    let estimate = |name: &str| lookup.estimate(&format!("sync-points.{name}"), &select).ok();
     let mut sentences = Vec::new();
     for kernel in ["small", "big"] {
         let row = |part: &str| estimate(&format!("{kernel}.{part}"));

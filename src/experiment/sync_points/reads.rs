@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use super::{SyncPoints, dtype, operands, row, size};
-use crate::device::Real;
+use crate::device::Float;
 use crate::error::DeviceError;
 use crate::experiment::bench::{Bench, integer, null_device, parameters, print_to};
 use crate::measure::{Case, host_time};
@@ -11,13 +11,13 @@ use crate::tensor::Tensor;
 
 impl SyncPoints {
     /// One element of a large product, read and printed.
-    pub(super) fn scalar_reads<T: Real>(&self, bench: &mut Bench) {
+    pub(super) fn scalar_reads<T: Float>(&self, bench: &mut Bench) {
         let ids = ["item.pending", "print.pending", "item.ready", "item.value"].map(row);
         let [item, print, ready, value] = ids;
         let n = self.big.get();
         bench.group(&ids, &parameters([dtype::<T>(), size(n)]), |device| {
             let (_, x, w) = operands::<T>(device, n)?;
-            let product = move || x.matmul(&w)?.at([0, 0]);
+            let product = move || x.matmul(&w)?.get([0, 0]);
             let mut null = null_device()?;
             let (first, second, third, fourth) = (product.clone(), product.clone(), product.clone(), product);
             Ok(vec![
@@ -40,18 +40,20 @@ impl SyncPoints {
     }
 
     /// What else reads values: a copy, a host array, a condition, indices of the host.
-    pub(super) fn other_reads<T: Real>(&self, bench: &mut Bench) {
+    pub(super) fn other_reads<T: Float>(&self, bench: &mut Bench) {
         type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
         let reads: [(&'static str, &'static str, Read<T>); 4] = [
             ("other.copy.pending", "other.copy.ready", |y| y.to_vec().map(|values| drop(black_box(values)))),
             ("other.array.pending", "other.array.ready", |y| y.to_array().map(|values| drop(black_box(values)))),
             ("other.any.pending", "other.any.ready", |y| {
-                if y.greater(0.0)?.any()? {
+                if y.gt(0.0)?.any()? {
                     black_box(());
                 }
                 Ok(())
             }),
-            ("other.index.pending", "other.index.ready", |y| y.rows_at(&[0, 1, 2]).map(|rows| drop(black_box(rows)))),
+            ("other.index.pending", "other.index.ready", |y| {
+                y.index_select(&[0, 1, 2]).map(|rows| drop(black_box(rows)))
+            }),
         ];
         let (n, behind) = (self.small.get().max(3), self.big.get());
         let parameters = parameters([dtype::<T>(), size(n), ("behind", integer(behind))]);

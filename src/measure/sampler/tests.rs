@@ -34,7 +34,7 @@ fn failure() -> DeviceError {
 #[test]
 fn every_round_is_complete_and_the_order_is_shuffled() {
     let log = RefCell::new(Vec::new());
-    Sampler::new(Sampling::samples(50).with_warmup(0)).sample(logged(&log)).unwrap();
+    Sampler::new(Protocol::samples(50).with_warmup(0)).sample(logged(&log)).unwrap();
     let log = log.into_inner();
     let mut orders = BTreeSet::new();
     for round in log.chunks(3) {
@@ -50,7 +50,7 @@ fn every_round_is_complete_and_the_order_is_shuffled() {
 fn the_order_follows_the_seed() {
     let order = |seed| {
         let log = RefCell::new(Vec::new());
-        Sampler::new(Sampling::samples(20).with_seed(seed)).sample(logged(&log)).unwrap();
+        Sampler::new(Protocol::samples(20).with_seed(seed)).sample(logged(&log)).unwrap();
         log.into_inner()
     };
     assert_eq!(order(1), order(1));
@@ -64,7 +64,7 @@ fn warm_up_rounds_are_run_and_not_kept() {
         calls.set(calls.get() + 1.0);
         Ok(calls.get())
     });
-    let sampled = Sampler::new(Sampling::samples(3).with_warmup(4)).sample(vec![counting]).unwrap();
+    let sampled = Sampler::new(Protocol::samples(3).with_warmup(4)).sample(vec![counting]).unwrap();
     assert_eq!(sampled.sets[0].values(), [5.0, 6.0, 7.0]);
 }
 
@@ -78,7 +78,7 @@ fn samples_of_one_index_are_of_one_round() {
             Ok(f64::from((calls.get() - 1) / 2))
         })
     };
-    let sampled = Sampler::new(Sampling::samples(9).with_warmup(0)).sample(vec![round_of("x"), round_of("y")]).unwrap();
+    let sampled = Sampler::new(Protocol::samples(9).with_warmup(0)).sample(vec![round_of("x"), round_of("y")]).unwrap();
     assert_eq!(sampled.get("x").unwrap().values(), sampled.get("y").unwrap().values());
     assert_eq!(sampled.get("z"), None);
 }
@@ -86,7 +86,7 @@ fn samples_of_one_index_are_of_one_round() {
 #[test]
 fn the_stated_number_of_samples_ends_it() {
     let log = RefCell::new(Vec::new());
-    let sampled = Sampler::new(Sampling::samples(4)).sample(logged(&log)).unwrap();
+    let sampled = Sampler::new(Protocol::samples(4)).sample(logged(&log)).unwrap();
     assert_eq!(sampled.stopped_by, StoppedBy::Samples);
     assert!(sampled.sets.iter().all(|set| set.len() == 4));
 }
@@ -99,7 +99,7 @@ fn the_relative_error_of_the_worst_case_ends_it() {
         Ok(if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 })
     });
     let steady = Case::new("steady", || Ok(1.0));
-    let plan = Sampling::until_relative_error(0.01).with_warmup(0);
+    let plan = Protocol::until_relative_error(0.01).with_warmup(0);
     let sampled = Sampler::new(plan).sample(vec![narrowing, steady]).unwrap();
     assert_eq!(sampled.stopped_by, StoppedBy::RelativeError);
     let estimate = sampled.sets[0].estimate();
@@ -109,7 +109,7 @@ fn the_relative_error_of_the_worst_case_ends_it() {
 #[test]
 fn a_time_limit_ends_it_after_whole_rounds() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Sampling::for_seconds(2.0).with_warmup(5));
+    let sampler = Sampler::new(Protocol::for_seconds(2.0).with_warmup(5));
     let sampled = sampler.sample_by(logged(&log), &mut ticking(0.25)).unwrap();
     assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 8));
 }
@@ -117,16 +117,16 @@ fn a_time_limit_ends_it_after_whole_rounds() {
 #[test]
 fn a_time_limit_leaves_enough_samples_for_an_interval() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Sampling::for_seconds(2.0));
+    let sampler = Sampler::new(Protocol::for_seconds(2.0));
     let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
-    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, Sampling::MINIMUM));
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, Protocol::MINIMUM));
     assert!(sampled.sets[0].estimate().is_interval());
 }
 
 #[test]
 fn fewer_samples_than_the_minimum_are_taken_where_the_plan_says_so() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Sampling::samples(2).with_time_limit(2.0));
+    let sampler = Sampler::new(Protocol::samples(2).with_time_limit(2.0));
     let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
     assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::Samples, 2));
 }
@@ -143,7 +143,7 @@ fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
             Ok(1.0)
         })
     };
-    let sampler = Sampler::new(Sampling::samples(100).with_warmup(0)).interrupted_by(flag.clone());
+    let sampler = Sampler::new(Protocol::samples(100).with_warmup(0)).interrupted_by(flag.clone());
     let sampled = sampler.sample(vec![case("a"), case("b")]).unwrap();
     assert_eq!((sampled.stopped_by, calls.get()), (StoppedBy::Interrupt, 7));
     assert!(sampled.sets.iter().all(|set| set.len() == 3));
@@ -153,7 +153,7 @@ fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
 fn an_interrupt_before_the_first_whole_round_is_an_error() {
     for warmup in [0, 3] {
         let flag = Arc::new(AtomicBool::new(true));
-        let sampler = Sampler::new(Sampling::samples(9).with_warmup(warmup)).interrupted_by(flag);
+        let sampler = Sampler::new(Protocol::samples(9).with_warmup(warmup)).interrupted_by(flag);
         let interrupted = sampler.sample(vec![Case::new("a", || Ok(1.0))]);
         assert!(matches!(interrupted, Err(MeasureError::Interrupted)));
     }
@@ -183,7 +183,7 @@ fn preparation_comes_before_each_measurement_and_outside_of_it() {
         prepared.set(true);
         Ok(())
     });
-    let sampled = Sampler::new(Sampling::samples(10)).sample(vec![case]).unwrap();
+    let sampled = Sampler::new(Protocol::samples(10)).sample(vec![case]).unwrap();
     assert_eq!(sampled.sets[0].values(), [1.0; 10]);
 }
 
@@ -199,7 +199,7 @@ fn the_observer_sees_every_round_and_the_end() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let observer: Observer = Arc::new(move |progress| notes.lock().unwrap().push(progress));
-    let sampler = Sampler::new(Sampling::samples(4).with_warmup(1)).observed_by(observer);
+    let sampler = Sampler::new(Protocol::samples(4).with_warmup(1)).observed_by(observer);
     sampler.clone().sample(vec![Case::new("a", || Ok(1.0))]).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 5);
@@ -209,7 +209,7 @@ fn the_observer_sees_every_round_and_the_end() {
 
 #[test]
 fn a_comparison_subtracts_the_first_case_from_the_second() {
-    let comparison = Sampler::new(Sampling::samples(12)).compare(("a", || Ok(())), ("b", || Ok(()))).unwrap();
+    let comparison = Sampler::new(Protocol::samples(12)).compare(("a", || Ok(())), ("b", || Ok(()))).unwrap();
     let (a, b) = comparison.samples();
     assert_eq!((a.name(), b.name(), comparison.difference.n), ("a", "b", 12));
 }
@@ -217,7 +217,7 @@ fn a_comparison_subtracts_the_first_case_from_the_second() {
 #[test]
 fn a_budget_ends_a_sampling_within_a_round_and_keeps_the_whole_ones() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Sampling::samples(50).with_warmup(0)).with_budget(5.5);
+    let sampler = Sampler::new(Protocol::samples(50).with_warmup(0)).with_budget(5.5);
     // A second a turn: two turns of the second round fit.
     let sampled = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap();
     assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 1));
@@ -227,7 +227,7 @@ fn a_budget_ends_a_sampling_within_a_round_and_keeps_the_whole_ones() {
 #[test]
 fn a_budget_holds_for_the_warm_up_too_and_says_that_nothing_was_kept() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Sampling::samples(50).with_warmup(40)).with_budget(4.5);
+    let sampler = Sampler::new(Protocol::samples(50).with_warmup(40)).with_budget(4.5);
     let error = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap_err();
     assert!(matches!(error, MeasureError::OverBudget { seconds: 4.5 }), "{error}");
     assert_eq!(log.borrow().len(), 4);

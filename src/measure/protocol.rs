@@ -4,14 +4,14 @@ use std::num::NonZeroUsize;
 
 use crate::error::MeasureError;
 
-/// How cases are sampled: warm-up, and the rules that end it. Sampling ends at the first rule that is met; at least
+/// How cases are sampled: warm-up, and the rules that end it. Protocol ends at the first rule that is met; at least
 /// one must be stated. The rules are checked after each whole round.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
-pub struct Sampling {
+pub struct Protocol {
     /// Rounds before the first sample is kept: they load kernels, search matmul plans and raise clocks.
     #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
@@ -23,7 +23,7 @@ pub struct Sampling {
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub relative_error: Option<f64>,
     /// Stop after this many seconds of sampling, counted from the first round that is kept. A round that has begun is
-    /// finished, and at least [`Sampling::MINIMUM`] rounds are kept, unless `samples` says fewer.
+    /// finished, and at least [`Protocol::MINIMUM`] rounds are kept, unless `samples` says fewer.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub time_limit: Option<f64>,
     /// Seeds the order of the cases within a round.
@@ -36,13 +36,13 @@ fn default_warmup() -> usize {
 }
 
 /// Two warm-up rounds, then 30 samples or 2 seconds, whichever comes first.
-impl Default for Sampling {
+impl Default for Protocol {
     fn default() -> Self {
         Self::samples(30).with_time_limit(2.0)
     }
 }
 
-impl Sampling {
+impl Protocol {
     /// The fewest rounds that a time limit leaves: fewer samples have no 95 % interval of a median.
     pub const MINIMUM: usize = 6;
 
@@ -130,13 +130,13 @@ impl Sampling {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Instrument {
+pub enum Clock {
     /// The host's monotonic clock.
-    HostClock,
+    Host,
     /// Two events on a stream of the device.
     DeviceEvents,
     /// Not a time: a value that was observed.
-    Observation,
+    Observed,
 }
 
 /// Which rule ended the sampling of a case.
@@ -145,7 +145,7 @@ pub enum Instrument {
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum StoppedBy {
-    /// The stated number of samples was reached, or, where none was stated, [`Sampling::MAXIMUM`].
+    /// The stated number of samples was reached, or, where none was stated, [`Protocol::MAXIMUM`].
     Samples,
     /// The stated relative error of every case's median was reached.
     RelativeError,
@@ -162,26 +162,26 @@ mod tests {
     #[test]
     fn the_default_plan_and_every_single_rule_are_valid() {
         for plan in [
-            Sampling::default(),
-            Sampling::samples(1),
-            Sampling::until_relative_error(0.01),
-            Sampling::for_seconds(0.5).with_warmup(0).with_seed(3),
+            Protocol::default(),
+            Protocol::samples(1),
+            Protocol::until_relative_error(0.01),
+            Protocol::for_seconds(0.5).with_warmup(0).with_seed(3),
         ] {
             assert!(plan.validate().is_ok(), "{plan:?}");
         }
-        assert_eq!((Sampling::default().warmup, Sampling::default().time_limit), (2, Some(2.0)));
+        assert_eq!((Protocol::default().warmup, Protocol::default().time_limit), (2, Some(2.0)));
     }
 
     #[test]
     fn a_plan_that_cannot_end_is_refused() {
         for plan in [
-            Sampling::samples(0),
-            Sampling::until_relative_error(0.0),
-            Sampling::until_relative_error(1.0),
-            Sampling::samples(5).with_relative_error(f64::NAN),
-            Sampling::for_seconds(0.0),
-            Sampling::for_seconds(f64::INFINITY),
-            Sampling::samples(5).with_time_limit(f64::NAN),
+            Protocol::samples(0),
+            Protocol::until_relative_error(0.0),
+            Protocol::until_relative_error(1.0),
+            Protocol::samples(5).with_relative_error(f64::NAN),
+            Protocol::for_seconds(0.0),
+            Protocol::for_seconds(f64::INFINITY),
+            Protocol::samples(5).with_time_limit(f64::NAN),
         ] {
             assert!(matches!(plan.validate(), Err(MeasureError::Plan(_))), "{plan:?}");
         }

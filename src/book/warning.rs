@@ -7,7 +7,7 @@ use crate::run::Run;
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Caution {
+pub enum Warning {
     /// The program was built without optimisation.
     DebugBuild,
     /// The program was built from a checkout with uncommitted changes.
@@ -42,60 +42,60 @@ pub enum Caution {
     },
 }
 
-impl Caution {
-    /// All cautions about a run, those about the program first, then in the order of the experiments.
+impl Warning {
+    /// All warnings about a run, those about the program first, then in the order of the experiments.
     pub fn of(run: &Run) -> Vec<Self> {
         let environment = &run.environment;
-        let mut cautions = Vec::new();
+        let mut warnings = Vec::new();
         if environment.program.profile != "release" {
-            cautions.push(Caution::DebugBuild);
+            warnings.push(Warning::DebugBuild);
         }
         if environment.program.dirty == Some(true) {
-            cautions.push(Caution::DirtyCheckout);
+            warnings.push(Warning::DirtyCheckout);
         }
         if let Some(reason) = &environment.cuda_unavailable {
-            cautions.push(Caution::NoCuda { reason: reason.clone() });
+            warnings.push(Warning::NoCuda { reason: reason.clone() });
         }
         for experiment in &run.experiments {
             if let Some(reason) = &experiment.failure {
                 let experiment = experiment.name.clone();
-                cautions.push(Caution::ExperimentFailed { experiment, reason: reason.clone() });
+                warnings.push(Warning::ExperimentFailed { experiment, reason: reason.clone() });
             }
             let rows = experiment.rows.iter().filter(|row| !row.is_finished()).count();
             if rows > 0 {
-                cautions.push(Caution::Interrupted { experiment: experiment.name.clone(), rows });
+                warnings.push(Warning::Interrupted { experiment: experiment.name.clone(), rows });
             }
             for (when, telemetry) in [("before", &experiment.before), ("after", &experiment.after)] {
                 if let Some(telemetry) = telemetry.as_ref().filter(|t| !t.throttle_reasons.is_empty()) {
                     let reasons = telemetry.throttle_reasons.clone();
-                    cautions.push(Caution::Throttled { experiment: experiment.name.clone(), when, reasons });
+                    warnings.push(Warning::Throttled { experiment: experiment.name.clone(), when, reasons });
                 }
             }
         }
-        cautions
+        warnings
     }
 }
 
-impl fmt::Display for Caution {
+impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Caution::DebugBuild => f.write_str(
+            Warning::DebugBuild => f.write_str(
                 "The program was built without optimisation: host times are too long. Build it with `--release`.",
             ),
-            Caution::DirtyCheckout => f.write_str(
+            Warning::DirtyCheckout => f.write_str(
                 "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
                  Commit and run again.",
             ),
-            Caution::NoCuda { reason } => write!(f, "CUDA could not be used: {reason}"),
-            Caution::Interrupted { experiment, rows } => write!(
+            Warning::NoCuda { reason } => write!(f, "CUDA could not be used: {reason}"),
+            Warning::Interrupted { experiment, rows } => write!(
                 f,
                 "The run was interrupted during {experiment}: {rows} of its rows hold fewer samples than its plan asks \
                  for, or none. Resume it (`report run --resume`)."
             ),
-            Caution::ExperimentFailed { experiment, reason } => {
+            Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
             }
-            Caution::Throttled { experiment, when, reasons } => {
+            Warning::Throttled { experiment, when, reasons } => {
                 let reasons = reasons.join(", ");
                 write!(
                     f,

@@ -1,4 +1,4 @@
-//! The journal of a device: what its calls and its workers did, kept only while somebody records.
+//! The tracer of a device: what its calls and its workers did, kept only while somebody records.
 //!
 //! # Method
 //! Every call that enqueues or blocks opens a [`Call`] at its head, which is written when it returns. While nobody
@@ -6,7 +6,7 @@
 //! of `nonzero`, at the place that called it. A call within a call of the same thread is part of that call.
 //!
 //! A call has a correlation, which the work that it enqueues carries too. Work is reported by whoever knows when it
-//! ran: the workers of the CPU engine, a [`Tracer`] of the engine's own, or, where there is none, two events around
+//! ran: the workers of the CPU engine, a [`ActivitySource`] of the engine's own, or, where there is none, two events around
 //! each call ([`Source`]).
 //!
 //! # Limits
@@ -26,7 +26,7 @@ use std::time::Instant;
 use super::Device;
 use super::engine::{EngineStream, Operation, Result};
 pub(crate) use recording::Recording;
-use recording::{Bracket, Brackets};
+use recording::{EventPair, EventPairs};
 
 /// How many calls, and how much work, a recording keeps.
 const CAPACITY: usize = 1 << 18;
@@ -57,14 +57,14 @@ pub(crate) enum Action {
 
 /// What a device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     Kernel,
     Copy,
     /// Holds the stream for an event or a gate.
     Wait,
 }
 
-impl Doing {
+impl Activity {
     pub(super) fn of(operation: &Operation<'_>) -> Self {
         if matches!(operation, Operation::Copy { .. }) { Self::Copy } else { Self::Kernel }
     }
@@ -72,23 +72,23 @@ impl Doing {
 
 /// What is known of a call when it begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Note {
+pub(crate) struct CallInfo {
     pub(crate) name: &'static str,
     pub(crate) action: Action,
     pub(crate) stream: Option<u32>,
     pub(crate) bytes: Option<u64>,
     /// The work that it enqueues.
-    pub(crate) enqueues: Option<Doing>,
+    pub(crate) enqueues: Option<Activity>,
     /// The correlation of the call whose work an event barrier waits for.
     pub(crate) awaits: Option<u64>,
 }
 
-impl Note {
+impl CallInfo {
     pub(crate) fn new(name: &'static str, action: Action) -> Self {
         Self { name, action, stream: None, bytes: None, enqueues: None, awaits: None }
     }
 
-    pub(crate) fn enqueue(name: &'static str, work: Option<Doing>) -> Self {
+    pub(crate) fn enqueue(name: &'static str, work: Option<Activity>) -> Self {
         Self { enqueues: work, ..Self::new(name, Action::Enqueue) }
     }
 
@@ -100,7 +100,7 @@ impl Note {
 /// A call of the library that enqueued or blocked.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) note: Note,
+    pub(crate) note: CallInfo,
     pub(crate) site: Site,
     pub(crate) thread: ThreadId,
     pub(crate) correlation: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Call {
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub(crate) name: String,
-    pub(crate) doing: Doing,
+    pub(crate) doing: Activity,
     /// `None` where it is known by its correlation alone.
     pub(crate) stream: Option<u32>,
     pub(crate) correlation: Option<u64>,
@@ -154,7 +154,7 @@ pub(crate) struct Log {
 }
 
 /// An engine's own records of what its device did.
-pub(crate) trait Tracer: Send + Sync {
+pub(crate) trait ActivitySource: Send + Sync {
     /// Work enqueued from now on by this thread is of the call `correlation`.
     fn enter(&self, correlation: u64);
 
@@ -167,18 +167,18 @@ pub(crate) trait Tracer: Send + Sync {
 
 /// Who reports when work ran.
 pub(crate) enum Source {
-    /// The engine, to the journal.
+    /// The engine, to the tracer.
     Engine(String),
     /// A tracer, at the end.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine has one"))]
-    Tracer(Arc<dyn Tracer>, String),
+    Recorder(Arc<dyn ActivitySource>, String),
     /// Nobody, for this reason: events are put around each call.
     Events(String),
 }
 
-/// A device's journal.
+/// A device's tracer.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub(crate) struct Tracer {
     recording: AtomicBool,
     streams: AtomicU32,
     state: Mutex<State>,
@@ -193,8 +193,8 @@ struct State {
     work: Vec<Work>,
     dropped: u64,
     threads: HashMap<ThreadId, Thread>,
-    tracer: Option<Arc<dyn Tracer>>,
-    brackets: Option<Brackets>,
+    activities: Option<Arc<dyn ActivitySource>>,
+    pairs: Option<EventPairs>,
 }
 
 /// What is open on a thread.
@@ -208,7 +208,7 @@ struct Thread {
     in_barrier: bool,
 }
 
-impl Journal {
+impl Tracer {
     /// Whether somebody records.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
@@ -227,18 +227,18 @@ impl Journal {
             let mut state = self.lock();
             let generation = state.generation;
             state.thread().scopes.push((name, site));
-            Scope { journal: self, generation }
+            Scope { tracer: self, generation }
         })
     }
 
     /// Opens a call; `None` where nobody records, or within another call.
     #[inline]
-    pub(crate) fn call(&self, note: Note, site: Site) -> Option<OpenCall<'_>> {
+    pub(crate) fn call(&self, note: CallInfo, site: Site) -> Option<OpenCall<'_>> {
         if self.is_on() { self.open(note, site) } else { None }
     }
 
     #[cold]
-    fn open(&self, mut note: Note, mut site: Site) -> Option<OpenCall<'_>> {
+    fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
         let mut state = self.lock();
         let correlation = state.correlation + 1;
         let thread = state.thread();
@@ -249,7 +249,7 @@ impl Journal {
         if let Some(&(name, outer)) = thread.scopes.first() {
             site = outer;
             if matches!(note.action, Action::Barrier(_)) {
-                note = Note { name, action: Action::Barrier(Waits::Implicit), ..note };
+                note = CallInfo { name, action: Action::Barrier(Waits::Implicit), ..note };
             }
         }
         #[cfg(test)]
@@ -257,8 +257,8 @@ impl Journal {
             state.thread().in_barrier = matches!(note.action, Action::Barrier(_));
         }
         state.correlation = correlation;
-        if let Some(tracer) = &state.tracer {
-            tracer.enter(correlation);
+        if let Some(source) = &state.activities {
+            source.enter(correlation);
         }
         let call = Call {
             note,
@@ -268,7 +268,7 @@ impl Journal {
             start: Instant::now(),
             end: Instant::now(),
         };
-        Some(OpenCall { journal: self, generation: state.generation, call })
+        Some(OpenCall { tracer: self, generation: state.generation, call })
     }
 
     /// The correlation of the call that is open on this thread.
@@ -309,13 +309,13 @@ impl State {
 
 /// A named stretch of a thread's calls.
 pub(crate) struct Scope<'a> {
-    journal: &'a Journal,
+    tracer: &'a Tracer,
     generation: u64,
 }
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        let mut state = self.journal.lock();
+        let mut state = self.tracer.lock();
         if state.generation == self.generation {
             state.thread().scopes.pop();
         }
@@ -324,7 +324,7 @@ impl Drop for Scope<'_> {
 
 /// A call that has begun; written when dropped.
 pub(crate) struct OpenCall<'a> {
-    journal: &'a Journal,
+    tracer: &'a Tracer,
     generation: u64,
     call: Call,
 }
@@ -342,17 +342,17 @@ impl OpenCall<'_> {
         device: &Device,
         run: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        let wanted = self.call.note.enqueues.filter(|_| self.journal.lock().brackets.is_some());
+        let wanted = self.call.note.enqueues.filter(|_| self.tracer.lock().pairs.is_some());
         let Some(doing) = wanted else { return run() };
         let (start, end) = (device.engine().create_event(true)?, device.engine().create_event(true)?);
         stream.record(&*start)?;
         let result = run()?;
         stream.record(&*end)?;
-        let Note { name, stream, bytes, .. } = self.call.note;
-        let bracket = Bracket { name, doing, stream, bytes, correlation: self.call.correlation };
-        let mut state = self.journal.lock();
-        if let (true, Some(brackets)) = (state.generation == self.generation, &mut state.brackets) {
-            brackets.pairs.push((bracket, (start, end)));
+        let CallInfo { name, stream, bytes, .. } = self.call.note;
+        let bracket = EventPair { name, doing, stream, bytes, correlation: self.call.correlation };
+        let mut state = self.tracer.lock();
+        if let (true, Some(pairs)) = (state.generation == self.generation, &mut state.pairs) {
+            pairs.pairs.push((bracket, (start, end)));
         }
         Ok(result)
     }
@@ -361,7 +361,7 @@ impl OpenCall<'_> {
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         self.call.end = Instant::now();
-        let mut state = self.journal.lock();
+        let mut state = self.tracer.lock();
         if state.generation != self.generation {
             return;
         }
@@ -370,8 +370,8 @@ impl Drop for OpenCall<'_> {
         {
             state.thread().in_barrier = false;
         }
-        if let Some(tracer) = &state.tracer {
-            tracer.leave();
+        if let Some(source) = &state.activities {
+            source.leave();
         }
         if state.calls.len() < CAPACITY { state.calls.push(self.call.clone()) } else { state.dropped += 1 }
     }

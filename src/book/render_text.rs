@@ -2,15 +2,15 @@
 
 use minijinja::{Value, context};
 
-use super::templates::finished;
+use super::templates::safe_html;
 use crate::document::{Document, Exercise, Judgement, Piece, Text};
-use crate::experiment::{Entry, Findings};
+use crate::experiment::{Entry, Lookup};
 use crate::measure::Verdict;
 use crate::present::{Machines, escape};
 use crate::run::Run;
 
 /// A text whose values are filled in; each value says what is behind it where it is pointed at.
-pub(super) fn phrase(pieces: &[Piece]) -> String {
+pub(super) fn render_text(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
         Piece::Value { text, detail } => {
@@ -28,9 +28,9 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             refuted && !claim.is_about_figures(document)
         });
         let refuted = claims.map(|(claim, _)| {
-            context! { id => claim.id.as_str(), claim => finished(claim.claim.trim()) }
+            context! { id => claim.id.as_str(), claim => safe_html(claim.claim.trim()) }
         });
-        context! { machine, text => finished(answer(document, run)), refuted => refuted.collect::<Vec<Value>>() }
+        context! { machine, text => safe_html(answer(document, run)), refuted => refuted.collect::<Vec<Value>>() }
     };
     machines.named().enumerate().map(answer).collect()
 }
@@ -38,15 +38,15 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
 /// The sentences of a document's answer, or what an experiment without a document concludes. Empty for none.
 fn answer(document: &Document, run: &Run) -> String {
     if document.answer.is_empty() {
-        let entry = Entry::suited_to(&document.id, &run.environment.device.engine);
+        let entry = Entry::default_for(&document.id, &run.environment.device.engine);
         let rows = run.experiments.iter().filter(|left| left.name == document.id).flat_map(|left| &left.rows);
-        let takeaways = entry.map(|entry| entry.experiment().takeaways(&Findings::new(rows))).unwrap_or_default();
+        let takeaways = entry.map(|entry| entry.experiment().takeaways(&Lookup::new(rows))).unwrap_or_default();
         return takeaways.iter().map(|sentence| escape(sentence)).collect::<Vec<_>>().join(" ");
     }
     let mut sentences: Vec<String> = Vec::new();
     for sentence in &document.answer {
         let text = match sentence.said(document, run) {
-            Ok(pieces) => phrase(&pieces),
+            Ok(pieces) => render_text(&pieces),
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
         };
         if !sentences.contains(&text) {
@@ -62,10 +62,10 @@ pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Val
         let shown = if text.is_measured() { machines.runs.len() } else { 1 };
         let versions = machines.named().take(shown).map(|(run, machine)| {
             let words = match text.filled(document, run) {
-                Ok(pieces) => phrase(&pieces),
+                Ok(pieces) => render_text(&pieces),
                 Err(reason) => format!("Not answered here: {}.", escape(&reason)),
             };
-            context! { machine => (shown > 1).then_some(machine), words => finished(words) }
+            context! { machine => (shown > 1).then_some(machine), words => safe_html(words) }
         });
         versions.collect()
     };
