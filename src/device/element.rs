@@ -12,10 +12,13 @@ use half::{bf16, f16};
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum DType {
     /// IEEE half precision.
+    #[cfg_attr(feature = "serde", serde(rename = "fp16"))]
     F16,
     /// bfloat16: the upper half of an fp32.
+    #[cfg_attr(feature = "serde", serde(rename = "bf16"))]
     BF16,
     /// IEEE single precision.
+    #[cfg_attr(feature = "serde", serde(rename = "fp32"))]
     F32,
     /// 64-bit signed integer: positions and counts.
     I64,
@@ -124,10 +127,13 @@ half_floats!(f16, bf16);
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum FloatType {
     /// IEEE half precision.
+    #[cfg_attr(feature = "serde", serde(rename = "fp16"))]
     F16,
     /// bfloat16.
+    #[cfg_attr(feature = "serde", serde(rename = "bf16"))]
     BF16,
     /// IEEE single precision.
+    #[cfg_attr(feature = "serde", serde(rename = "fp32"))]
     F32,
 }
 
