@@ -175,39 +175,11 @@ pub enum MeasureError {
     Interrupted,
 }
 
-/// What can be wrong with a suite file.
+/// What can be wrong with a file that a person or another program wrote: a suite, a document, results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SuiteError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text does not describe a suite.
-    #[error("{origin}:{line}:{column}: {message}{}", nearest.as_deref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default())]
-    Invalid {
-        /// The file's name.
-        origin: String,
-        /// The line, from 1; 0 where the text as a whole is meant.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// What was found and what was expected.
-        message: String,
-        /// The nearest known name to an unknown one.
-        nearest: Option<String>,
-    },
-}
-
-/// What can be wrong with a results file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResultsError {
-    /// The file cannot be read or written.
+pub enum FileError {
+    /// It cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -215,98 +187,53 @@ pub enum ResultsError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not JSON, or was cut short.
-    #[error("{}:{line}:{column}: not a whole results file: {message}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
+    /// Something in it is wrong.
+    #[error("{origin}{}: {message}{hint}", place(*line, *column))]
+    Invalid {
+        /// The file's name.
+        origin: String,
+        /// The line, from 1; 0 where the file as a whole is meant.
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What the parser met.
+        /// What was found and what was expected.
         message: String,
+        /// What may have been meant, to be read behind the message; empty where nothing is known.
+        hint: String,
     },
-    /// The file has a schema version that this program does not read.
-    #[error("{}: schema version {found} is not one that this program reads ({supported}); use a newer syncscope", path.display())]
+    /// It has a schema version that this program does not read.
+    #[error("{origin}: schema version {found} is not one that this program reads ({supported}); use a newer syncscope")]
     Version {
-        /// The file.
-        path: PathBuf,
+        /// The file's name.
+        origin: String,
         /// The file's version.
         found: String,
         /// The versions that are read.
         supported: String,
     },
-    /// The file is JSON of the right version whose content contradicts itself.
-    #[error("{}: {message}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What contradicts what.
-        message: String,
-    },
 }
 
-/// What can be wrong with what another program measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+impl FileError {
+    /// Something is wrong with the file as a whole.
+    #[cfg(feature = "report")]
+    pub(crate) fn whole(origin: impl Into<String>, message: impl Into<String>) -> Self {
+        let (origin, message, hint) = (origin.into(), message.into(), String::new());
+        Self::Invalid { origin, line: 0, column: 0, message, hint }
+    }
+
     /// The file is not JSON of the right shape, or was cut short.
-    #[error("{}:{line}:{column}: not the measurements of another program: {message}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// What the parser met.
-        message: String,
-    },
-    /// The file has a schema version that this program does not read.
-    #[error("{}: schema version {found} of another program's measurements is not the one that this program reads ({supported})", path.display())]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// The file's version.
-        found: String,
-        /// The version that is read.
-        supported: u32,
-    },
-    /// The file's content means nothing here.
-    #[error("{}: {message}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What means nothing.
-        message: String,
-    },
+    #[cfg(feature = "report")]
+    pub(crate) fn json(origin: impl Into<String>, what: &str, error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let message = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+        let (message, hint) = (format!("not {what}: {message}"), String::new());
+        Self::Invalid { origin: origin.into(), line, column, message, hint }
+    }
 }
 
-/// What can be wrong with a document file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DocumentError {
-    /// The text does not describe a document.
-    #[error("{origin}:{line}:{column}: {message}")]
-    Invalid {
-        /// The file's name.
-        origin: String,
-        /// The line, from 1; 0 where the text as a whole is meant.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// What was found and what was expected.
-        message: String,
-    },
+fn place(line: usize, column: usize) -> String {
+    if line == 0 { String::new() } else { format!(":{line}:{column}") }
 }
 
 /// What can go wrong while a book is made.
@@ -317,9 +244,9 @@ pub enum BookError {
     /// There is nothing to publish.
     #[error("a book needs the results of at least one run")]
     NoRuns,
-    /// A document of the course is wrong.
+    /// A file of the book's project is wrong.
     #[error(transparent)]
-    Document(#[from] DocumentError),
+    File(#[from] FileError),
     /// A file of the course is missing or is not text.
     #[error("there is no text file `{name}`, which the book needs")]
     Missing {

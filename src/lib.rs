@@ -9,16 +9,17 @@ pub mod tensor;
 pub mod timeline;
 pub mod units;
 
-#[cfg(feature = "report")]
-pub mod book;
-#[cfg(feature = "report")]
-pub mod document;
+//WIPpub mod book;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]
 pub mod present;
 #[cfg(feature = "report")]
-pub mod run;
+pub mod results;
+#[cfg(feature = "report")]
+pub mod runner;
+#[cfg(feature = "report")]
+mod yaml;
 
 /// What a program or a notebook needs most.
 pub mod prelude {

@@ -51,7 +51,7 @@ mod verdict;
 
 pub use blocking::blocks;
 pub use bootstrap::Bootstrap;
-pub use case::Case;
+pub use case::{Case, Stopwatch};
 pub use clock::{DeviceClock, device_time, host_time, timer_cost, timer_resolution};
 pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};

@@ -132,12 +132,10 @@ impl Protocol {
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Clock {
     /// The host's monotonic clock.
-    #[cfg_attr(feature = "serde", serde(alias = "host-clock"))]
     Host,
     /// Two events on a stream of the device.
     DeviceEvents,
     /// Not a time: a value that was observed.
-    #[cfg_attr(feature = "serde", serde(alias = "observation"))]
     Observed,
 }
 

@@ -51,6 +51,10 @@ pub struct Progress {
 pub struct Rounds {
     /// The samples of each case, in the order in which the cases were given; all of the same length.
     pub sets: Vec<Samples>,
+    /// The place of each sample within its round, from 0; as `sets`.
+    pub order: Vec<Vec<u32>>,
+    /// When each sample began; as `sets`.
+    pub started: Vec<Vec<Instant>>,
     /// The rule that ended it.
     pub stopped_by: StoppedBy,
 }
@@ -168,9 +172,10 @@ impl Sampler {
     fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Rounds, MeasureError> {
         self.plan.validate()?;
         check_names(&cases)?;
+        let begun_at = Instant::now();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed);
         let mut order: Vec<usize> = (0..cases.len()).collect();
-        let mut values = vec![0.0; cases.len()];
+        let mut values = vec![(0.0, begun_at); cases.len()];
 
         let begun = seconds();
         for round in 1..=self.plan.warmup {
@@ -182,6 +187,7 @@ impl Sampler {
         }
 
         let mut kept = vec![Vec::new(); cases.len()];
+        let (mut places, mut started) = (vec![Vec::new(); cases.len()], vec![Vec::new(); cases.len()]);
         let mut stopping = Stopping::new(&self.plan, cases.len());
         let first_kept = seconds();
         let stopped_by = loop {
@@ -190,8 +196,14 @@ impl Sampler {
             if let Some(end) = self.round(&mut cases, &order, index, &mut values, &mut || seconds() - begun)? {
                 break end;
             }
-            kept.iter_mut().zip(&values).for_each(|(set, value)| set.push(*value));
-            stopping.keep(&values);
+            for (case, (value, start)) in values.iter().enumerate() {
+                kept[case].push(*value);
+                started[case].push(*start);
+            }
+            for (place, case) in (0..).zip(&order) {
+                places[*case].push(place);
+            }
+            stopping.keep(values.iter().map(|(value, _)| *value));
             let elapsed = seconds() - first_kept;
             self.report(Progress {
                 warming_up: false,
@@ -207,7 +219,7 @@ impl Sampler {
             return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
-        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, stopped_by })
+        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, order: places, started, stopped_by })
     }
 
     /// Runs every case once. What left the round incomplete, where something did.
@@ -216,34 +228,35 @@ impl Sampler {
         cases: &mut [Case<'_>],
         order: &[usize],
         index: usize,
-        values: &mut [f64],
+        values: &mut [(f64, Instant)],
         spent: &mut dyn FnMut() -> f64,
     ) -> Result<Option<StoppedBy>, MeasureError> {
-        for &turn in order {
+        for &place in order {
             if self.is_interrupted() {
                 return Ok(Some(StoppedBy::Interrupt));
             }
             if self.budget.is_some_and(|budget| spent() >= budget) {
                 return Ok(Some(StoppedBy::TimeLimit));
             }
-            let case = &mut cases[turn];
-            let value =
-                self.turn(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
+            let case = &mut cases[place];
+            let (value, started) =
+                self.run(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
             if !value.is_finite() {
                 return Err(MeasureError::NotFinite { case: case.name().to_owned(), index, value });
             }
-            values[turn] = value;
+            values[place] = (value, started);
         }
         Ok(None)
     }
 
-    fn turn(&self, case: &mut Case<'_>) -> Result<f64, DeviceError> {
+    fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), DeviceError> {
         case.prepare()?;
         self.settle()?;
+        let started = Instant::now();
         let value = case.measure()?;
         // Again: a failure of work that this case enqueued is this case's, not the next one's.
         self.settle()?;
-        Ok(value)
+        Ok((value, started))
     }
 
     fn settle(&self) -> Result<(), DeviceError> {

@@ -25,12 +25,12 @@ impl<'a> Stopping<'a> {
     }
 
     /// Takes note of a whole round: one value a case.
-    pub(crate) fn keep(&mut self, round: &[f64]) {
+    pub(crate) fn keep(&mut self, round: impl IntoIterator<Item = f64>) {
         self.rounds += 1;
         if self.plan.relative_error.is_none() {
             return;
         }
-        for (sorted, &value) in self.sorted.iter_mut().zip(round) {
+        for (sorted, value) in self.sorted.iter_mut().zip(round) {
             let place = sorted.partition_point(|kept| *kept < value);
             sorted.insert(place, value);
         }
@@ -77,7 +77,7 @@ mod tests {
 
     fn after(plan: &Protocol, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
         let mut stopping = Stopping::new(plan, 1);
-        (0..rounds).for_each(|round| stopping.keep(&[value(round)]));
+        (0..rounds).for_each(|round| stopping.keep([value(round)]));
         stopping
     }
 

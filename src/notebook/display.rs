@@ -5,7 +5,7 @@
 use super::page::{Page, Show};
 use crate::device::{Device, Element};
 use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
-use crate::present::{Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Row, Table};
+use crate::present::{Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, TableRow, Table};
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, Timeline};
@@ -137,7 +137,7 @@ impl Show for Timeline {
 
 impl Show for Audit {
     fn on(&self, page: Page) -> Page {
-        let row = |(number, barrier): (usize, &crate::timeline::Barrier)| Row {
+        let row = |(number, barrier): (usize, &crate::timeline::Barrier)| TableRow {
             id: None,
             label: format!("{number}. {}", barrier.name),
             cells: vec![
@@ -188,12 +188,12 @@ macro_rules! picture {
 
 picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
-fn table(title: &str, heading: &str, rows: Vec<Row>) -> Table {
+fn table(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
     let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, heading)];
     Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] }
 }
 
-fn estimated(label: &str, estimate: &Estimate, difference: bool) -> Row {
+fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {
     let value = Value {
         difference,
         // Too few samples have a range and no interval.
@@ -208,7 +208,7 @@ fn estimated(label: &str, estimate: &Estimate, difference: bool) -> Row {
         }),
         false => Cell::Value(Box::new(value)),
     };
-    Row { id: None, label: label.to_owned(), cells: vec![cell] }
+    TableRow { id: None, label: label.to_owned(), cells: vec![cell] }
 }
 
 fn bars(estimates: &[(&str, Estimate)]) -> BarPlot {

@@ -102,7 +102,7 @@ fn joined(text: &Text, main: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Group, Missing, Role, Row};
+    use super::super::table::{Group, Missing, Role, TableRow};
     use super::super::value::{Precision, Value};
     use super::*;
     use crate::units::Unit;
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn values_align_to_the_right_and_details_to_the_left() {
-        let row = |label: &str, cell| Row { id: None, label: label.to_owned(), cells: vec![cell] };
+        let row = |label: &str, cell| TableRow { id: None, label: label.to_owned(), cells: vec![cell] };
         let table = Table {
             title: "Title".to_owned(),
             columns: vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured").of("器")],

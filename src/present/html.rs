@@ -5,7 +5,7 @@
 //! would end a block of HTML in Markdown.
 
 use super::escape::escape;
-use super::table::{Cell, Column, Group, Row, Table};
+use super::table::{Cell, Column, Group, TableRow, Table};
 use super::value::Value;
 use crate::units::Unit;
 
@@ -73,7 +73,7 @@ fn rows(group: &Group, columns: &[Column]) -> String {
     out
 }
 
-fn row(row: &Row, columns: &[Column]) -> String {
+fn row(row: &TableRow, columns: &[Column]) -> String {
     let id = row.id.as_ref().map(|id| format!(" data-id=\"{}\"", escape(id))).unwrap_or_default();
     let mut out = format!("<tr{id}><th scope=\"row\">{}</th>", escape(&row.label));
     for (entry, column) in row.cells.iter().zip(columns.iter().skip(1)) {

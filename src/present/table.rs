@@ -51,12 +51,12 @@ pub struct Group {
     /// What they have in common, where the table has several groups.
     pub label: Option<String>,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct TableRow {
     /// The identifier of what was measured, where the row stands for one.
     pub id: Option<String>,
     /// What the row is about.
@@ -91,7 +91,7 @@ impl Table {
     /// A table of facts: a name and what is to be said of it.
     pub fn facts(title: &str, headings: [&str; 2], facts: impl IntoIterator<Item = (String, Cell)>) -> Self {
         let [label, fact] = headings;
-        let rows = facts.into_iter().map(|(label, cell)| Row { id: None, label, cells: vec![cell] }).collect();
+        let rows = facts.into_iter().map(|(label, cell)| TableRow { id: None, label, cells: vec![cell] }).collect();
         Self {
             title: title.to_owned(),
             columns: vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)],

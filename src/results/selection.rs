@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Entry;
+use super::row::begins;
 
 /// Which rows are to be measured: those that `only` names (all, where it names none) but for those that `skip` names.
 ///
 /// A name is an identifier or the beginning of one up to a dot: `overlap`, `overlap.transfer`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Selection {
     /// Names of the rows to measure; all where there is none.
@@ -29,18 +28,11 @@ impl Selection {
         self.only.is_empty() && self.skip.is_empty()
     }
 
-    /// The first name that stands for no row of any experiment.
-    pub fn unknown(&self) -> Option<&str> {
-        let entries = Entry::all("cuda");
-        let ids: Vec<&str> = entries.iter().flat_map(|entry| entry.experiment().rows()).map(|row| row.id).collect();
-        let names = self.only.iter().chain(&self.skip);
-        names.map(String::as_str).find(|name| !ids.iter().any(|id| begins(id, name)))
+    /// The first name that stands for none of the rows `ids`.
+    pub fn unknown<'a>(&self, ids: impl Iterator<Item = &'a str> + Clone) -> Option<&str> {
+        let mut names = self.only.iter().chain(&self.skip).map(String::as_str);
+        names.find(|name| !ids.clone().any(|id| begins(id, name)))
     }
-}
-
-/// Whether `id` is `name` or begins with it and a dot.
-pub(super) fn begins(id: &str, name: &str) -> bool {
-    id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 #[cfg(test)]
@@ -63,7 +55,9 @@ mod tests {
 
     #[test]
     fn a_name_that_stands_for_nothing_is_found() {
-        assert_eq!(selection(&["overlap.transfer", "sync-points"], &["self-audit"]).unknown(), None);
-        assert_eq!(selection(&["overlap"], &["overlap.transfers"]).unknown(), Some("overlap.transfers"));
+        let ids = ["overlap.transfer.h2d.free", "sync-points.big.async", "self-audit.timer.cost"];
+        let unknown = |only: &[&str], skip: &[&str]| selection(only, skip).unknown(ids.into_iter()).map(str::to_owned);
+        assert_eq!(unknown(&["overlap.transfer", "sync-points"], &["self-audit"]), None);
+        assert_eq!(unknown(&["overlap"], &["overlap.transfers"]), Some("overlap.transfers".to_owned()));
     }
 }

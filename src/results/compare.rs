@@ -39,10 +39,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::diagnoses::Diagnosed;
-use super::results::Run;
-use crate::experiment::{Metric, MissingReason, Parameters, Provenance, Row};
-use crate::measure::{Change, Clock, Diagnosis, Estimate, Ratio};
+use super::diagnose::Diagnosed;
+use super::lookup::{Metric, MissingReason};
+use super::row::{MetricSpec, Parameters, Provenance};
+use super::run::Results;
+use crate::measure::{Change, Diagnosis, Estimate, Ratio};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -64,7 +65,7 @@ impl Default for Tolerance {
 /// What the second run's value is beside the first's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Shift {
     /// It takes longer, or has the lower rate.
     Slower,
     /// It is another value, of a kind that is neither fast nor slow.
@@ -77,25 +78,25 @@ pub enum Verdict {
     Same,
 }
 
-impl Verdict {
+impl Shift {
     /// All, the worst first.
-    pub const ALL: [Verdict; 5] =
-        [Verdict::Slower, Verdict::Different, Verdict::Faster, Verdict::Uncertain, Verdict::Same];
+    pub const ALL: [Shift; 5] =
+        [Shift::Slower, Shift::Different, Shift::Faster, Shift::Uncertain, Shift::Same];
 
-    /// The verdict in a word.
+    /// The shift in a word.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Slower => "slower",
-            Verdict::Different => "different",
-            Verdict::Faster => "faster",
-            Verdict::Uncertain => "uncertain",
-            Verdict::Same => "same",
+            Shift::Slower => "slower",
+            Shift::Different => "different",
+            Shift::Faster => "faster",
+            Shift::Uncertain => "uncertain",
+            Shift::Same => "same",
         }
     }
 
     /// Whether the two values are known to differ by what matters.
     pub fn is_change(self) -> bool {
-        matches!(self, Verdict::Slower | Verdict::Different | Verdict::Faster)
+        matches!(self, Shift::Slower | Shift::Different | Shift::Faster)
     }
 }
 
@@ -116,7 +117,7 @@ pub struct Pair {
     /// The second by the first, where that has a meaning and an interval.
     pub ratio: Option<Ratio>,
     /// What the second is beside the first.
-    pub verdict: Verdict,
+    pub shift: Shift,
 }
 
 /// A row that at least one of the runs has no samples of.
@@ -148,9 +149,9 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// How many pairs have this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.pairs.iter().filter(|pair| pair.verdict == verdict).count()
+    /// How many pairs moved like this.
+    pub fn count(&self, shift: Shift) -> usize {
+        self.pairs.iter().filter(|pair| pair.shift == shift).count()
     }
 
     /// The rows that the first run has samples of and the second has not.
@@ -159,102 +160,112 @@ impl Compared {
     }
 }
 
-/// The rows of two runs beside each other, whatever else the runs share: see [`mismatches`](super::mismatches).
-pub fn compare(a: &Run, b: &Run, tolerance: Tolerance) -> Compared {
-    let mut others: HashMap<String, Vec<&Row>> = HashMap::new();
-    for row in b.rows() {
-        others.entry(key(row)).or_default().push(row);
+/// The rows of two results files beside each other, whatever else they share: see [`mismatches`](super::mismatches).
+pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
+    let (one, other) = (a.lookup(), b.lookup());
+    let mut others: HashMap<String, Vec<Found<'_>>> = HashMap::new();
+    for found in other.metrics() {
+        others.entry(key(found.0)).or_default().push(found);
     }
     // Taken from the end.
     others.values_mut().for_each(|rows| rows.reverse());
     let (mut pairs, mut unpaired) = (Vec::new(), Vec::new());
     let near: HashSet<String> = [a, b].into_iter().flat_map(near_floor).collect();
-    for row in a.rows() {
-        match others.get_mut(&key(row)).and_then(Vec::pop) {
-            Some(other) => match pair(row, other, tolerance, near.contains(&key(row))) {
+    for (spec, metric) in one.metrics() {
+        match others.get_mut(&key(spec)).and_then(Vec::pop) {
+            Some((_, other)) => match pair(spec, value(metric), value(other), tolerance, near.contains(&key(spec))) {
                 Ok(pair) => pairs.push(pair),
                 Err(absent) => unpaired.push(*absent),
             },
-            None => unpaired.push(lone(row, value(row).err(), Some(MissingReason::NotInRun))),
+            None => unpaired.push(lone(spec, value(metric).err(), Some(MissingReason::NotInRun))),
         }
     }
-    for row in b.rows() {
-        let rows = others.get_mut(&key(row));
-        if let Some(row) = rows.and_then(Vec::pop) {
-            unpaired.push(lone(row, Some(MissingReason::NotInRun), value(row).err()));
+    for (spec, _) in other.metrics() {
+        if let Some((_, metric)) = others.get_mut(&key(spec)).and_then(Vec::pop) {
+            unpaired.push(lone(spec, Some(MissingReason::NotInRun), value(metric).err()));
         }
     }
     Compared { tolerance, pairs, unpaired }
 }
 
+type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
+type Valued<'a> = Result<(Metric<'a>, Estimate), MissingReason>;
+
 /// What makes two rows the same one. Debug writing tells a number from a text of the same digits.
-fn key(row: &Row) -> String {
-    key_of(&row.id, &row.parameters)
+fn key(spec: &MetricSpec) -> String {
+    format!("{} {:?}", spec.id, spec.parameters)
 }
 
-fn key_of(id: &str, parameters: &Parameters) -> String {
-    format!("{id} {parameters:?}")
+/// The rows of a file that are near the floor of their clock.
+fn near_floor(results: &Results) -> Vec<String> {
+    let near = |(_, diagnosis): &&Diagnosed<'_>| matches!(diagnosis, Diagnosis::NearFloor { .. });
+    results.diagnoses().iter().filter(near).map(|(spec, _)| key(spec)).collect()
 }
 
-/// The rows of a run that are near the floor of their instrument.
-fn near_floor(run: &Run) -> Vec<String> {
-    let near = |(.., diagnosis): &Diagnosed| matches!(diagnosis, Diagnosis::NearFloor { .. });
-    run.diagnoses().iter().filter(|found| near(found)).map(|(id, parameters, _)| key_of(id, parameters)).collect()
+fn lone(spec: &MetricSpec, a: Option<MissingReason>, b: Option<MissingReason>) -> Unpaired {
+    Unpaired { id: spec.id.clone(), parameters: spec.parameters.clone(), a, b }
 }
 
-fn lone(row: &Row, a: Option<MissingReason>, b: Option<MissingReason>) -> Unpaired {
-    Unpaired { id: row.id.clone(), parameters: row.parameters.clone(), a, b }
+fn value(metric: Result<Metric<'_>, MissingReason>) -> Valued<'_> {
+    let metric = metric?;
+    let estimate = metric.estimate()?;
+    Ok((metric, estimate))
 }
 
-fn value(row: &Row) -> Result<(Metric<'_>, Estimate), MissingReason> {
-    let metric = row.metric()?;
-    Ok((metric, metric.estimate()?))
-}
-
-fn pair(a: &Row, b: &Row, tolerance: Tolerance, near_floor: bool) -> Result<Pair, Box<Unpaired>> {
-    let ((one, first), (other, second)) = match (value(a), value(b)) {
+fn pair(
+    spec: &MetricSpec,
+    a: Valued<'_>,
+    b: Valued<'_>,
+    tolerance: Tolerance,
+    near_floor: bool,
+) -> Result<Pair, Box<Unpaired>> {
+    let ((one, first), (other, second)) = match (a, b) {
         (Ok(one), Ok(other)) => (one, other),
-        (one, other) => return Err(Box::new(lone(a, one.err(), other.err()))),
+        (one, other) => return Err(Box::new(lone(spec, one.err(), other.err()))),
     };
-    if let Some(reason) = unlike(&one, &other) {
-        return Err(Box::new(lone(a, None, Some(MissingReason::Inconsistent(reason)))));
+    if let Some(reason) = unlike(one.spec, other.spec) {
+        return Err(Box::new(lone(spec, None, Some(MissingReason::Inconsistent(reason)))));
     }
     let share = one.is_share() || other.is_share();
-    let ratio = if share { None } else { Ratio::of(other.samples, one.samples, tolerance.level) };
+    let ratio = if share { None } else { Ratio::of(&other.samples, &one.samples, tolerance.level) };
     let faster = Faster::of(&one);
-    let verdict = match &ratio {
-        Some(ratio) => faster.verdict(ratio.change(tolerance.threshold)),
+    let shift = match &ratio {
+        Some(ratio) => faster.shift(ratio.change(tolerance.threshold)),
         None => without_ratio(&first, &second, faster),
     };
-    let verdict = if near_floor && verdict.is_change() { Verdict::Uncertain } else { verdict };
-    let (id, parameters) = (a.id.clone(), a.parameters.clone());
-    Ok(Pair { id, parameters, unit: a.unit, a: first, b: second, ratio, verdict })
+    let shift = if near_floor && shift.is_change() { Shift::Uncertain } else { shift };
+    let (id, parameters) = (spec.id.clone(), spec.parameters.clone());
+    Ok(Pair { id, parameters, unit: spec.unit, a: first, b: second, ratio, shift })
 }
 
 /// Why two rows of one name are not of one kind.
-fn unlike(a: &Metric<'_>, b: &Metric<'_>) -> Option<String> {
-    if a.row.unit != b.row.unit {
-        return Some(format!("its unit is another: {:?}, then {:?}", a.row.unit, b.row.unit));
+fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
+    if a.unit != b.unit {
+        return Some(format!("its unit is another: {:?}, then {:?}", a.unit, b.unit));
     }
-    match (a.origin, b.origin) {
-        (Provenance::Measured(one), Provenance::Measured(other)) if one == other => None,
-        (Provenance::Derived(one, _), Provenance::Derived(other, _)) if one == other => None,
+    match (&a.provenance, &b.provenance) {
+        (Provenance::Measured { clock: one, .. }, Provenance::Measured { clock: other, .. }) if one == other => None,
+        (Provenance::Derived { derivation: one, .. }, Provenance::Derived { derivation: other, .. })
+            if one == other =>
+        {
+            None
+        }
         _ => Some("it was taken in another way".to_owned()),
     }
 }
 
-fn without_ratio(a: &Estimate, b: &Estimate, faster: Faster) -> Verdict {
+fn without_ratio(a: &Estimate, b: &Estimate, faster: Faster) -> Shift {
     if !a.is_interval() || !b.is_interval() {
-        return Verdict::Uncertain;
+        return Shift::Uncertain;
     }
     let known = |estimate: &Estimate| (estimate.median, estimate.low, estimate.high);
     let apart = a.high < b.low || b.high < a.low;
     if known(a) == known(b) {
-        Verdict::Same
+        Shift::Same
     } else if apart && faster == Faster::Neither {
-        Verdict::Different
+        Shift::Different
     } else {
-        Verdict::Uncertain
+        Shift::Uncertain
     }
 }
 
@@ -268,22 +279,21 @@ enum Faster {
 
 impl Faster {
     fn of(metric: &Metric<'_>) -> Self {
-        let observed = metric.origin == Provenance::Measured(Clock::Observed);
-        match metric.row.unit {
+        match metric.spec.unit {
             _ if metric.is_difference() => Faster::Neither,
             Unit::BytesPerSecond | Unit::FlopsPerSecond => Faster::More,
-            Unit::Seconds if !observed => Faster::Less,
+            Unit::Seconds if !metric.is_observed() => Faster::Less,
             _ => Faster::Neither,
         }
     }
 
-    fn verdict(self, change: Change) -> Verdict {
+    fn shift(self, change: Change) -> Shift {
         match (change, self) {
-            (Change::Within, _) => Verdict::Same,
-            (Change::Unclear, _) => Verdict::Uncertain,
-            (Change::Above | Change::Below, Faster::Neither) => Verdict::Different,
-            (Change::Above, Faster::Less) | (Change::Below, Faster::More) => Verdict::Slower,
-            (Change::Above, Faster::More) | (Change::Below, Faster::Less) => Verdict::Faster,
+            (Change::Within, _) => Shift::Same,
+            (Change::Unclear, _) => Shift::Uncertain,
+            (Change::Above | Change::Below, Faster::Neither) => Shift::Different,
+            (Change::Above, Faster::Less) | (Change::Below, Faster::More) => Shift::Slower,
+            (Change::Above, Faster::More) | (Change::Below, Faster::Less) => Shift::Faster,
         }
     }
 }

@@ -8,8 +8,6 @@ use crate::device::Device;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
-    /// When the run began, in UTC, RFC 3339.
-    pub started: String,
     /// The host.
     pub host: Host,
     /// The device.
@@ -27,11 +25,11 @@ pub struct Host {
     /// The processor's model.
     pub cpu: String,
     /// Logical processors that the program may use.
-    pub logical_cpus: usize,
+    pub logical_cpus: Option<usize>,
     /// Memory in bytes.
-    pub memory_bytes: u64,
+    pub memory_bytes: Option<u64>,
     /// Operating system and kernel.
-    pub system: String,
+    pub system: Option<String>,
 }
 
 /// The device that was measured.
@@ -47,7 +45,7 @@ pub struct DeviceDescription {
     /// Its memory in bytes, where it could be told.
     pub memory_bytes: Option<u64>,
     /// How a blocked host thread waits.
-    pub wait_policy: String,
+    pub wait_policy: Option<String>,
     /// Further facts in order: driver, library versions, architecture.
     pub facts: Vec<(String, String)>,
 }
@@ -63,38 +61,44 @@ impl DeviceDescription {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// The crate's version.
+    /// Its name.
+    pub name: String,
+    /// Its version.
     pub version: String,
+    /// The versions of what it stands on, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<(String, String)>,
     /// The commit it was built from, where it was built in a checkout.
     pub commit: Option<String>,
     /// Whether the checkout had uncommitted changes.
     pub dirty: Option<bool>,
     /// Compiler optimisations: `release` or `debug`.
-    pub profile: String,
+    pub profile: Option<String>,
     /// The command line, with the program's own folder left out.
     pub command: Vec<String>,
 }
 
 impl Environment {
-    /// The environment of a run that begins now on `device`, started by `command` (the program and its arguments).
+    /// The environment of a run on `device`, started by `command` (the program and its arguments).
     pub fn now(device: &Device, command: Vec<String>) -> Self {
         let properties = device.properties();
         Self {
-            started: now(),
             host: Host::here(),
             device: DeviceDescription {
                 name: properties.name.clone(),
                 engine: properties.engine.to_owned(),
                 model: properties.model.clone(),
                 memory_bytes: properties.memory_bytes,
-                wait_policy: properties.wait_policy.clone(),
+                wait_policy: Some(properties.wait_policy.clone()),
                 facts: properties.facts.clone(),
             },
             program: Program {
+                name: super::SYNCSCOPE.to_owned(),
+                libraries: Vec::new(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: option_env!("SYNCSCOPE_COMMIT").map(str::to_owned),
                 dirty: option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true"),
-                profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+                profile: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned()),
                 command: command.iter().map(|argument| without_folders(argument)).collect(),
             },
             cuda_unavailable: Device::cuda_unavailable().map(|error| without_home(&error.to_string())),
@@ -103,7 +107,7 @@ impl Environment {
 }
 
 /// This moment in UTC, RFC 3339, to the second.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string()
 }
 
@@ -117,13 +121,13 @@ impl Host {
         let unknown = || "unknown".to_owned();
         Self {
             cpu: system.cpus().first().map_or_else(unknown, |cpu| cpu.brand().trim().to_owned()),
-            logical_cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: system.total_memory(),
-            system: format!(
+            logical_cpus: std::thread::available_parallelism().ok().map(usize::from),
+            memory_bytes: Some(system.total_memory()),
+            system: Some(format!(
                 "{}, kernel {}",
                 System::long_os_version().unwrap_or_else(unknown),
                 System::kernel_version().unwrap_or_else(unknown)
-            ),
+            )),
         }
     }
 }

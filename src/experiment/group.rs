@@ -1,0 +1,359 @@
+//! A group of rows: declared one after the other, sampled together.
+
+use super::bench::Bench;
+use crate::device::{Device, Stream};
+use crate::error::{DeviceError, MeasureError};
+use crate::measure::{Case, Clock, Stopwatch, StoppedBy};
+use crate::results::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Work};
+use crate::units::Unit;
+
+/// A group of rows that share a heading and parameters. Its cases are sampled together, interleaved; `S` is what they
+/// share: made once, by [`setup`](Self::setup), before the first of them.
+///
+/// Nothing is measured before [`run`](Self::run).
+#[must_use = "a group is measured by `run`"]
+pub struct Group<'a, S> {
+    bench: &'a mut Bench,
+    heading: String,
+    parameters: Parameters,
+    setup: Setup<'a, S>,
+    left_out: Option<String>,
+    rows: Vec<Declared<'a, S>>,
+}
+
+type Setup<'a, S> = Box<dyn FnOnce(&Device) -> Result<S, DeviceError> + 'a>;
+type Make<'a, S> = Box<dyn FnOnce(&S, String) -> Result<Case<'static>, DeviceError> + 'a>;
+
+struct Declared<'a, S> {
+    spec: MetricSpec,
+    kind: Kind<'a, S>,
+}
+
+enum Kind<'a, S> {
+    Sampled(Make<'a, S>),
+    Derived(Formula<'a>),
+}
+
+/// How a derived row is computed.
+pub struct Formula<'a> {
+    /// What kind of computation it is.
+    pub derivation: Derivation,
+    /// How, for a reader.
+    pub text: String,
+    /// The rows that it is computed from: identifiers and, where they are not the group's, parameters.
+    pub operands: Vec<(&'static str, Option<Parameters>)>,
+    /// The value of a round from the operands' samples of that round.
+    pub compute: Box<dyn Fn(&[f64]) -> f64 + 'a>,
+}
+
+impl<'a> Formula<'a> {
+    /// A computation from rows of the same group.
+    pub fn of<const N: usize>(
+        text: impl Into<String>,
+        operands: [&'static str; N],
+        compute: impl Fn([f64; N]) -> f64 + 'a,
+    ) -> Self {
+        let compute = Box::new(move |samples: &[f64]| compute(std::array::from_fn(|place| samples[place])));
+        let operands = operands.into_iter().map(|id| (id, None)).collect();
+        Self { derivation: Derivation::Computation, text: text.into(), operands, compute }
+    }
+
+    /// The formula, said to be an extrapolation: what a row would be for more of the same.
+    #[must_use]
+    pub fn extrapolates(self) -> Self {
+        Self { derivation: Derivation::Extrapolation, ..self }
+    }
+
+    /// The formula with operands that have these parameters in place of the group's.
+    #[must_use]
+    pub fn with_parameters(mut self, parameters: &Parameters) -> Self {
+        self.operands.iter_mut().for_each(|(_, of)| *of = Some(parameters.clone()));
+        self
+    }
+}
+
+impl<'a> Group<'a, Device> {
+    pub(super) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
+        let setup = Box::new(|device: &Device| Ok(device.clone()));
+        Self { bench, heading: heading.to_owned(), parameters, setup, left_out: None, rows: Vec::new() }
+    }
+
+    /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
+    pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
+        let Self { bench, heading, parameters, left_out, .. } = self;
+        Group { bench, heading, parameters, setup: Box::new(setup), left_out, rows: Vec::new() }
+    }
+}
+
+impl<'a, S: 'a> Group<'a, S> {
+    /// The parameters of the group.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters.clone()
+    }
+
+    /// Leaves all rows as skipped where there is a reason.
+    pub fn skipped(mut self, reason: Option<String>) -> Self {
+        self.left_out = reason;
+        self
+    }
+
+    /// A row of the host's clock: for how long what `make` returns holds the host.
+    pub fn host_time<B, R>(
+        self,
+        id: &'static str,
+        label: &str,
+        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut() -> Result<R, DeviceError> + 'static,
+        R: 'static,
+    {
+        let make = Box::new(|shared: &S, id| Ok(Case::host_timed(id, make(shared)?)));
+        self.sampled(id, label, Unit::Seconds, Clock::Host, make)
+    }
+
+    /// A row of the host's clock, of the part of what `make` returns that it runs by the stopwatch.
+    pub fn host_time_within<B>(
+        self,
+        id: &'static str,
+        label: &str,
+        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut(&mut Stopwatch) -> Result<(), DeviceError> + 'static,
+    {
+        let make = Box::new(|shared: &S, id| Ok(Case::host_timed_within(id, make(shared)?)));
+        self.sampled(id, label, Unit::Seconds, Clock::Host, make)
+    }
+
+    /// A row of two events on a stream: how many seconds lie on it from the beginning to the end of what `make` returns
+    /// beside it.
+    pub fn device_time<B, R>(
+        self,
+        id: &'static str,
+        label: &str,
+        make: impl FnOnce(&S) -> Result<(Stream, B), DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut() -> Result<R, DeviceError> + 'static,
+        R: 'static,
+    {
+        let make = Box::new(|shared: &S, id| {
+            let (stream, body) = make(shared)?;
+            Case::device_timed(id, &stream, body)
+        });
+        self.sampled(id, label, Unit::Seconds, Clock::DeviceEvents, make)
+    }
+
+    /// A row of times that what `make` returns takes from `clock` by itself, in seconds.
+    pub fn time_by<B>(
+        self,
+        clock: Clock,
+        id: &'static str,
+        label: &str,
+        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut() -> Result<f64, DeviceError> + 'static,
+    {
+        let make = Box::new(move |shared: &S, id| Ok(Case::timed_by(clock, id, make(shared)?)));
+        self.sampled(id, label, Unit::Seconds, clock, make)
+    }
+
+    /// A row of values that what `make` returns observes: a count, a yes (1) or no (0).
+    pub fn observed<B>(
+        self,
+        id: &'static str,
+        label: &str,
+        unit: Unit,
+        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut() -> Result<f64, DeviceError> + 'static,
+    {
+        let make = Box::new(|shared: &S, id| Ok(Case::new(id, make(shared)?)));
+        self.sampled(id, label, unit, Clock::Observed, make)
+    }
+
+    fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<'a, S>) -> Self {
+        self.declared(id, label, unit, Provenance::measured(clock), Kind::Sampled(make))
+    }
+
+    /// A row that is computed, round by round, from rows that stand here or were measured before. What is missing of an
+    /// operand is missing of the row, for the same reason.
+    ///
+    /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
+    /// is by order alone, up to the shorter.
+    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula<'a>) -> Self {
+        let (derivation, text) = (formula.derivation, formula.text.clone());
+        let provenance = Provenance::Derived { derivation, formula: text };
+        self.declared(id, label, unit, provenance, Kind::Derived(formula))
+    }
+
+    /// The difference of two times of the group: the first less the second, round by round.
+    pub fn difference(self, id: &'static str, label: &str, [from, less]: [&'static str; 2]) -> Self {
+        let short = |id: &'static str| id.rsplit('.').next().unwrap_or(id);
+        let formula = Formula::of(format!("{} − {}", short(from), short(less)), [from, less], |[a, b]| a - b);
+        let formula = Formula { derivation: Derivation::Difference, ..formula };
+        self.derived(id, label, Unit::Seconds, formula)
+    }
+
+    /// The last row, whose samples are divided by `count`: they are of one iteration of a loop of `count`.
+    pub fn per(mut self, count: usize) -> Self {
+        if let Some(Declared { spec, kind: Kind::Sampled(make) }) = self.rows.pop() {
+            let provenance = match spec.provenance {
+                Provenance::Measured { clock, .. } => Provenance::Measured { clock, iterations: count as u64 },
+                derived @ Provenance::Derived { .. } => derived,
+            };
+            let make: Make<'a, S> = Box::new(move |shared, id| Ok(make(shared, id)?.per(count)));
+            self.rows.push(Declared { spec: MetricSpec { provenance, ..spec }, kind: Kind::Sampled(make) });
+        }
+        self
+    }
+
+    /// The last row, said to hold this much work a sample.
+    pub fn work(mut self, work: Work) -> Self {
+        if let Some(last) = self.rows.last_mut() {
+            last.spec.work = Some(work);
+        }
+        self
+    }
+
+    /// The last row, said to be the floor of a clock: the least that it shows of nothing.
+    pub fn floor_of(mut self, clock: Clock) -> Self {
+        if let Some(last) = self.rows.last_mut() {
+            last.spec.floor = Some(clock);
+        }
+        self
+    }
+
+    fn declared(
+        mut self,
+        id: &'static str,
+        label: &str,
+        unit: Unit,
+        provenance: Provenance,
+        kind: Kind<'a, S>,
+    ) -> Self {
+        let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
+        let parameters = self.parameters.clone();
+        let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
+        self.rows.push(Declared { spec, kind });
+        self
+    }
+
+    /// Measures the rows, and then computes those that are derived.
+    pub fn run(self) {
+        let Self { bench, setup, left_out, rows, parameters, .. } = self;
+        rows.iter().for_each(|row| bench.declare(&row.spec));
+        if bench.measuring.is_none() {
+            return;
+        }
+        let (mut sampled, mut derived) = (Vec::new(), Vec::new());
+        for Declared { spec, kind } in rows {
+            match kind {
+                _ if !bench.selection.holds(&spec.id) => bench.push(spec, skipped(NOT_CHOSEN)),
+                _ if left_out.is_some() => bench.push(spec, skipped(left_out.as_deref().unwrap_or_default())),
+                Kind::Sampled(make) => sampled.push((spec, make)),
+                Kind::Derived(formula) => derived.push((spec, formula)),
+            }
+        }
+        let specs: Vec<&MetricSpec> = sampled.iter().map(|(spec, _)| spec).collect();
+        if !specs.is_empty() && !bench.take_over(&specs) {
+            sample(bench, setup, sampled);
+        }
+        for (spec, formula) in derived {
+            let outcome = compute(bench, &formula, &parameters);
+            bench.push(spec, outcome);
+        }
+    }
+}
+
+const NOT_CHOSEN: &str = "left out by choice";
+
+fn skipped(reason: &str) -> Outcome {
+    Outcome::Skipped { reason: reason.to_owned() }
+}
+
+/// What a case could not be made for.
+fn unmade(error: &DeviceError) -> Outcome {
+    match error {
+        DeviceError::NotApplicable { reason, .. } => Outcome::NotApplicable { reason: reason.clone() },
+        error => Outcome::Failed { reason: error.to_string() },
+    }
+}
+
+fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>) {
+    let Some(measuring) = bench.measuring.take() else { return };
+    let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
+    let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
+    let outcomes = if bench.interrupted {
+        rows.into_iter().map(|(spec, _)| (spec, Outcome::Interrupted)).collect()
+    } else {
+        measuring.observer.group(&ids, &parameters);
+        match setup(&measuring.device) {
+            Ok(shared) => {
+                let (mut cases, mut outcomes, mut specs) = (Vec::new(), Vec::new(), Vec::new());
+                for (spec, make) in rows {
+                    match make(&shared, spec.id.clone()) {
+                        Ok(case) => {
+                            cases.push(case);
+                            specs.push(spec);
+                        }
+                        Err(error) => outcomes.push((spec, unmade(&error))),
+                    }
+                }
+                drop(shared);
+                outcomes.extend(rounds(bench, &measuring, specs, cases));
+                outcomes
+            }
+            Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
+        }
+    };
+    bench.measuring = Some(measuring);
+    outcomes.into_iter().for_each(|(spec, outcome)| bench.push(spec, outcome));
+}
+
+/// Samples the cases, one for each of `specs`.
+fn rounds(
+    bench: &mut Bench,
+    measuring: &super::bench::Measuring,
+    specs: Vec<MetricSpec>,
+    cases: Vec<Case<'static>>,
+) -> Vec<(MetricSpec, Outcome)> {
+    let all = |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    match measuring.sampler.sample(cases) {
+        Ok(rounds) => {
+            bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
+            let outcomes = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
+                let since = |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
+                let started = started.iter().map(since).collect();
+                Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
+            });
+            specs.into_iter().zip(outcomes).collect()
+        }
+        Err(MeasureError::Interrupted) => {
+            bench.interrupted = true;
+            all(specs, Outcome::Interrupted)
+        }
+        Err(error) => all(specs, Outcome::Failed { reason: error.to_string() }),
+    }
+}
+
+fn compute(bench: &Bench, formula: &Formula<'_>, parameters: &Parameters) -> Outcome {
+    let operands = formula.operands.iter().map(|(id, own)| bench.samples(id, own.as_ref().unwrap_or(parameters)));
+    match operands.collect::<Result<Vec<&[f64]>, Outcome>>() {
+        Err(Outcome::Skipped { reason }) if reason == NOT_CHOSEN => {
+            skipped("the rows that it is computed from were left out by choice")
+        }
+        Err(absent) => absent,
+        Ok(operands) => {
+            let rounds = operands.iter().map(|samples| samples.len()).min().unwrap_or(0);
+            let round = |i: usize| operands.iter().map(|samples| samples[i]).collect::<Vec<f64>>();
+            Outcome::Derived { samples: (0..rounds).map(|i| (formula.compute)(&round(i))).collect() }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What is odd about the measured times of a results file.
+//!
+//! To what [`diagnose`](crate::measure::diagnose) says of a row by itself comes what the run says of its clocks: a time
+//! within ten times of what its clock shows of nothing is near the floor. Rows that measure a clock's floor say so; of
+//! several the greatest counts. Rows that are the mean over the iterations of a loop read their clock once a loop, and
+//! are not held against its floor.
+
+use crate::measure::{Clock, Diagnosis, near_floor};
+
+use super::lookup::{Lookup, Metric};
+use super::row::{MetricSpec, Provenance};
+use super::run::Results;
+
+/// A row with what is odd about its samples.
+pub type Diagnosed<'a> = (&'a MetricSpec, Diagnosis);
+
+impl Results {
+    /// What is odd about its measured times, in the order of the rows.
+    pub fn diagnoses(&self) -> Vec<Diagnosed<'_>> {
+        let lookup = self.lookup();
+        let floors = [Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(&lookup, clock)));
+        let mut all = Vec::new();
+        for metric in lookup.metrics().filter_map(|(_, metric)| metric.ok()) {
+            let spec = metric.spec;
+            let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
+            let by_itself = metric.diagnose().into_iter().filter(|found| !(spec.floor.is_some() && coarse(found)));
+            let floor = floors.iter().find(|(clock, _)| metric.clock() == Some(*clock)).and_then(|(_, floor)| *floor);
+            let near = floor.and_then(|floor| near(&metric, floor));
+            all.extend(by_itself.chain(near).map(|diagnosis| (spec, diagnosis)));
+        }
+        all
+    }
+}
+
+/// The least that a clock shows, in seconds, where the run measured it.
+fn floor(lookup: &Lookup<'_>, clock: Clock) -> Option<f64> {
+    let floors = lookup.specs().filter(|spec| spec.floor == Some(clock));
+    let medians = floors.filter_map(|spec| lookup.estimate(&spec.id, &spec.parameters).ok());
+    medians.map(|estimate| estimate.median).reduce(f64::max)
+}
+
+fn near(metric: &Metric<'_>, floor: f64) -> Option<Diagnosis> {
+    let looped = matches!(metric.spec.provenance, Provenance::Measured { iterations, .. } if iterations > 1);
+    if looped || metric.spec.floor.is_some() {
+        return None;
+    }
+    near_floor(metric.clock()?, metric.estimate().ok()?.median, floor)
+}

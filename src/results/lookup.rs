@@ -1,0 +1,299 @@
+//! Finding a row among those of a results file, and what its samples come to.
+//!
+//! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
+//! What has no samples says why. A lookup sees the runs of one system; the samples of several runs stand one after the
+//! other, in the order of the runs.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::row::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Row};
+use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
+use crate::units::Unit;
+
+/// Rows of one system to find things in.
+#[derive(Clone, Debug)]
+pub struct Lookup<'a> {
+    rows: Vec<&'a Row>,
+    runs: Vec<&'a str>,
+}
+
+/// A row that has samples.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Metric<'a> {
+    /// What it is.
+    pub spec: &'a MetricSpec,
+    /// Its samples, in the row's unit, run by run, in the order of the rounds.
+    pub samples: Cow<'a, [f64]>,
+}
+
+impl Metric<'_> {
+    /// The median with its interval; for observations of yes and no (a ratio whose samples are all 0 or 1) the share
+    /// of yes, since their median would say nothing.
+    ///
+    /// The share's interval is Wilson's score interval (E. B. Wilson, *Probable inference, the law of succession, and
+    /// statistical inference*, J. Am. Stat. Assoc. 22, 1927).
+    ///
+    /// # Errors
+    /// There is no sample, or one that is no finite number.
+    pub fn estimate(&self) -> Result<Estimate, MissingReason> {
+        let samples = Samples::new(&*self.spec.id, self.samples.to_vec());
+        let estimate = samples.map_err(|error| MissingReason::Inconsistent(error.to_string()))?.estimate();
+        Ok(if self.is_share() { share(&self.samples, estimate) } else { estimate })
+    }
+
+    /// Whether it is the share of yes among observations of yes and no.
+    pub fn is_share(&self) -> bool {
+        let yes_or_no = self.samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
+        yes_or_no && self.is_observed() && self.spec.unit == Unit::Ratio
+    }
+
+    /// Whether its samples are observations and no times.
+    pub fn is_observed(&self) -> bool {
+        matches!(self.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. })
+    }
+
+    /// What `samples` of this row come to: their median, or the share of yes.
+    pub fn middle_of(&self, samples: &[f64]) -> f64 {
+        if self.is_share() {
+            return samples.iter().sum::<f64>() / samples.len() as f64;
+        }
+        median(samples.to_vec())
+    }
+
+    /// The clock that took it, where it is a measured time.
+    pub fn clock(&self) -> Option<Clock> {
+        match self.spec.provenance {
+            Provenance::Measured { clock: clock @ (Clock::Host | Clock::DeviceEvents), .. }
+                if self.spec.unit == Unit::Seconds =>
+            {
+                Some(clock)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is odd about its samples, where it is a measured time. Nothing of what it is near to: that takes the other
+    /// rows of its run.
+    pub fn diagnose(&self) -> Vec<Diagnosis> {
+        if self.clock().is_some() { diagnose(&self.samples) } else { Vec::new() }
+    }
+
+    /// Whether it is a difference, which may be indistinguishable from 0.
+    pub fn is_difference(&self) -> bool {
+        matches!(self.spec.provenance, Provenance::Derived { derivation: Derivation::Difference, .. })
+    }
+}
+
+fn share(samples: &[f64], estimate: Estimate) -> Estimate {
+    /// The two-sided 97.5 % point of the normal distribution.
+    const Z: f64 = 1.959_964;
+    let n = samples.len() as f64;
+    let share = samples.iter().sum::<f64>() / n;
+    let denominator = 1.0 + Z * Z / n;
+    let centre = (share + Z * Z / (2.0 * n)) / denominator;
+    let half_width = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / denominator;
+    let (low, high) = ((centre - half_width).max(0.0), (centre + half_width).min(1.0));
+    Estimate { median: share, low, high, ..estimate }
+}
+
+/// Why a row has no samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingReason {
+    /// There is no such row.
+    NotInRun,
+    /// It has no meaning on the engine.
+    NotApplicable(String),
+    /// The run was interrupted before it was reached.
+    Interrupted,
+    /// It could have been measured and was not.
+    Skipped(String),
+    /// It was tried and failed.
+    Failed(String),
+    /// The rows contradict themselves.
+    Inconsistent(String),
+}
+
+impl MissingReason {
+    /// The state in a word or two.
+    pub fn state(&self) -> &'static str {
+        match self {
+            MissingReason::NotInRun => "not in this run",
+            MissingReason::Interrupted => "not reached: the run was interrupted",
+            MissingReason::NotApplicable(_) => "not applicable",
+            MissingReason::Skipped(_) => "skipped",
+            MissingReason::Failed(_) => "failed",
+            MissingReason::Inconsistent(_) => "inconsistent",
+        }
+    }
+
+    /// The reason, where one is known.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            MissingReason::NotInRun | MissingReason::Interrupted => None,
+            MissingReason::NotApplicable(reason)
+            | MissingReason::Skipped(reason)
+            | MissingReason::Failed(reason)
+            | MissingReason::Inconsistent(reason) => Some(reason),
+        }
+    }
+}
+
+impl fmt::Display for MissingReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason() {
+            Some(reason) => write!(f, "{}: {reason}", self.state()),
+            None => f.write_str(self.state()),
+        }
+    }
+}
+
+impl<'a> Lookup<'a> {
+    /// A lookup among `rows`, for the runs with these identifiers.
+    pub fn new(rows: impl IntoIterator<Item = &'a Row>, runs: Vec<&'a str>) -> Self {
+        let left = |row: &&Row| row.series.iter().any(|series| runs.contains(&series.run.as_str()));
+        let rows = rows.into_iter().filter(left).collect();
+        Self { rows, runs }
+    }
+
+    /// What each row is, in the order of the file.
+    pub fn specs(&self) -> impl Iterator<Item = &'a MetricSpec> {
+        self.rows.iter().map(|row| &row.spec)
+    }
+
+    /// Each row, in the order of the file, with its samples or the reason why it has none.
+    pub fn metrics(&self) -> impl Iterator<Item = (&'a MetricSpec, Result<Metric<'a>, MissingReason>)> {
+        self.rows.iter().map(|row| (&row.spec, self.metric(row)))
+    }
+
+    /// The rows with this identifier whose parameters hold all of `select`.
+    pub fn specs_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a MetricSpec> + 'b {
+        self.rows_of(id, select).map(|row| &row.spec)
+    }
+
+    /// The row with this identifier and these parameters. Of several, one that also holds all of `prefer` wins, else
+    /// the first.
+    ///
+    /// # Errors
+    /// Says why there are no samples.
+    pub fn find(&self, id: &str, select: &Parameters, prefer: &Parameters) -> Result<Metric<'a>, MissingReason> {
+        let row = self.rows_of(id, select).find(|row| holds(&row.spec.parameters, prefer));
+        self.metric(row.or_else(|| self.rows_of(id, select).next()).ok_or(MissingReason::NotInRun)?)
+    }
+
+    /// The estimate of the row with this identifier and these parameters.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    pub fn estimate(&self, id: &str, select: &Parameters) -> Result<Estimate, MissingReason> {
+        self.find(id, select, &Parameters::new())?.estimate()
+    }
+
+    fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
+        self.rows.iter().copied().filter(move |row| row.spec.id == id && holds(&row.spec.parameters, select))
+    }
+
+    fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
+        let mut found: Vec<&'a [f64]> = Vec::new();
+        let mut missing = MissingReason::NotInRun;
+        for series in self.runs.iter().rev().filter_map(|run| row.outcome(run)) {
+            match series {
+                Outcome::Measured { samples, .. } | Outcome::Derived { samples } => found.push(samples),
+                Outcome::NotApplicable { reason } => missing = MissingReason::NotApplicable(reason.clone()),
+                Outcome::Interrupted => missing = MissingReason::Interrupted,
+                Outcome::Skipped { reason } => missing = MissingReason::Skipped(reason.clone()),
+                Outcome::Failed { reason } => missing = MissingReason::Failed(reason.clone()),
+            }
+        }
+        found.reverse();
+        let samples = match found.as_slice() {
+            [] => return Err(missing),
+            [only] => Cow::Borrowed(*only),
+            several => Cow::Owned(several.concat()),
+        };
+        if samples.is_empty() {
+            let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
+            return Err(MissingReason::Inconsistent(reason));
+        }
+        Ok(Metric { spec: &row.spec, samples })
+    }
+}
+
+fn holds(parameters: &Parameters, select: &Parameters) -> bool {
+    select.iter().all(|(name, value)| parameters.get(name) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::{Parameter, Series};
+    use super::*;
+    use crate::measure::StoppedBy;
+
+    fn text(name: &str, value: &str) -> Parameters {
+        Parameters::from([(name.to_owned(), Parameter::from(value))])
+    }
+
+    fn row(dtype: &str, unit: Unit, clock: Clock, outcomes: &[Outcome]) -> Row {
+        let (id, group, label) = ("a".to_owned(), "G".to_owned(), "A".to_owned());
+        let (parameters, provenance) = (text("dtype", dtype), Provenance::measured(clock));
+        let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
+        let series = (1..).zip(outcomes).map(|(run, outcome)| Series { run: run.to_string(), outcome: outcome.clone() });
+        Row { spec, series: series.collect() }
+    }
+
+    fn measured(samples: &[f64]) -> Outcome {
+        let (order, started) = (Vec::new(), Vec::new());
+        Outcome::Measured { samples: samples.to_vec(), order, started, stopped_by: StoppedBy::Samples }
+    }
+
+    fn found(row: &Row) -> Result<Metric<'_>, MissingReason> {
+        Lookup::new([row], vec!["1", "2"]).find("a", &Parameters::new(), &Parameters::new())
+    }
+
+    #[test]
+    fn of_several_rows_the_preferred_parameters_win() {
+        let time = |dtype, sample| row(dtype, Unit::Seconds, Clock::DeviceEvents, &[measured(&[sample])]);
+        let rows = [time("fp16", 1.0), time("fp32", 7.0)];
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
+        assert_eq!(*found.samples, [7.0]);
+        assert_eq!(lookup.estimate("a", &text("dtype", "none")), Err(MissingReason::NotInRun));
+    }
+
+    #[test]
+    fn the_samples_of_several_runs_stand_in_their_order_and_a_run_of_another_system_is_not_seen() {
+        let row = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[2.0, 3.0]), measured(&[9.0])]);
+        assert_eq!(*found(&row).unwrap().samples, [1.0, 2.0, 3.0]);
+        assert!(Lookup::new([&row], vec!["4"]).specs().next().is_none());
+    }
+
+    #[test]
+    fn a_row_without_samples_says_why_and_one_good_run_is_enough() {
+        let skipped = Outcome::Skipped { reason: "no room".to_owned() };
+        let none = row("fp16", Unit::Seconds, Clock::Host, &[skipped.clone(), Outcome::Interrupted]);
+        assert_eq!(found(&none), Err(MissingReason::Skipped("no room".to_owned())));
+        assert!(found(&row("fp16", Unit::Seconds, Clock::Host, &[skipped, measured(&[1.0])])).is_ok());
+        let hollow = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[])]);
+        assert!(matches!(found(&hollow), Err(MissingReason::Inconsistent(_))));
+    }
+
+    #[test]
+    fn a_sample_that_is_no_number_is_no_estimate() {
+        let row = row("fp16", Unit::Ratio, Clock::Host, &[measured(&[1.0, f64::INFINITY])]);
+        let absent = found(&row).unwrap().estimate().unwrap_err();
+        assert!(matches!(absent, MissingReason::Inconsistent(_)), "{absent}");
+    }
+
+    #[test]
+    fn yes_and_no_come_to_their_share() {
+        let samples = [measured(&[1.0, 1.0, 1.0, 0.0])];
+        let observed = row("fp16", Unit::Ratio, Clock::Observed, &samples);
+        let share = found(&observed).unwrap().estimate().unwrap();
+        assert_eq!(share.median, 0.75);
+        assert!(share.low > 0.25 && share.high < 1.0, "{share:?}");
+        let timed = row("fp16", Unit::Ratio, Clock::Host, &samples);
+        assert_eq!(found(&timed).unwrap().estimate().unwrap().median, 1.0);
+    }
+}

@@ -1,0 +1,45 @@
+//! Results: what runs left, as it is kept in a file, and what is found in it.
+//!
+//! A results file explains itself: nothing here knows an experiment.
+//!
+//! | file | what |
+//! |---|---|
+//! | `row`, `roofline` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
+//! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
+//! | `file`, `migrate` | reading and writing files, of every schema version that there has been |
+//! | `system` | what another program measured of the same work, put into a results file |
+//! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `diagnose` | what is odd about the samples |
+//! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod catalog;
+mod comparability;
+mod compare;
+mod diagnose;
+mod environment;
+mod file;
+mod lookup;
+mod migrate;
+mod roofline;
+mod row;
+mod run;
+mod selection;
+mod system;
+
+pub use catalog::{Catalog, nearest};
+pub use comparability::{Mismatch, mismatches, remarks};
+pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};
+pub use diagnose::Diagnosed;
+pub use environment::{DeviceDescription, Environment, Host, Program, now};
+pub use lookup::{Lookup, Metric, MissingReason};
+pub use roofline::{Limit, PeakShare, Work, share_of_peak};
+pub use row::{
+    Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
+};
+pub use run::{
+    ExperimentRun, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE, TelemetrySample,
+};
+pub use selection::Selection;
+pub use system::{FINGERPRINT, System};

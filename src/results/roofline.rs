@@ -1,0 +1,167 @@
+//! The least work that lies in a row, and the share of a measured peak rate that it came to.
+//!
+//! A row says where it is measured how much work a sample holds (bytes, floating-point operations, launches) and by what
+//! formula: what cannot be left out, operands read once, results written once, no temporary. The peak rate is measured
+//! in the same run: by the rows that are marked as peaks of that limit, of the same element type where it matters, of the
+//! nearest size in bytes where it matters, and of several the fastest (S. Williams, A. Waterman, D. Patterson,
+//! *Roofline: an insightful visual performance model*, CACM 52, 2009). The share is the work by that rate over the row's
+//! time. More than 100 % says that the row had help that the peak had not, such as a cache.
+
+use serde::{Deserialize, Serialize};
+
+use super::lookup::{Lookup, Metric};
+use super::row::{MetricSpec, Parameter};
+use crate::measure::Estimate;
+use crate::units::Unit;
+
+/// What limits a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Limit {
+    /// Bytes read and written by a copy on the device.
+    Copy,
+    /// Floating-point operations of a matmul.
+    Matmul,
+    /// Bytes over PCIe (or NVLink) to the device.
+    ToDevice,
+    /// Bytes over PCIe (or NVLink) to the host.
+    ToHost,
+    /// Kernel launches by the host.
+    Launch,
+}
+
+impl Limit {
+    /// The peak rate's name, as it stands behind a share.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Copy => "the measured copy rate",
+            Limit::Matmul => "the measured matmul rate",
+            Limit::ToDevice => "the measured host-to-device rate",
+            Limit::ToHost => "the measured device-to-host rate",
+            Limit::Launch => "the measured bare launch rate",
+        }
+    }
+
+    /// What is counted.
+    pub fn counts(self) -> &'static str {
+        match self {
+            Limit::Copy | Limit::ToDevice | Limit::ToHost => "bytes",
+            Limit::Matmul => "floating-point operations",
+            Limit::Launch => "launches",
+        }
+    }
+}
+
+/// The least work that lies in a sample of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// What limits the row.
+    pub limit: Limit,
+    /// How much work a sample holds, in what the limit counts.
+    pub amount: f64,
+    /// The formula by which it follows from the row's parameters, for a reader.
+    pub formula: String,
+    /// The bytes of a tensor of the row: the peak of the nearest size is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Whether the row is itself a measurement of the peak rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub peak: bool,
+}
+
+impl Work {
+    /// `amount` launches.
+    pub fn launches(amount: f64, formula: &str) -> Self {
+        Self::of(Limit::Launch, amount, formula)
+    }
+
+    /// `amount` floating-point operations of matmuls.
+    pub fn matmul(amount: f64, formula: &str) -> Self {
+        Self::of(Limit::Matmul, amount, formula)
+    }
+
+    /// `amount` bytes read and written on the device, by tensors of `tensor` bytes.
+    pub fn copy(amount: f64, formula: &str, tensor: f64) -> Self {
+        Self { bytes: Some(tensor), ..Self::of(Limit::Copy, amount, formula) }
+    }
+
+    /// `amount` bytes to the device, by transfers of `tensor` bytes.
+    pub fn to_device(amount: f64, formula: &str, tensor: f64) -> Self {
+        Self { bytes: Some(tensor), ..Self::of(Limit::ToDevice, amount, formula) }
+    }
+
+    /// `amount` bytes to the host, by transfers of `tensor` bytes.
+    pub fn to_host(amount: f64, formula: &str, tensor: f64) -> Self {
+        Self { bytes: Some(tensor), ..Self::of(Limit::ToHost, amount, formula) }
+    }
+
+    /// The work, said to be what the peak rate is measured by.
+    #[must_use]
+    pub fn as_peak(self) -> Self {
+        Self { peak: true, ..self }
+    }
+
+    fn of(limit: Limit, amount: f64, formula: &str) -> Self {
+        Self { limit, amount, formula: formula.to_owned(), bytes: None, peak: false }
+    }
+
+    /// The rate of a sample of `value` in `unit`.
+    fn rate(&self, value: f64, unit: Unit) -> f64 {
+        match unit {
+            Unit::BytesPerSecond | Unit::FlopsPerSecond => value,
+            _ => self.amount / value,
+        }
+    }
+}
+
+/// A row's share of the peak rate that limits it; 1 is all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PeakShare {
+    /// What limits the row.
+    pub limit: Limit,
+    /// The share.
+    pub share: f64,
+    /// The ends of its interval: those of the row over the median of the peak, whose own spread is left out.
+    pub interval: (f64, f64),
+}
+
+/// What share of its measured peak rate a row came to; `None` where its work is not known, where it is itself a peak, or
+/// where its run measured none.
+pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<PeakShare> {
+    let (spec, work) = (metric.spec, metric.spec.work.as_ref().filter(|work| !work.peak)?);
+    let peak = peak(lookup, spec, work)?;
+    let share = |value: f64| work.rate(value, spec.unit) / peak;
+    let (one, other) = (share(estimate.low), share(estimate.high));
+    let (share, interval) = (share(estimate.median), (one.min(other), one.max(other)));
+    let sensible = [share, interval.0, interval.1].iter().all(|share| share.is_finite() && *share > 0.0);
+    sensible.then_some(PeakShare { limit: work.limit, share, interval })
+}
+
+/// The rate that the run measured as the peak for a row.
+fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, work: &Work) -> Option<f64> {
+    let fits = |other: &&MetricSpec| {
+        let peak = other.work.as_ref().is_some_and(|other| other.peak && other.limit == work.limit);
+        peak && (work.limit != Limit::Matmul || dtype(other) == dtype(spec))
+    };
+    let peaks: Vec<&MetricSpec> = lookup.specs().filter(fits).collect();
+    let size = |spec: &MetricSpec| spec.work.as_ref().and_then(|work| work.bytes);
+    let distance = |spec: &MetricSpec| Some((size(spec)? / work.bytes?).ln().abs());
+    let nearest = peaks.iter().filter_map(|peak| distance(peak)).min_by(f64::total_cmp);
+    let near = peaks.into_iter().filter(|peak| distance(peak) == nearest || nearest.is_none());
+    let rate = |peak: &MetricSpec| {
+        let estimate = lookup.estimate(&peak.id, &peak.parameters).ok()?;
+        Some(peak.work.as_ref()?.rate(estimate.median, peak.unit))
+    };
+    near.filter_map(rate).reduce(f64::max)
+}
+
+/// The element type of a row; fp32 where it names none.
+fn dtype(spec: &MetricSpec) -> &str {
+    match spec.parameters.get("dtype") {
+        Some(Parameter::Text(dtype)) => dtype,
+        _ => "fp32",
+    }
+}

@@ -1,0 +1,249 @@
+//! What a row of a results file is, and what each run left of it.
+//!
+//! A row explains itself: its specification says what was measured, in which unit, by which clock, and how much work lies
+//! in it, so that a file renders whole on any machine, also for an experiment that the reading program does not know.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::roofline::Work;
+use crate::measure::{Clock, StoppedBy};
+use crate::units::Unit;
+
+/// A row: what was to be measured, and what came of it in each run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What it is.
+    pub spec: MetricSpec,
+    /// What came of it, one entry a run.
+    pub series: Vec<Series>,
+}
+
+/// What a row is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricSpec {
+    /// The identifier: `sync-points.big.async`. It begins with the experiment's name and a dot; rows that differ only in
+    /// parameters share it.
+    pub id: String,
+    /// The heading that it stands under.
+    pub group: String,
+    /// What it is, in a few words.
+    pub label: String,
+    /// The unit of its samples.
+    pub unit: Unit,
+    /// What it was measured with: `dtype`, `size`, `iters`, …
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub parameters: Parameters,
+    /// How its samples are taken.
+    pub provenance: Provenance,
+    /// The least work that lies in a sample, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// The clock of which it is the floor: the least that this clock shows of nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Clock>,
+}
+
+/// How samples are taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Provenance {
+    /// They are measured.
+    Measured {
+        /// By this clock.
+        clock: Clock,
+        /// A sample is the time of a loop divided by this many iterations; 1 where there is no loop.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        iterations: u64,
+    },
+    /// They are computed from measured rows, round by round.
+    Derived {
+        /// What kind of computation it is.
+        derivation: Derivation,
+        /// How, for a reader: the names of the rows and what was done to them.
+        formula: String,
+    },
+}
+
+/// How a derived row comes from measured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Derivation {
+    /// The difference of two rows whose samples were taken interleaved: it may be indistinguishable from 0.
+    Difference,
+    /// A row multiplied: what it would be for more of the same.
+    Extrapolation,
+    /// Anything else that the formula says.
+    Computation,
+}
+
+/// What one run left of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// The identifier of the run.
+    pub run: String,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a row in one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Outcome {
+    /// It was measured.
+    Measured {
+        /// The samples in the order of the rounds, in the row's unit.
+        samples: Vec<f64>,
+        /// The place of each sample within its round, from 0; empty where it was not recorded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        order: Vec<u32>,
+        /// When each sample began, in seconds since the run did; empty where it was not recorded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        started: Vec<f64>,
+        /// Which rule ended the sampling.
+        stopped_by: StoppedBy,
+    },
+    /// It was computed.
+    Derived {
+        /// The results in the order of the rounds, in the row's unit.
+        samples: Vec<f64>,
+    },
+    /// It has no meaning on this engine.
+    NotApplicable {
+        /// Why.
+        reason: String,
+    },
+    /// The run was interrupted before it was reached.
+    Interrupted,
+    /// It could have been measured and was not.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+    /// It was tried and failed.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl MetricSpec {
+    /// The name of the experiment that produces it: what stands before the first dot.
+    pub fn experiment(&self) -> &str {
+        self.id.split('.').next().unwrap_or_default()
+    }
+
+    /// The identifier and, in brackets, the parameters: `sync-points.big.async (dtype fp16, size 512)`.
+    pub fn title(&self) -> String {
+        titled(&self.id, &self.parameters)
+    }
+
+    /// Whether it stands for the same measurement as another: identifier and parameters.
+    pub fn is(&self, id: &str, parameters: &Parameters) -> bool {
+        self.id == id && self.parameters == *parameters
+    }
+}
+
+impl Provenance {
+    /// Samples of `clock`, not of a loop.
+    pub fn measured(clock: Clock) -> Self {
+        Provenance::Measured { clock, iterations: 1 }
+    }
+}
+
+impl Row {
+    /// What a run left of it.
+    pub fn outcome(&self, run: &str) -> Option<&Outcome> {
+        self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)
+    }
+}
+
+impl Outcome {
+    /// Whether there is nothing left to do for it: an interrupt neither came before it nor cut its sampling short.
+    pub fn is_finished(&self) -> bool {
+        !matches!(self, Outcome::Interrupted | Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
+    }
+}
+
+/// The parameters of a row, by name.
+pub type Parameters = BTreeMap<String, Parameter>;
+
+/// Parameters in words: `dtype fp16, size 512`; empty for none.
+pub fn in_words(parameters: &Parameters) -> String {
+    parameters.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// An identifier and, in brackets, parameters.
+pub fn titled(id: &str, parameters: &Parameters) -> String {
+    if parameters.is_empty() { id.to_owned() } else { format!("{id} ({})", in_words(parameters)) }
+}
+
+/// Whether `id` is `name` or begins with it and a dot.
+pub fn begins(id: &str, name: &str) -> bool {
+    id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Parameter {
+    /// A size or count.
+    Integer(u64),
+    /// A factor or duration.
+    Number(f64),
+    /// A name: a dtype, a kind of memory.
+    Text(String),
+}
+
+impl Parameter {
+    /// The value as a number, where it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Parameter::Integer(value) => Some(*value as f64),
+            Parameter::Number(value) => Some(*value),
+            Parameter::Text(_) => None,
+        }
+    }
+}
+
+impl From<usize> for Parameter {
+    fn from(value: usize) -> Self {
+        Parameter::Integer(value as u64)
+    }
+}
+
+impl From<f64> for Parameter {
+    fn from(value: f64) -> Self {
+        Parameter::Number(value)
+    }
+}
+
+impl From<&str> for Parameter {
+    fn from(value: &str) -> Self {
+        Parameter::Text(value.to_owned())
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Parameter::Integer(value) => write!(f, "{value}"),
+            Parameter::Number(value) => write!(f, "{value}"),
+            Parameter::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_one(value: &u64) -> bool {
+    *value == 1
+}

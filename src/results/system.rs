@@ -1,0 +1,267 @@
+//! What another program measured of the same work on the same machine: another *system* under test.
+//!
+//! It comes as a file of its own (JSON), such as `book/peers/pytorch.py` writes, and becomes a run of that system in a
+//! results file. The file may come from anywhere: its version is checked first, then that every row is one that is
+//! declared, in that row's unit, with samples that can be estimated. It stands beside a run only where both were measured
+//! on one machine: what both of them name (the device's model, its fingerprint, the driver, the host's processor) must be
+//! the same.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::catalog::{Catalog, nearest};
+use super::comparability::Mismatch;
+use super::environment::{DeviceDescription, Environment, Host, Program};
+use super::lookup::{Lookup, MissingReason};
+use super::migrate;
+use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
+use super::run::{Results, Run, RunOutcome};
+use crate::error::FileError;
+use crate::measure::Clock;
+use crate::units::Unit;
+
+/// The version of the schema that this program reads.
+pub(super) const SYSTEM_SCHEMA_VERSION: u32 = 1;
+
+/// The fact of a run's device that tells the GPUs of one machine apart.
+pub const FINGERPRINT: &str = "fingerprint";
+
+/// What another program measured on one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// The version of this schema.
+    pub schema_version: u32,
+    /// The program: `PyTorch`.
+    pub name: String,
+    /// When it began, in UTC, RFC 3339.
+    pub started: String,
+    /// The versions of the program and of what it stands on, in order.
+    pub versions: Vec<(String, String)>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What it measured, by the identifiers and parameters of the experiments' rows.
+    pub rows: Vec<SystemRow>,
+}
+
+/// Where a system ran, as far as its program could tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The device's hardware: `NVIDIA H200`.
+    pub model: String,
+    /// What tells the device from others of its model.
+    pub fingerprint: Option<String>,
+    /// The version of the device's driver.
+    pub driver: Option<String>,
+    /// The model of the host's processor.
+    pub cpu: Option<String>,
+}
+
+/// A row of another system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SystemRow {
+    /// The identifier.
+    pub id: String,
+    /// The parameters.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// The unit of the samples.
+    pub unit: Unit,
+    /// What came of it.
+    pub outcome: migrate::v1::Outcome,
+}
+
+impl System {
+    /// Reads the file of another system; `catalog` holds the rows that there are.
+    ///
+    /// # Errors
+    /// [`FileError`] says whether the file cannot be read, is not whole, has a version that is not read, or holds a row
+    /// that means nothing here.
+    pub fn read(path: &Path, catalog: &Catalog) -> Result<Self, FileError> {
+        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        Self::parse(&text, &path.display().to_string(), catalog)
+    }
+
+    /// Reads the file of another system from its text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str, origin: &str, catalog: &Catalog) -> Result<Self, FileError> {
+        let syntax = |error| FileError::json(origin, "the measurements of another program", &error);
+        let versioned: migrate::Versioned = serde_json::from_str(text).map_err(syntax)?;
+        if versioned.schema_version != SYSTEM_SCHEMA_VERSION {
+            let (origin, found) = (origin.to_owned(), versioned.schema_version.to_string());
+            return Err(FileError::Version { origin, found, supported: SYSTEM_SCHEMA_VERSION.to_string() });
+        }
+        let system: Self = serde_json::from_str(text).map_err(syntax)?;
+        system.check(catalog).map_err(|message| FileError::whole(origin, message))?;
+        Ok(system)
+    }
+
+    /// Finds the first thing in it that means nothing here.
+    fn check(&self, catalog: &Catalog) -> Result<(), String> {
+        if self.name.trim().is_empty() {
+            return Err("`name` names no program".to_owned());
+        }
+        if self.rows.is_empty() {
+            return Err("it holds no rows".to_owned());
+        }
+        let mut titles = BTreeSet::new();
+        for row in &self.rows {
+            let title = titled(&row.id, &row.parameters);
+            let unknown = || format!("there is no row `{}`{}", row.id, nearest(&row.id, catalog.ids()));
+            let spec = catalog.get(&row.id).ok_or_else(unknown)?;
+            if spec.unit != row.unit {
+                return Err(format!("`{title}` is in {:?}, and here in {:?}", row.unit, spec.unit));
+            }
+            if !titles.insert(title.clone()) {
+                return Err(format!("`{title}` stands there twice"));
+            }
+        }
+        let (run, rows) = self.clone().into_run(String::new(), catalog.specs());
+        for (_, metric) in Lookup::new(&rows, vec![&run.id]).metrics() {
+            if let Some(MissingReason::Inconsistent(message)) = metric.and_then(|metric| metric.estimate()).err() {
+                return Err(message);
+            }
+        }
+        Ok(())
+    }
+
+    /// What of its machine is not as in the first run of `results`: of what both name.
+    pub fn mismatches(&self, results: &Results) -> Vec<Mismatch> {
+        let (environment, machine) = (results.environment(), &self.machine);
+        let pairs = [
+            ("device model", Some(machine.model.as_str()), Some(environment.device.model.as_str())),
+            ("GPU (by its fingerprint)", machine.fingerprint.as_deref(), environment.device.fact(FINGERPRINT)),
+            ("driver", machine.driver.as_deref(), environment.device.fact("driver")),
+            ("host processor", machine.cpu.as_deref(), Some(environment.host.cpu.as_str())),
+        ];
+        let differs = |(what, system, run): (&str, Option<&str>, Option<&str>)| {
+            let (system, run) = (system?, run?);
+            (system != run).then(|| Mismatch { what: what.to_owned(), a: system.to_owned(), b: run.to_owned() })
+        };
+        pairs.into_iter().filter_map(differs).collect()
+    }
+
+    /// The system as a run and its rows. What a row is comes from the first of `specs` that has its identifier, of
+    /// several from one with its parameters.
+    pub(super) fn into_run<'a>(
+        self,
+        id: String,
+        specs: impl IntoIterator<Item = &'a MetricSpec> + Clone,
+    ) -> (Run, Vec<Row>) {
+        let rows = self.rows.into_iter().map(|row| {
+            let named = || specs.clone().into_iter().filter(|spec| spec.id == row.id);
+            let known = named().find(|spec| spec.parameters == row.parameters).or_else(|| named().next());
+            let (provenance, outcome) = row.outcome.split();
+            let described = known.map(|known| (known.group.clone(), known.label.clone()));
+            let (group, label) = described.unwrap_or_else(|| migrate::described(&row.id));
+            let (work, floor) = known.filter(|known| known.parameters == row.parameters).map_or((None, None), |known| {
+                (known.work.clone(), None)
+            });
+            let parameters = row.parameters;
+            let spec = MetricSpec { id: row.id, group, label, unit: row.unit, parameters, provenance, work, floor };
+            Row { spec, series: vec![Series { run: id.clone(), outcome }] }
+        });
+        let rows = rows.collect();
+        let machine = self.machine;
+        let fact = |name: &str, value: Option<String>| value.map(|value| (name.to_owned(), value));
+        let facts = [fact("driver", machine.driver), fact(FINGERPRINT, machine.fingerprint)];
+        let mut libraries = self.versions;
+        let version = libraries.iter().position(|(name, _)| *name == self.name).map(|place| libraries.remove(place).1);
+        let environment = Environment {
+            host: Host {
+                cpu: machine.cpu.unwrap_or_else(|| "unknown".to_owned()),
+                logical_cpus: None,
+                memory_bytes: None,
+                system: None,
+            },
+            device: DeviceDescription {
+                name: String::new(),
+                engine: "cuda".to_owned(),
+                model: machine.model,
+                memory_bytes: None,
+                wait_policy: None,
+                facts: facts.into_iter().flatten().collect(),
+            },
+            program: Program {
+                name: self.name.clone(),
+                version: version.unwrap_or_default(),
+                libraries,
+                commit: None,
+                dirty: None,
+                profile: None,
+                command: Vec::new(),
+            },
+            cuda_unavailable: None,
+        };
+        let (system, started) = (self.name, self.started);
+        let (telemetry, order, outcome) = (Vec::new(), Vec::new(), RunOutcome::Complete);
+        (Run { id, system, started, resumed: Vec::new(), environment, telemetry, order, outcome }, rows)
+    }
+}
+
+impl Results {
+    /// Puts another system beside the runs; an earlier one of the same name gives way.
+    ///
+    /// # Errors
+    /// What differs between the machine of the system and that of the first run.
+    pub fn attach(&mut self, system: System) -> Result<(), Vec<Mismatch>> {
+        let mismatches = system.mismatches(self);
+        if !mismatches.is_empty() {
+            return Err(mismatches);
+        }
+        self.detach(&system.name);
+        let id = format!("{}-1", system.name);
+        let specs: Vec<MetricSpec> = self.rows.iter().map(|row| row.spec.clone()).collect();
+        let (run, rows) = system.into_run(id, &specs);
+        self.runs.push(run);
+        self.merge(rows);
+        Ok(())
+    }
+
+    /// Takes the runs of a system away.
+    fn detach(&mut self, system: &str) {
+        let gone: Vec<String> = self.runs_of(system).map(|run| run.id.clone()).collect();
+        self.runs.retain(|run| run.system != system);
+        self.rows.iter_mut().for_each(|row| row.series.retain(|series| !gone.contains(&series.run)));
+        self.rows.retain(|row| !row.series.is_empty());
+    }
+
+    /// Puts rows of a new run to those that are there: to the row that is the same, where no series of that run stands yet.
+    pub fn merge(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            let taken = |known: &Row| row.series.iter().any(|series| known.outcome(&series.run).is_some());
+            match self.rows.iter_mut().find(|known| known.spec == row.spec && !taken(known)) {
+                Some(known) => known.series.extend(row.series),
+                None => self.rows.push(row),
+            }
+        }
+    }
+}
+
+impl migrate::v1::Outcome {
+    /// How its samples were taken, and what came of it. What was not measured has no clock: the host's stands there.
+    pub(super) fn split(self) -> (Provenance, Outcome) {
+        use migrate::v1::Outcome as V1;
+        let measured = |clock| Provenance::measured(clock);
+        let (order, started) = (Vec::new(), Vec::new());
+        match self {
+            V1::Measured { instrument, samples, stopped_by } => {
+                (measured(instrument.into()), Outcome::Measured { samples, order, started, stopped_by })
+            }
+            V1::Derived { derivation, formula, samples } => {
+                (Provenance::Derived { derivation, formula }, Outcome::Derived { samples })
+            }
+            V1::NotApplicable { reason } => (measured(Clock::Host), Outcome::NotApplicable { reason }),
+            V1::Interrupted => (measured(Clock::Host), Outcome::Interrupted),
+            V1::Skipped { reason } => (measured(Clock::Host), Outcome::Skipped { reason }),
+            V1::Failed { reason } => (measured(Clock::Host), Outcome::Failed { reason }),
+        }
+    }
+}
+
