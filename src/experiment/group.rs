@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Case, Clock, Stopwatch, StoppedBy};
+use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Work};
 use crate::units::Unit;
 
@@ -321,18 +321,21 @@ fn rounds(
     specs: Vec<MetricSpec>,
     cases: Vec<Case<'static>>,
 ) -> Vec<(MetricSpec, Outcome)> {
-    let all = |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
+    let all =
+        |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
     if cases.is_empty() {
         return Vec::new();
     }
     match measuring.sampler.sample(cases) {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
-            let outcomes = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
-                let since = |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
-                let started = started.iter().map(since).collect();
-                Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
-            });
+            let outcomes =
+                rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
+                    let since =
+                        |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
+                    let started = started.iter().map(since).collect();
+                    Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
+                });
             specs.into_iter().zip(outcomes).collect()
         }
         Err(MeasureError::Interrupted) => {

@@ -160,9 +160,9 @@ impl System {
             let (provenance, outcome) = row.outcome.split();
             let described = known.map(|known| (known.group.clone(), known.label.clone()));
             let (group, label) = described.unwrap_or_else(|| migrate::described(&row.id));
-            let (work, floor) = known.filter(|known| known.parameters == row.parameters).map_or((None, None), |known| {
-                (known.work.clone(), None)
-            });
+            let (work, floor) = known
+                .filter(|known| known.parameters == row.parameters)
+                .map_or((None, None), |known| (known.work.clone(), None));
             let parameters = row.parameters;
             let spec = MetricSpec { id: row.id, group, label, unit: row.unit, parameters, provenance, work, floor };
             Row { spec, series: vec![Series { run: id.clone(), outcome }] }
@@ -264,4 +264,3 @@ impl migrate::v1::Outcome {
         }
     }
 }
-

@@ -5,25 +5,24 @@
 
 use std::fmt;
 
-use super::{Case, DocumentRow, DocumentTable, Figure};
-use crate::experiment::{Metric, MissingReason, Parameter, Parameters};
+use super::{DocumentRow, DocumentTable, Figure, TableCase};
 use crate::measure::Estimate;
-use crate::run::Run;
+use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters};
 
 /// A row of a document's table for one case.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison<'a> {
+pub struct TableEntry<'a> {
     /// The table.
     pub table: &'a DocumentTable,
     /// The row.
     pub row: &'a DocumentRow,
     /// The case.
-    pub case: &'a Case,
+    pub case: &'a TableCase,
 }
 
 /// What a run says to a row of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading<'a> {
+pub struct Measured<'a> {
     /// The row and its samples.
     pub metric: Metric<'a>,
     /// What they come to.
@@ -31,7 +30,7 @@ pub struct Reading<'a> {
     /// The same relative to another row, where the document's row is.
     pub relative: Option<Relative>,
     /// Parameters of the document that the run measured with another value.
-    pub deviations: Vec<ParameterMismatch>,
+    pub mismatches: Vec<ParameterMismatch>,
 }
 
 /// A value relative to another row's.
@@ -62,9 +61,9 @@ impl fmt::Display for ParameterMismatch {
     }
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> TableEntry<'a> {
     /// All rows of a table for `cases`, case by case; see [`DocumentTable::cases_in`].
-    pub fn all(table: &'a DocumentTable, cases: &'a [Case]) -> impl Iterator<Item = Self> {
+    pub fn all(table: &'a DocumentTable, cases: &'a [TableCase]) -> impl Iterator<Item = Self> {
         cases.iter().flat_map(move |case| table.rows.iter().map(move |row| Self { table, row, case }))
     }
 
@@ -84,42 +83,42 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// Says why it did not.
-    pub fn measured<'r>(&self, run: &'r Run) -> Result<Reading<'r>, MissingReason> {
-        let metric = self.find(run, &self.row.id)?;
+    pub fn measured<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
+        let metric = self.find(lookup, &self.row.id)?;
         let estimate = metric.estimate()?;
-        let relative = self.relative(run, &estimate);
-        let deviations = self.deviations(&metric.row.parameters);
-        Ok(Reading { metric, estimate, relative, deviations })
+        let relative = self.relative(lookup, &estimate);
+        let mismatches = self.mismatches(&metric.spec.parameters);
+        Ok(Measured { metric, estimate, relative, mismatches })
     }
 
-    fn find<'r>(&self, run: &'r Run, id: &str) -> Result<Metric<'r>, MissingReason> {
-        run.lookup().find(id, &self.case.select, &self.stated())
+    fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
+        lookup.find(id, &self.case.select, &self.published_with())
     }
 
-    fn relative(&self, run: &Run, estimate: &Estimate) -> Option<Relative> {
+    fn relative(&self, lookup: &Lookup<'_>, estimate: &Estimate) -> Option<Relative> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
-        let whole = self.find(run, &to.id).ok()?.estimate().ok()?.median;
+        let whole = self.find(lookup, &to.id).ok()?.estimate().ok()?.median;
         let interval = (estimate.low / whole, estimate.high / whole);
         (whole > 0.0).then(|| Relative { of: to.label.clone(), share: estimate.median / whole, interval })
     }
 
     /// The parameters with which the document measured this row.
-    fn stated(&self) -> Parameters {
-        let mut stated = self.table.stated.clone();
-        stated.extend(self.row.stated.clone());
-        stated
+    fn published_with(&self) -> Parameters {
+        let mut parameters = self.table.published_with.clone();
+        parameters.extend(self.row.published_with.clone());
+        parameters
     }
 
-    fn deviations(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
-        let deviation = |(name, document): (String, Parameter)| {
+    fn mismatches(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
+        let mismatch = |(name, document): (String, Parameter)| {
             let run = parameters.get(&name)?.clone();
             (run != document).then_some(ParameterMismatch { name, document, run })
         };
-        self.stated().into_iter().filter_map(deviation).collect()
+        self.published_with().into_iter().filter_map(mismatch).collect()
     }
 }
 
-impl Reading<'_> {
+impl Measured<'_> {
     /// Whether it is a difference whose interval holds 0.
     pub fn is_indistinguishable_from_zero(&self) -> bool {
         self.metric.is_difference() && !self.estimate.excludes_zero()
@@ -131,7 +130,7 @@ impl Reading<'_> {
     /// Says why it means nothing.
     pub fn ratio(&self, published: &Figure) -> Result<f64, &'static str> {
         let ratio = self.estimate.median / published.value;
-        if !self.deviations.is_empty() {
+        if !self.mismatches.is_empty() {
             Err("measured with other parameters")
         } else if self.is_indistinguishable_from_zero() {
             Err("the difference may be 0")

@@ -1,16 +1,14 @@
 //! The chapter of an experiment that no document describes, and the tables of one that is described in words alone: made
-//! of its registry entry and of the rows in the runs.
+//! of what the rows of the results say of themselves.
 //!
-//! Each section of the experiment is a table. Its rows stand once for every set of those parameters whose values differ
-//! among them; rows of one section that differ in other parameters make tables of their own. A table is drawn as lines
-//! where a number has three values or more, and as bars where its rows have one unit.
+//! Each heading of the rows is a table. Its rows stand once for every set of those parameters whose values differ among
+//! them; rows of one heading that differ in other parameters make tables of their own. A table is drawn as lines where a
+//! number has three values or more, and as bars where its rows have one unit.
 
 use std::collections::BTreeMap;
 
-use super::number;
-use super::{Case, Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, Scale, Series};
-use crate::experiment::{Entry, Parameter, Parameters, Row, RowPlan, Section, in_words};
-use crate::run::Run;
+use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, TableCase};
+use crate::results::{MetricSpec, Parameter, Parameters, Results, in_words};
 
 /// How many lines and how many bars a plot has room for.
 const LINES: usize = 4;
@@ -18,31 +16,47 @@ const BARS: usize = 16;
 
 impl Document {
     /// The document with the tables and plots of its experiment where it has none of its own.
-    pub fn with_tables(&self, runs: &[Run]) -> Self {
-        let entry = Entry::default_for(&self.id, "cuda").filter(|_| self.tables.is_empty());
-        let made = entry.map(|entry| Self::of_experiment(&entry, self.order, runs));
-        made.map_or_else(|| self.clone(), |made| Self { tables: made.tables, figures: made.figures, ..self.clone() })
+    pub fn with_tables(&self, results: &[Results]) -> Self {
+        if !self.tables.is_empty() {
+            return self.clone();
+        }
+        let made = Self::of_experiment(&self.id, self.order, results);
+        Self { tables: made.tables, figures: made.figures, ..self.clone() }
     }
 
     /// What is to be said of an experiment that has no document.
-    pub fn of_experiment(entry: &Entry, order: u32, runs: &[Run]) -> Self {
-        let plan = entry.experiment().rows();
+    pub fn of_experiment(name: &str, order: u32, results: &[Results]) -> Self {
+        let mut rows: Vec<&MetricSpec> = Vec::new();
+        for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+            if spec.experiment() == name && !rows.iter().any(|known| known.is(&spec.id, &spec.parameters)) {
+                rows.push(spec);
+            }
+        }
         let (mut all, mut figures) = (Vec::new(), Vec::new());
-        for section in entry.experiment().sections() {
-            let tables = tables(section, &plan, runs);
+        let mut headings: Vec<&str> = Vec::new();
+        for spec in &rows {
+            if !headings.contains(&spec.group.as_str()) {
+                headings.push(&spec.group);
+            }
+        }
+        for heading in headings {
+            let tables = tables(heading, &rows);
             let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
-            let (id, title) = (format!("{}-plot", anchor(section.title)), format!("{}, drawn", section.title));
+            let (id, title) = (format!("{}-plot", anchor(heading)), format!("{heading}, drawn"));
             figures.push(DocumentFigure { id, title, caption: String::new(), panels });
             all.extend(tables);
         }
         figures.retain(|figure| !figure.panels.is_empty());
+        let ran = results.iter().flat_map(|results| &results.runs).flat_map(|run| &run.order);
+        let summary =
+            ran.filter(|ran| ran.name == name && !ran.summary.is_empty()).map(|ran| ran.summary.as_str()).next();
         Self {
-            id: entry.name().to_owned(),
+            id: anchor(name),
             order,
-            title: title(entry.name()),
+            title: title(name),
             source: None,
             gpu: None,
-            question: format!("{}.", entry.summary()),
+            question: summary.map(|summary| format!("{summary}.")).unwrap_or_default(),
             answer: Vec::new(),
             headline: None,
             method: String::new(),
@@ -51,6 +65,7 @@ impl Document {
             figures,
             claims: Vec::new(),
             exercises: Vec::new(),
+            names: Names::default(),
         }
     }
 }
@@ -64,19 +79,24 @@ fn title(name: &str) -> String {
     letters.into_iter().collect()
 }
 
-/// The tables of a section: one for all rows that are told apart by the same cases.
-fn tables(section: &Section, plan: &[RowPlan], runs: &[Run]) -> Vec<DocumentTable> {
+/// The tables of a heading: one for all rows that are told apart by the same cases.
+fn tables(heading: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
     let mut tables: Vec<DocumentTable> = Vec::new();
-    for row in plan.iter().filter(|row| section.holds(row.id)) {
-        let left: Vec<&Row> = runs.iter().flat_map(Run::rows).filter(|left| left.id == row.id).collect();
-        let (cases, shown) = (cases(&left), document_row(row));
+    let mut ids: Vec<&str> = Vec::new();
+    for spec in rows.iter().filter(|spec| spec.group == heading) {
+        if ids.contains(&spec.id.as_str()) {
+            continue;
+        }
+        ids.push(&spec.id);
+        let same: Vec<&MetricSpec> = rows.iter().copied().filter(|other| other.id == spec.id).collect();
+        let (cases, shown) = (cases(&same), document_row(spec));
         match tables.iter_mut().find(|table| table.cases == cases) {
             Some(table) => table.rows.push(shown),
             None => tables.push(DocumentTable {
-                id: format!("{}-{}", anchor(section.title), tables.len() + 1),
-                title: told_apart(section.title, &cases),
+                id: format!("{}-{}", anchor(heading), tables.len() + 1),
+                title: told_apart(heading, &cases),
                 caption: String::new(),
-                stated: Parameters::new(),
+                published_with: Parameters::new(),
                 cases,
                 each: None,
                 rows: vec![shown],
@@ -86,27 +106,27 @@ fn tables(section: &Section, plan: &[RowPlan], runs: &[Run]) -> Vec<DocumentTabl
     tables
 }
 
-/// A section's title with the parameters that tell the rows of one of its tables apart.
-fn told_apart(title: &str, cases: &[Case]) -> String {
+/// A heading with the parameters that tell the rows of one of its tables apart.
+fn told_apart(title: &str, cases: &[TableCase]) -> String {
     let names: Vec<&str> =
         cases.first().map(|case| case.select.keys().map(String::as_str).collect()).unwrap_or_default();
     if names.is_empty() { title.to_owned() } else { format!("{title} ({})", names.join(", ")) }
 }
 
-fn document_row(plan: &RowPlan) -> DocumentRow {
+fn document_row(spec: &MetricSpec) -> DocumentRow {
     DocumentRow {
-        label: plan.what.to_owned(),
-        id: plan.id.to_owned(),
-        unit: plan.unit,
+        label: spec.label.clone(),
+        id: spec.id.clone(),
+        unit: spec.unit,
         published: BTreeMap::new(),
         relative: None,
-        stated: Parameters::new(),
+        published_with: Parameters::new(),
         note: None,
     }
 }
 
 /// A case for each set of values of the parameters that differ among the rows; none where none does.
-fn cases(rows: &[&Row]) -> Vec<Case> {
+fn cases(rows: &[&MetricSpec]) -> Vec<TableCase> {
     let mut values: BTreeMap<&String, Vec<&Parameter>> = BTreeMap::new();
     for (name, value) in rows.iter().flat_map(|row| &row.parameters) {
         let known = values.entry(name).or_default();
@@ -115,12 +135,12 @@ fn cases(rows: &[&Row]) -> Vec<Case> {
         }
     }
     values.retain(|_, values| values.len() > 1);
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<TableCase> = Vec::new();
     for row in rows {
         let own = row.parameters.iter().filter(|(name, _)| values.contains_key(name));
         let select: Parameters = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !select.is_empty() && !cases.iter().any(|case| case.select == select) {
-            cases.push(Case { label: in_words(&select), select });
+            cases.push(TableCase { label: in_words(&select), select });
         }
     }
     cases
@@ -151,7 +171,7 @@ fn panels(table: &DocumentTable) -> Vec<Panel> {
 fn parameter(table: &DocumentTable) -> Option<&String> {
     let count = |name: &&String| {
         let values = table.cases.iter().filter_map(|case| case.select.get(*name));
-        let mut numbers: Vec<f64> = values.filter_map(number).collect();
+        let mut numbers: Vec<f64> = values.filter_map(Parameter::number).collect();
         numbers.sort_by(f64::total_cmp);
         numbers.dedup();
         numbers.len()

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 
 use minijinja::{Expression, Value};
 
-use super::claim::{Claim, Needs, Quantity, compile, environment, is_selected, quantities_of};
-use super::{Document, Figure};
-use crate::experiment::{Metric, MissingReason, Provenance};
-use crate::measure::{Bootstrap, Clock, Verdict};
-use crate::run::Run;
+use super::operand::{Operand, is_selected};
+use super::{compile, environment, operands_of};
+use crate::book::document::{Claim, Document, Figure, Needs};
+use crate::measure::{Bootstrap, Verdict};
+use crate::results::{Metric, MetricSpec, MissingReason, Results};
 use crate::units::{Unit, significant};
 
 /// A verdict with the numbers that decided it.
@@ -27,7 +27,7 @@ use crate::units::{Unit, significant};
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Each quantity of the predicate: its name, and what it was.
+    /// Each operand of the predicate: its name, and what it was.
     pub evidence: Vec<(String, String)>,
     /// For a claim about figures alone: the predicate with the numbers in it, and what its two sides come to.
     pub calculation: Option<String>,
@@ -39,8 +39,8 @@ impl Judgement {
     }
 }
 
-/// A quantity with its values.
-pub(super) enum Known<'a> {
+/// A operand with its values.
+pub(in crate::book) enum OperandValue<'a> {
     /// What was measured.
     Samples(Metric<'a>),
     /// What is printed, with its unit.
@@ -49,20 +49,20 @@ pub(super) enum Known<'a> {
 
 impl Claim {
     /// Judges the claim of `document` by a run.
-    pub fn judge(&self, document: &Document, run: &Run) -> Judgement {
-        let quantities = match self.quantities(document) {
-            Ok(quantities) => quantities,
-            Err(message) => return Judgement::not_testable(message, Vec::new()),
+    pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
+        let operands = match operands_of(&self.predicate, document) {
+            Ok(operands) => operands,
+            Err(unknown) => return Judgement::not_testable(unknown.message, Vec::new()),
         };
-        if self.needs == Needs::Gpu && run.environment.device.engine != "cuda" {
+        if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
             let reason = "the claim is about a GPU".to_owned();
             return Judgement::not_testable(reason, Vec::new());
         }
-        let (mut known, mut evidence) = (Vec::new(), Vec::new());
-        for (name, quantity) in &quantities {
-            match look_up(quantity, run) {
+        let (mut values, mut evidence) = (Vec::new(), Vec::new());
+        for (name, operand) in &operands {
+            match look_up(operand, results) {
                 Ok((value, text)) => {
-                    known.push(value);
+                    values.push(value);
                     evidence.push((name.clone(), text));
                 }
                 Err(absence) => {
@@ -70,78 +70,81 @@ impl Claim {
                 }
             }
         }
-        let names: Vec<&str> = quantities.iter().map(|(name, _)| name.as_str()).collect();
-        let verdict = match share_of_true(&self.holds, &names, &known) {
+        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
+        let verdict = match share_of_true(&self.predicate, &names, &values) {
             Ok(share) => match Verdict::of_share(share) {
                 Verdict::Confirmed(share) if self.refutable_only => Verdict::Inconclusive(share),
                 verdict => verdict,
             },
             Err(message) => Verdict::NotTestable(message),
         };
-        let fixed: Option<Vec<f64>> = known.iter().map(Known::fixed).collect();
-        let calculation = fixed.and_then(|values| calculation(&self.holds, &names, &values));
+        let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
+        let calculation = fixed.and_then(|values| calculation(&self.predicate, &names, &values));
         Judgement { verdict, evidence, calculation }
     }
 }
 
 /// Judges a predicate that stands for itself.
-pub(super) fn judged(predicate: &str, document: &Document, run: &Run) -> Verdict {
-    let share = quantities_of(predicate, document).and_then(|quantities| {
-        let known = quantities.iter().map(|(name, quantity)| match look_up(quantity, run) {
-            Ok((known, _)) => Ok(known),
+pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results) -> Verdict {
+    let operands = operands_of(predicate, document).map_err(|unknown| unknown.message);
+    let share = operands.and_then(|operands| {
+        let values = operands.iter().map(|(name, operand)| match look_up(operand, results) {
+            Ok((values, _)) => Ok(values),
             Err(absence) => Err(format!("{name} was not measured: {absence}")),
         });
-        let names: Vec<&str> = quantities.iter().map(|(name, _)| name.as_str()).collect();
-        share_of_true(predicate, &names, &known.collect::<Result<Vec<_>, String>>()?)
+        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
+        share_of_true(predicate, &names, &values.collect::<Result<Vec<_>, String>>()?)
     });
     share.map_or_else(Verdict::NotTestable, Verdict::of_share)
 }
 
-/// What a quantity is in a run, and as text.
-pub(super) fn look_up<'a>(quantity: &Quantity, run: &'a Run) -> Result<(Known<'a>, String), MissingReason> {
-    match quantity {
-        Quantity::Measured { plan, selectors } => {
-            let row = run
-                .rows()
-                .find(|row| row.id == plan.id && is_selected(row, selectors))
-                .ok_or(MissingReason::NotInRun)?;
-            let metric = row.metric()?;
+/// What a operand is in a run, and as text.
+pub(in crate::book) fn look_up<'a>(
+    operand: &Operand,
+    results: &'a Results,
+) -> Result<(OperandValue<'a>, String), MissingReason> {
+    match operand {
+        Operand::Measured { id, selectors, .. } => {
+            let lookup = results.lookup();
+            let of_row = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors);
+            let spec = lookup.specs().find(of_row).ok_or(MissingReason::NotInRun)?;
+            let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
             let estimate = metric.estimate()?;
             if !estimate.is_interval() {
                 return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
             }
             let text = format!(
                 "{} ({}, n = {})",
-                row.unit.format(estimate.median, 4),
-                estimate.format_interval(row.unit),
+                spec.unit.format(estimate.median, 4),
+                estimate.format_interval(spec.unit),
                 estimate.n
             );
-            Ok((Known::Samples(metric), text))
+            Ok((OperandValue::Samples(metric), text))
         }
-        Quantity::Published(Figure { value, digits, .. }, unit) => {
-            Ok((Known::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
+        Operand::Published(Figure { value, digits, .. }, unit) => {
+            Ok((OperandValue::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
         }
-        Quantity::Peak(rate) => Ok((
-            Known::Fixed(*rate, Unit::FlopsPerSecond),
+        Operand::Peak(rate) => Ok((
+            OperandValue::Fixed(*rate, Unit::FlopsPerSecond),
             format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4)),
         )),
     }
 }
 
 /// In which share of the resamples the predicate is true.
-fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result<f64, String> {
+fn share_of_true(predicate: &str, names: &[&str], values: &[OperandValue<'_>]) -> Result<f64, String> {
     let environment = environment();
     let flat = flattened(predicate, names);
     let expression = compile(&environment, &flat)?;
-    let samples: Vec<&Metric<'_>> = known.iter().filter_map(Known::metric).collect();
+    let samples: Vec<&Metric<'_>> = values.iter().filter_map(OperandValue::metric).collect();
     if samples.is_empty() {
-        return evaluate(&expression, known, &[]).map(f64::from);
+        return evaluate(&expression, values, &[]).map(f64::from);
     }
-    let sets: Vec<&[f64]> = samples.iter().map(|metric| metric.samples).collect();
+    let sets: Vec<&[f64]> = samples.iter().map(|metric| &*metric.samples).collect();
     let mut failure = None;
     let truths = Bootstrap::default().distribution(&sets, |resampled| {
         let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, metric)| middle(set, metric)).collect();
-        match evaluate(&expression, known, &middles) {
+        match evaluate(&expression, values, &middles) {
             Ok(holds) => f64::from(holds),
             Err(message) => {
                 failure.get_or_insert(message);
@@ -155,28 +158,28 @@ fn share_of_true(predicate: &str, names: &[&str], known: &[Known<'_>]) -> Result
     }
 }
 
-impl Known<'_> {
+impl OperandValue<'_> {
     /// The value, of samples what they come to.
-    pub(super) fn middle(&self) -> Result<f64, MissingReason> {
+    pub(in crate::book) fn middle(&self) -> Result<f64, MissingReason> {
         match self {
-            Known::Samples(metric) => Ok(metric.estimate()?.median),
-            Known::Fixed(value, _) => Ok(*value),
+            OperandValue::Samples(metric) => Ok(metric.estimate()?.median),
+            OperandValue::Fixed(value, _) => Ok(*value),
         }
     }
 
     fn fixed(&self) -> Option<f64> {
         match self {
-            Known::Samples(_) => None,
-            Known::Fixed(value, _) => Some(*value),
+            OperandValue::Samples(_) => None,
+            OperandValue::Fixed(value, _) => Some(*value),
         }
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> OperandValue<'a> {
     fn metric(&self) -> Option<&Metric<'a>> {
         match self {
-            Known::Samples(metric) => Some(metric),
-            Known::Fixed(..) => None,
+            OperandValue::Samples(metric) => Some(metric),
+            OperandValue::Fixed(..) => None,
         }
     }
 }
@@ -204,19 +207,19 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
 
 /// What a resample comes to: what the metric's estimate would be of it; for counts the largest.
 fn middle(set: &[f64], metric: &Metric<'_>) -> f64 {
-    if metric.origin == Provenance::Measured(Clock::Observed) && metric.row.unit == Unit::Number {
+    if metric.is_observed() && metric.spec.unit == Unit::Number {
         return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     }
     metric.middle_of(set)
 }
 
-/// Evaluates the flattened predicate; `middles` are the values of those quantities that have samples, in order.
-fn evaluate(expression: &Expression<'_, '_>, known: &[Known<'_>], middles: &[f64]) -> Result<bool, String> {
+/// Evaluates the flattened predicate; `middles` are the values of those operands that have samples, in order.
+fn evaluate(expression: &Expression<'_, '_>, values: &[OperandValue<'_>], middles: &[f64]) -> Result<bool, String> {
     let mut middles = middles.iter();
-    let values = known.iter().enumerate().map(|(i, quantity)| {
-        let value = match quantity {
-            Known::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
-            Known::Fixed(value, _) => *value,
+    let values = values.iter().enumerate().map(|(i, operand)| {
+        let value = match operand {
+            OperandValue::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
+            OperandValue::Fixed(value, _) => *value,
         };
         (flat_name(i), value)
     });
@@ -228,12 +231,12 @@ fn evaluate(expression: &Expression<'_, '_>, known: &[Known<'_>], middles: &[f64
         .ok_or_else(|| format!("the predicate gives {result}, which is neither true nor false"))
 }
 
-pub(super) fn flat_name(index: usize) -> String {
+pub(in crate::book) fn flat_name(index: usize) -> String {
     format!("q{index}_")
 }
 
 /// The predicate with a plain name in the place of each dotted one, so that its context is flat.
-pub(super) fn flattened(predicate: &str, names: &[&str]) -> String {
+pub(in crate::book) fn flattened(predicate: &str, names: &[&str]) -> String {
     let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut out = String::with_capacity(predicate.len());
     let mut rest = predicate;
@@ -252,21 +255,23 @@ pub(super) fn flattened(predicate: &str, names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Outcome, Parameters, Row};
-    use crate::measure::StoppedBy;
+    use crate::measure::Clock;
+    use crate::results::{Parameters, Provenance};
 
-    fn row(id: &str, unit: Unit, instrument: Clock, samples: Vec<f64>) -> Row {
-        let outcome = Outcome::Measured { instrument, samples, stopped_by: StoppedBy::Samples };
-        Row { id: id.to_owned(), parameters: Parameters::new(), unit, outcome }
+    fn row(id: &str, unit: Unit, clock: Clock, samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
+        let (id, group, label, parameters) = (id.to_owned(), String::new(), String::new(), Parameters::new());
+        let provenance = Provenance::measured(clock);
+        (MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None }, samples)
     }
 
-    fn timed(samples: Vec<f64>) -> Row {
+    fn timed(samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
         row("t", Unit::Seconds, Clock::Host, samples)
     }
 
-    fn share(predicate: &str, names: &[&str], rows: &[Row]) -> Result<f64, String> {
-        let known: Vec<_> = rows.iter().map(|row| Known::Samples(row.metric().unwrap())).collect();
-        share_of_true(predicate, names, &known)
+    fn share(predicate: &str, names: &[&str], rows: &[(MetricSpec, Vec<f64>)]) -> Result<f64, String> {
+        let values: Vec<_> =
+            rows.iter().map(|(spec, samples)| OperandValue::Samples(Metric::new(spec, samples))).collect();
+        share_of_true(predicate, names, &values)
     }
 
     /// 1 + spread · (−1 … 1), evenly, in an order that is no trend.
