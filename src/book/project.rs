@@ -51,9 +51,7 @@ impl BookProject {
             collect(Path::new(name), folder, &mut files);
         }
         // The folder of notebooks has a program beside them.
-        files.retain(|path, _| {
-            !path.starts_with("notebooks") || path.extension().is_some_and(|ending| ending == "ipynb")
-        });
+        files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
         Self { files, folder: None }
     }
 
