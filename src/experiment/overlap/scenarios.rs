@@ -1,5 +1,5 @@
-//! The scenes of `overlap`: the draws, the additions, the search for elements that are not zero, and both loops of
-//! copies and kernels.
+//! The scenarios of `overlap`: the random tensors, the additions, the search for elements that are not zero, and both
+//! loops of copies and kernels.
 
 use std::hint::black_box;
 
@@ -8,34 +8,31 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{Overlap, double_buffer};
-use crate::experiment::Stage;
-use crate::experiment::bench::{integer, parameters};
+use crate::experiment::TraceRecorder;
 
-pub(super) fn play(overlap: &Overlap, stage: &mut Stage) {
+pub(super) fn record(overlap: &Overlap, recorder: &mut TraceRecorder) {
     let (draws, elements) = (overlap.draws.get(), overlap.elements.get());
     let (adds, scales) = (overlap.adds.get(), overlap.scales.get());
-    let drawn = parameters([("elements", integer(draws))]);
-    stage.play("overlap.execution.host", &drawn, |device| {
+    recorder.record("overlap.execution.host", [("elements", draws.into())], |device| {
         let (device, mut random) = (device.clone(), StdRng::seed_from_u64(0));
         Ok(Box::new(move || {
             for _ in 0..3 {
-                let mut draw = || -> Vec<f32> { (0..draws).map(|_| StandardNormal.sample(&mut random)).collect() };
-                black_box(device.host_work("draw", &mut draw));
+                let mut normal = || -> Vec<f32> { (0..draws).map(|_| StandardNormal.sample(&mut random)).collect() };
+                black_box(device.host_work("random tensor", &mut normal));
             }
             Ok(())
         }))
     });
-    stage.play("overlap.execution.complete", &drawn, |device| {
+    recorder.record("overlap.execution.complete", [("elements", draws.into())], |device| {
         let stream = device.stream()?;
         Ok(Box::new(move || {
-            let drawn = [stream.normal::<f32>([draws])?, stream.normal([draws])?, stream.normal([draws])?];
+            let tensors = [stream.normal::<f32>([draws])?, stream.normal([draws])?, stream.normal([draws])?];
             stream.device().synchronize()?;
-            drop(black_box(drawn));
+            drop(black_box(tensors));
             Ok(())
         }))
     });
-    let added = parameters([("elements", integer(elements)), ("adds", integer(adds))]);
-    stage.play("overlap.finish.complete", &added, |device| {
+    recorder.record("overlap.finish.complete", [("elements", elements.into()), ("adds", adds.into())], |device| {
         let stream = device.stream()?;
         let x = stream.normal::<f32>([elements])?;
         Ok(Box::new(move || {
@@ -43,13 +40,12 @@ pub(super) fn play(overlap: &Overlap, stage: &mut Stage) {
             stream.device().synchronize()
         }))
     });
-    let scaled = parameters([("elements", integer(elements)), ("scales", integer(scales))]);
-    stage.play("overlap.nonzero.whole", &scaled, |device| {
+    recorder.record("overlap.nonzero.whole", [("elements", elements.into()), ("scales", scales.into())], |device| {
         let x = device.stream()?.normal::<f32>([elements])?;
         Ok(Box::new(move || {
             let z = (0..scales).try_fold(x.clone(), |z, _| z.multiply_scalar(1.000_001))?;
             z.nonzero().map(|positions| drop(black_box(positions)))
         }))
     });
-    double_buffer::play(stage, elements, overlap.steps.get());
+    double_buffer::record(recorder, elements, overlap.steps.get());
 }
