@@ -10,6 +10,8 @@ pub mod timeline;
 pub mod units;
 
 //WIPpub mod book;
+#[cfg(feature = "report")]
+pub mod cli;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]
