@@ -1,10 +1,10 @@
 //! Which device a command means.
 
-use syncscope::device::Device;
-use syncscope::run::Suite;
+use crate::device::Device;
+use crate::runner::Suite;
 
 /// The device that the command names, else the one that the suite asks for. Says what it is, and why it is no GPU.
-pub(crate) fn open(named: Option<&str>, suite: Option<&Suite>) -> anyhow::Result<Device> {
+pub(super) fn open(named: Option<&str>, suite: Option<&Suite>) -> anyhow::Result<Device> {
     let asked = named.or(suite.map(|suite| suite.device.as_str()));
     let device = match asked.filter(|name| *name != "auto") {
         Some(name) => Device::open(name)?,

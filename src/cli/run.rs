@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use syncscope::device::Device;
-use syncscope::experiment::{Selection, Watcher};
-use syncscope::run::{Attendance, Environment, Run};
 
-use crate::progress::Bar;
-use crate::{End, UsageError, device, interrupt, suite};
+use super::course::Course;
+use super::progress::Bar;
+use super::{Carried, End, UsageError, device, interrupt, program, recorded};
+use crate::book::BookProject;
+use crate::device::Device;
+use crate::experiment::RunObserver;
+use crate::results::{Environment, Results, Selection};
+use crate::runner::{self, Suite};
 
 /// Run a suite and write its results file
 #[derive(Args)]
@@ -17,21 +21,23 @@ use crate::{End, UsageError, device, interrupt, suite};
   report run --suite full --device cuda:0 --out results.json
   report run --only overlap.transfer --skip overlap.transfer.pin
   report run --resume results.json")]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     #[command(flatten)]
     what: What,
+    #[command(flatten)]
+    course: Course,
     /// The results file to write; where a run is resumed, its own file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Go on with the interrupted run of this results file, on the same device
-    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip"])]
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip", "folder"])]
     resume: Option<PathBuf>,
 }
 
 /// What to run, and where.
 #[derive(Args)]
-pub(crate) struct What {
-    /// A suite's file, or the name of one that the program carries: quick, full
+pub(super) struct What {
+    /// A suite's name: quick, full, or one of the course; or a suite's file
     #[arg(long, value_name = "SUITE", default_value = "quick")]
     suite: String,
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
@@ -46,40 +52,50 @@ pub(crate) struct What {
     skip: Vec<String>,
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let (run, out) = match arguments.resume {
+pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let (results, out) = match arguments.resume {
         Some(file) => {
             let out = arguments.out.unwrap_or_else(|| file.clone());
-            (resume(&file, &out)?, out)
+            (resume(&file, &out, carried)?, out)
         }
         None => {
             let out = arguments.out.unwrap_or_else(|| PathBuf::from("target/report/results.json"));
-            (measure(&arguments.what, &out)?, out)
+            let book = arguments.course.project(carried)?;
+            (measure(&arguments.what, &arguments.course, &book, &out, carried)?, out)
         }
     };
     println!("results: {}", out.display());
-    Ok(end_of(&run, &out))
+    Ok(end_of(&results, &out))
 }
 
 /// Runs what is asked for and writes the results file.
-pub(crate) fn measure(what: &What, out: &Path) -> anyhow::Result<Run> {
-    let suite = suite::load(&what.suite)?;
+pub(super) fn measure(
+    what: &What,
+    course: &Course,
+    book: &BookProject,
+    out: &Path,
+    carried: &Carried,
+) -> anyhow::Result<Results> {
+    let suite = course.suite(&what.suite, book, carried)?;
     let selection = Selection { only: what.only.clone(), skip: what.skip.clone() };
-    if let Some(name) = selection.unknown() {
-        return Err(UsageError(format!("no row begins with `{name}`; see `report experiments`")).into());
+    if let Some(refusal) = carried.registry.refuse(&selection) {
+        return Err(UsageError(format!("{refusal}; see `{} experiments`", program())).into());
     }
     let device = device::open(what.device.as_deref(), Some(&suite))?;
     let environment = Environment::now(&device, command_line());
-    attended(out, |attendance| syncscope::run::run(&suite, &selection, &device, environment, attendance))
+    attended(out, |observer, interrupt| {
+        runner::run(&suite, &carried.registry, &selection, &device, environment, observer, interrupt)
+    })
 }
 
 /// Goes on with an interrupted run and writes the results file.
-fn resume(file: &Path, out: &Path) -> anyhow::Result<Run> {
-    let run = Run::read(file)?;
-    if !run.partial {
+fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Results> {
+    let results = recorded::read(file, carried)?;
+    if !results.is_partial() {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
-    let (was, device) = (&run.environment, Device::open(&run.environment.device.name)?);
+    let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
+    let (was, device) = (results.environment(), Device::open(&results.environment().device.name)?);
     let is = Environment::now(&device, Vec::new());
     let differs = [
         ("device", was.device != is.device),
@@ -92,33 +108,37 @@ fn resume(file: &Path, out: &Path) -> anyhow::Result<Run> {
         let (file, differs) = (file.display(), differs.join(" and "));
         return Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")).into());
     }
-    attended(out, |attendance| syncscope::run::resume(run, &device, attendance))
+    attended(out, |observer, interrupt| {
+        runner::resume(results, &suite, &carried.registry, &device, observer, interrupt)
+    })
 }
 
 /// Runs with progress shown and Ctrl-C heard, and writes the results file.
-pub(crate) fn attended(out: &Path, run: impl FnOnce(&Attendance<'_>) -> Run) -> anyhow::Result<Run> {
-    Run::check_writable(out)?;
+pub(super) fn attended(
+    out: &Path,
+    run: impl FnOnce(&Arc<dyn RunObserver>, &Arc<AtomicBool>) -> Results,
+) -> anyhow::Result<Results> {
+    Results::check_writable(out)?;
     let interrupt = interrupt::flag()?;
     let bar = Arc::new(Bar::new());
-    let watcher: Arc<dyn Watcher> = Arc::clone(&bar) as Arc<dyn Watcher>;
-    let begins = |place, of, name: &str| bar.experiment(place, of, name);
-    let run = run(&Attendance { begins: &begins, watcher, interrupt });
+    let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
+    let results = run(&observer, &interrupt);
     bar.finish();
     // Not the user's mistake any more: the place was good when the run began.
-    run.write(out).map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(run)
+    results.write(out).map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok(results)
 }
 
 /// The command as the user gave it, the program by its own name.
-pub(crate) fn command_line() -> Vec<String> {
-    std::iter::once("report".to_owned()).chain(std::env::args().skip(1)).collect()
+pub(super) fn command_line() -> Vec<String> {
+    std::iter::once(program()).chain(std::env::args().skip(1)).collect()
 }
 
 /// How a run ended; an interrupted one with the command that goes on from it.
-pub(crate) fn end_of(run: &Run, file: &Path) -> End {
-    if run.partial {
-        eprintln!("interrupted; to go on: report run --resume {}", file.display());
+pub(super) fn end_of(results: &Results, file: &Path) -> End {
+    if results.is_partial() {
+        eprintln!("interrupted; to go on: {} run --resume {}", program(), file.display());
         return End::Interrupted;
     }
-    if run.has_failures() { End::Failed } else { End::Well }
+    if results.has_failures() { End::Failed } else { End::Well }
 }

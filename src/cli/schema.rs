@@ -1,14 +1,15 @@
 //! `report schema`: prints the JSON Schema of suites, of results files or of what other programs measured.
 
 use clap::{Args, ValueEnum};
-use syncscope::run::{Peer, Run, Suite};
 
-use crate::End;
+use super::{Carried, End};
+use crate::results::{Results, System};
+use crate::runner::Suite;
 
 /// Print the JSON Schema of suites, of results files or of what other programs measured
 #[derive(Args)]
 #[command(after_help = "Example:\n  report schema suite > suite.schema.json")]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// Of what
     of: Kind,
 }
@@ -20,14 +21,14 @@ enum Kind {
     /// Results files (JSON)
     Results,
     /// What another program measured (JSON)
-    Peer,
+    System,
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let schema = match arguments.of {
-        Kind::Suite => schemars::schema_for!(Suite),
-        Kind::Results => schemars::schema_for!(Run),
-        Kind::Peer => schemars::schema_for!(Peer),
+        Kind::Suite => Suite::schema(&carried.registry),
+        Kind::Results => schemars::schema_for!(Results),
+        Kind::System => schemars::schema_for!(System),
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(End::Well)

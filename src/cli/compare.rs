@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use syncscope::present::{Wording, compared, tally};
-use syncscope::run::{Compared, Mismatch, Run, Tolerance, Verdict, compare, mismatches, remarks};
 
-use crate::{End, UsageError};
+use super::{Carried, End, UsageError, recorded};
+use crate::book::{Wording, compared, tally};
+use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 
 /// Compare two results files row by row: slower, faster, same or uncertain
 #[derive(Args)]
@@ -19,8 +19,8 @@ Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot b
 
 Examples:
   report compare before.json after.json --fail-on slower
-  report compare h100.json h200.json --across --threshold 10% --format markdown")]
-pub(crate) struct Arguments {
+  report compare h100.json h200.json --allow-mismatch --threshold 10% --format markdown")]
+pub(super) struct Arguments {
     /// The results file to compare with
     #[arg(value_name = "A.json")]
     a: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     judging: Judging,
     /// Compare although the device model, driver, engine or suite differ
     #[arg(long)]
-    across: bool,
+    allow_mismatch: bool,
     /// Exit with 1 where a row is one of these; may be given again
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 
 /// What matters, how sure it must be, and how it is shown.
 #[derive(Args)]
-pub(crate) struct Judging {
+pub(super) struct Judging {
     /// A change that matters: 25% or 0.25. The default is what another process or memory layout was seen to move medians
     /// by with nothing changed (98 in 100 by 20% or less), which no interval of one run can show; state less for rows
     /// that are known to be steadier
@@ -80,24 +80,26 @@ enum FailOn {
 
 impl FailOn {
     fn holds(self, compared: &Compared) -> bool {
-        let verdict = match self {
-            FailOn::Slower => Verdict::Slower,
-            FailOn::Faster => Verdict::Faster,
-            FailOn::Different => Verdict::Different,
-            FailOn::Uncertain => Verdict::Uncertain,
+        let shift = match self {
+            FailOn::Slower => Shift::Slower,
+            FailOn::Faster => Shift::Faster,
+            FailOn::Different => Shift::Different,
+            FailOn::Uncertain => Shift::Uncertain,
             FailOn::Missing => return compared.missing().next().is_some(),
         };
-        compared.count(verdict) > 0
+        compared.count(shift) > 0
     }
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let (a, b) = (Run::read(&arguments.a)?, Run::read(&arguments.b)?);
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let (a, b) = (recorded::read(&arguments.a, carried)?, recorded::read(&arguments.b, carried)?);
     let mismatches = mismatches(&a, &b);
-    if !mismatches.is_empty() && !arguments.across {
+    if !mismatches.is_empty() && !arguments.allow_mismatch {
         let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
-        let message =
-            format!("these runs measured different things (--across compares them nevertheless):{}", lines.concat());
+        let message = format!(
+            "these runs measured different things (--allow-mismatch compares them nevertheless):{}",
+            lines.concat()
+        );
         return Err(UsageError(message).into());
     }
     let compared = arguments.judging.compare(&a, &b, Wording::Compare)?;
@@ -106,8 +108,8 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
 }
 
 impl Judging {
-    /// Compares two runs and prints what came of it.
-    pub(crate) fn compare(&self, a: &Run, b: &Run, wording: Wording) -> anyhow::Result<Compared> {
+    /// Compares two results files and prints what came of it.
+    pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
         let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
         let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
         if self.format == Format::Json {

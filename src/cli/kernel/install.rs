@@ -12,12 +12,13 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use crate::UsageError;
+use crate::cli::UsageError;
+use crate::cli::library::dependency;
 
 const START: &str = include_str!("start.sh");
 const EVCXR: &str = "evcxr_jupyter";
-/// Where this program was built.
-const SOURCE: &str = env!("CARGO_MANIFEST_DIR");
+/// What a cell needs of the library.
+const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
 
 /// Installs the kernel in `folder`, which is made anew.
 pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result<()> {
@@ -25,7 +26,7 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
         let command = "cargo install evcxr_jupyter --version 0.22.0 --locked";
         return Err(UsageError(format!("{EVCXR} is not installed. Install it with\n\n  {command}\n")).into());
     };
-    let dependency = dependency(library)?;
+    let dependency = dependency(library, FEATURES)?;
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
@@ -47,26 +48,6 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
     write(&folder.join("kernel.json"), &format!("{kernel:#}\n"))?;
     println!("installed: {}", folder.display());
     Ok(())
-}
-
-/// The library as a dependency of a cell. From a checkout by its path, otherwise by its version.
-fn dependency(library: Option<PathBuf>) -> Result<String, UsageError> {
-    let source = match library {
-        Some(path) => Some(
-            fs::canonicalize(&path)
-                .ok()
-                .filter(|path| path.join("Cargo.toml").exists())
-                .ok_or_else(|| UsageError(format!("{} is not the library's folder", path.display())))?,
-        ),
-        None => Some(PathBuf::from(SOURCE)).filter(|path| path.join("Cargo.toml").exists()),
-    };
-    let (key, value) = match source {
-        Some(path) => ("path", path.display().to_string()),
-        None => ("version", format!("={}", env!("CARGO_PKG_VERSION"))),
-    };
-    // A JSON string without control characters is a string of TOML.
-    let value = json!(value);
-    Ok(format!("{{ {key} = {value}, default-features = false, features = [\"cuda\", \"notebook\"] }}"))
 }
 
 /// Compiles what a cell needs as evcxr 0.22 does: a library without content in its profile and with its flags.
@@ -174,15 +155,5 @@ mod tests {
         let start = folder.path().join("start.sh");
         assert!(Command::new("sh").arg(start).arg("c").env("TMPDIR", folder.path()).status().unwrap().success());
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
-    }
-
-    #[test]
-    fn the_dependency_is_written_as_in_the_notebooks() {
-        let text = dependency(Some(PathBuf::from(SOURCE))).unwrap();
-        assert!(
-            text.starts_with("{ path = \"/")
-                && text.ends_with(", default-features = false, features = [\"cuda\", \"notebook\"] }")
-        );
-        assert!(dependency(Some(PathBuf::from("/nowhere"))).is_err());
     }
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::{End, UsageError};
+use super::{End, UsageError};
 
 /// Install or remove the Jupyter kernel "Rust (syncscope)"
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv\n  report kernel remove"
 )]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -70,7 +70,7 @@ fn user_data() -> Option<PathBuf> {
     variable("JUPYTER_DATA_DIR").or_else(usual)
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     match arguments.command {
         Command::Install { place, library } => install::install(&place.folder()?, library)?,
         Command::Remove { place } => {

@@ -1,16 +1,16 @@
 //! `report devices`: lists the devices of this machine.
 
 use clap::Args;
-use syncscope::device::Device;
 
-use crate::End;
+use super::End;
+use crate::device::Device;
 
 /// List the devices of this machine, and say why there is no GPU where there is none
 #[derive(Args)]
 #[command(after_help = "Example:\n  report devices")]
-pub(crate) struct Arguments {}
+pub(super) struct Arguments {}
 
-pub(crate) fn execute(_: Arguments) -> anyhow::Result<End> {
+pub(super) fn execute(_: &Arguments) -> anyhow::Result<End> {
     for device in Device::list() {
         println!("{:<8} {}", device.name, device.model);
     }

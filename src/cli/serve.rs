@@ -9,12 +9,12 @@ use axum::Router;
 use clap::Args;
 use tower_http::services::ServeDir;
 
-use crate::{End, UsageError};
+use super::{End, UsageError, program};
 
 /// Show a rendered book at a local address, until Ctrl-C
 #[derive(Args)]
 #[command(after_help = "Example:\n  report serve target/report --port 8080")]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// The folder that the book was rendered into, or a site's own
     #[arg(value_name = "DIR", default_value = "target/report")]
     folder: PathBuf,
@@ -23,11 +23,10 @@ pub(crate) struct Arguments {
     port: u16,
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let site = site_in(&arguments.folder)?;
     // Reachable from this machine alone.
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(&arguments, error))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
     listener.set_nonblocking(true)?;
     ctrlc::set_handler(|| std::process::exit(End::Well as i32)).context("cannot listen for Ctrl-C")?;
     println!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
@@ -44,7 +43,8 @@ fn site_in(folder: &Path) -> Result<PathBuf, UsageError> {
     let places = [folder.join("site"), folder.to_owned()];
     let found = places.into_iter().find(|place| place.join("index.html").is_file());
     found.ok_or_else(|| {
-        UsageError(format!("{}: no book is there; `report` and `report render` make one", folder.display()))
+        let program = program();
+        UsageError(format!("{}: no book is there; `{program}` and `{program} render` make one", folder.display()))
     })
 }
 
@@ -52,9 +52,9 @@ fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
     let Arguments { folder, port } = arguments;
     match error.kind() {
         ErrorKind::AddrInUse => {
-            let (folder, next) = (folder.display(), port.checked_add(1).unwrap_or(0));
+            let (program, folder, next) = (program(), folder.display(), port.checked_add(1).unwrap_or(0));
             UsageError(format!(
-                "port {port} is taken by another program; name another: report serve {folder} --port {next}"
+                "port {port} is taken by another program; name another: {program} serve {folder} --port {next}"
             ))
             .into()
         }

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use syncscope::experiment::{Parameters, Watcher, titled};
-use syncscope::measure::Progress;
+
+use crate::experiment::RunObserver;
+use crate::measure::Progress;
+use crate::results::{Parameters, titled};
 
 /// Shows which rows are being measured and how far their sampling has come.
-pub(crate) struct Bar {
+pub(super) struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let bar = ProgressBar::new(1000);
         // The template is a constant: were it wrong, indicatif's own style would do.
         let template = "{spinner} [{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
@@ -23,8 +25,14 @@ impl Bar {
         Self { bar }
     }
 
-    /// An experiment begins. Where there is no terminal, a line says so.
-    pub(crate) fn experiment(&self, place: usize, of: usize, name: &str) {
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl RunObserver for Bar {
+    /// Where there is no terminal, a line says so.
+    fn experiment(&self, place: usize, of: usize, name: &str) {
         if self.bar.is_hidden() {
             eprintln!("{}/{of} {name}", place + 1);
         }
@@ -32,20 +40,14 @@ impl Bar {
         self.bar.set_message(name.to_owned());
     }
 
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Watcher for Bar {
-    fn begins(&self, rows: &[&str], parameters: &Parameters) {
+    fn group(&self, rows: &[&str], parameters: &Parameters) {
         let first = rows.first().copied().unwrap_or_default();
         let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
         self.bar.set_message(titled(&format!("{first}{more}"), parameters));
         self.bar.set_position(0);
     }
 
-    fn advances(&self, progress: Progress) {
+    fn progress(&self, progress: Progress) {
         self.bar.set_position((progress.share * 1000.0) as u64);
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-use crate::End;
+use super::End;
 
 /// A flag that Ctrl-C sets.
-pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
     ctrlc::set_handler(move || {

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syncscope::run::Run;
 
-use crate::End;
-use crate::book::{self, Place};
+use super::course::{self, Place};
+use super::{Carried, End, recorded};
 
 /// Render the book from results files; needs no device
 #[derive(Args)]
 #[command(after_help = "Examples:
   report render target/report/results.json --out site-of-my-gpu
   report render book/results/nvidia-h200.json --course my-course")]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// Results files: one column each
     #[arg(required = true, value_name = "RESULTS.json")]
     results: Vec<PathBuf>,
@@ -21,9 +20,9 @@ pub(crate) struct Arguments {
     place: Place,
 }
 
-pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    let course = arguments.place.course()?;
-    let runs = arguments.results.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
-    book::render(&runs, &course, &arguments.place.out)?;
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let book = arguments.place.course.project(carried)?;
+    let all = arguments.results.iter().map(|path| recorded::read(path, carried)).collect::<Result<Vec<_>, _>>()?;
+    course::render(&all, &book, &arguments.place.out, carried)?;
     Ok(End::Well)
 }
