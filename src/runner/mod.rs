@@ -87,9 +87,8 @@ fn go_on(
     };
     let [first, last] = OF_EVERY_RUN.map(unless_chosen);
     let selection = results.selection.clone();
-    let has_rows = |experiment: &&dyn AnyExperiment| {
-        Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
-    };
+    let has_rows =
+        |experiment: &&dyn AnyExperiment| Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id));
     let all = first.iter().chain(chosen).chain(&last).map(AsRef::as_ref);
     let experiments: Vec<&dyn AnyExperiment> = all.filter(has_rows).collect();
     let begun = Instant::now();
