@@ -9,8 +9,8 @@ mod figures;
 mod fixture;
 mod pages;
 mod probe;
-mod sentences;
 mod runs;
+mod sentences;
 mod unknown;
 mod values;
 
