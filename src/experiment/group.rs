@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Case, Clock, Stopwatch, StoppedBy};
+use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Work};
 use crate::units::Unit;
 
@@ -34,6 +34,8 @@ enum Kind<'a, S> {
     Derived(Formula<'a>),
 }
 
+type Compute<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
+
 /// How a derived row is computed.
 pub struct Formula<'a> {
     /// What kind of computation it is.
@@ -43,7 +45,7 @@ pub struct Formula<'a> {
     /// The rows that it is computed from: identifiers and, where they are not the group's, parameters.
     pub operands: Vec<(&'static str, Option<Parameters>)>,
     /// The value of a round from the operands' samples of that round.
-    pub compute: Box<dyn Fn(&[f64]) -> f64 + 'a>,
+    pub compute: Compute<'a>,
 }
 
 impl<'a> Formula<'a> {
@@ -325,18 +327,21 @@ fn rounds(
     specs: Vec<MetricSpec>,
     cases: Vec<Case<'static>>,
 ) -> Vec<(MetricSpec, Outcome)> {
-    let all = |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
+    let all =
+        |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
     if cases.is_empty() {
         return Vec::new();
     }
     match measuring.sampler.sample(cases) {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
-            let outcomes = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
-                let since = |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
-                let started = started.iter().map(since).collect();
-                Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
-            });
+            let outcomes =
+                rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
+                    let since =
+                        |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
+                    let started = started.iter().map(since).collect();
+                    Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
+                });
             specs.into_iter().zip(outcomes).collect()
         }
         Err(MeasureError::Interrupted) => {
@@ -430,11 +435,12 @@ mod tests {
     #[test]
     fn a_case_that_cannot_be_made_takes_no_other_row_of_its_group_with_it() {
         let mut bench = bench();
-        let none = || DeviceError::NotApplicable { operation: "launch", reason: "no such call".to_owned() };
+        let (what, device, reason) = ("a call".to_owned(), "cpu:0".to_owned(), "no such call".to_owned());
+        let none = DeviceError::NotApplicable { what, device, reason };
         bench
             .group("G", [])
             .host_time("a.good", "Good", |_| Ok(|| Ok(())))
-            .host_time("a.none", "None", move |_| if true { Err(none()) } else { Ok(|| Ok(())) })
+            .host_time("a.none", "None", move |_| if true { Err(none) } else { Ok(|| Ok(())) })
             .difference("a.delta", "Difference", ["a.good", "a.none"])
             .run();
         let parameters = Parameters::new();
