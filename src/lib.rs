@@ -9,7 +9,10 @@ pub mod tensor;
 pub mod timeline;
 pub mod units;
 
-//WIPpub mod book;
+#[cfg(feature = "report")]
+pub mod book;
+#[cfg(feature = "report")]
+pub mod cli;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
+use super::predicate::Judgement;
+use super::tables::{Machines, comparison_table, panel};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
-use crate::document::{Comparison, Document, DocumentFigure, DocumentTable, Judgement};
 use crate::error::BookError;
-use crate::present::{Machines, mirrored, panel};
 
 /// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
 /// judged by the runs that it shows.
@@ -25,7 +26,7 @@ pub(super) fn render(
             title => table.title.as_str(),
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
-            table => safe_html(mirrored(document, table, machines).to_html()),
+            table => safe_html(comparison_table(document, table, machines).to_html()),
             parameters => parameters(table, machines),
         }
     });
@@ -51,16 +52,16 @@ pub(super) fn render(
 
 fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Value, BookError> {
     let mut drawn = Vec::new();
-    for (number, (run, machine)) in (1..).zip(machines.named()) {
+    for (number, (results, machine)) in (1..).zip(machines.named()) {
         let mut panels = Vec::new();
         for (place, drawn) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-            if let Some(scene) = &drawn.timeline {
-                panels.push(safe_html(recorded::panel(drawn, scene, (run, number, machine), id)?));
+            if let Some(scenario) = &drawn.timeline {
+                panels.push(safe_html(recorded::panel(drawn, scenario, (results, number, machine), id)?));
                 continue;
             }
             let Some(table) = document.table(&drawn.table) else { continue };
-            let svg = panel(table, drawn, machine, run, &id);
+            let svg = panel(table, drawn, machine, results, &id);
             panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));
@@ -77,13 +78,14 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
 fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
-    let cases = table.cases_in(machines.runs);
-    for (run, machine) in machines.named() {
+    let cases = table.cases_in(machines.results);
+    for (results, machine) in machines.named() {
+        let lookup = results.lookup();
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for comparison in Comparison::all(table, &cases) {
-            let Ok(reading) = comparison.measured(run) else { continue };
-            for (name, value) in &reading.metric.row.parameters {
-                if !comparison.case.select.contains_key(name) {
+        for entry in TableEntry::all(table, &cases) {
+            let Ok(measured) = entry.measured(&lookup) else { continue };
+            for (name, value) in &measured.metric.spec.parameters {
+                if !entry.case.select.contains_key(name) {
                     let (known, value) = (values.entry(name.clone()).or_default(), value.to_string());
                     if !known.contains(&value) {
                         known.push(value);
@@ -102,9 +104,9 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
 
 /// Which runs the chapter shows, and the command that made each.
 fn shown(machines: &Machines<'_>) -> Vec<Value> {
-    let named = machines.named().map(|(run, machine)| {
-        let environment = &run.environment;
-        context! { machine, started => environment.started.as_str(), command => environment.program.command.join(" ") }
+    let named = machines.named().map(|(results, machine)| {
+        let run = results.run();
+        context! { machine, started => run.started.as_str(), command => run.environment.program.command.join(" ") }
     });
     named.collect()
 }
@@ -112,13 +114,14 @@ fn shown(machines: &Machines<'_>) -> Vec<Value> {
 /// The rows that a run did not measure: state and reason, with all rows that share them.
 fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
-    let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.runs))).collect();
-    for (run, machine) in machines.named() {
+    let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
+    for (results, machine) in machines.named() {
+        let lookup = results.lookup();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for comparison in tables.iter().flat_map(|(table, cases)| Comparison::all(table, cases)) {
-            let Err(absence) = comparison.measured(run) else { continue };
-            let (table, row) = (&comparison.table.title, &comparison.row.label);
-            let case = comparison.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
+        for entry in tables.iter().flat_map(|(table, cases)| TableEntry::all(table, cases)) {
+            let Err(absence) = entry.measured(&lookup) else { continue };
+            let (table, row) = (&entry.table.title, &entry.row.label);
+            let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
             let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, rows)) => rows.push(row),

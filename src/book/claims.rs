@@ -2,19 +2,24 @@
 
 use minijinja::{Value, context};
 
+use super::document::{Claim, Document};
+use super::predicate::Judgement;
+use super::tables::{Machines, claims_table};
 use super::templates::{Templates, safe_html};
-use crate::document::{Claim, Document, Judgement};
 use crate::error::BookError;
 use crate::measure::Verdict;
-use crate::present::{Machines, claims_table};
-use crate::run::Run;
+use crate::results::Results;
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
 
 /// The page of all claims as Markdown.
-pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
-    let table = safe_html(claims_table(judged, runs).to_html());
+pub(super) fn render(
+    templates: &Templates<'_>,
+    judged: &[Judged<'_>],
+    results: &[Results],
+) -> Result<String, BookError> {
+    let table = safe_html(claims_table(judged, results).to_html());
     templates.render("claims.md.j2", context! { table })
 }
 
@@ -29,8 +34,8 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
         context! {
             id => claim.id.as_str(),
             claim => safe_html(claim.claim.trim()),
-            holds => claim.holds.trim(),
-            because => safe_html(claim.because.trim()),
+            predicate => claim.predicate.trim(),
+            rationale => safe_html(claim.rationale.trim()),
             verdicts,
         }
     };

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use csv::Writer;
 
+use super::document::{Document, DocumentFigure, TableEntry};
 use super::recorded;
-use crate::document::{Comparison, Document, DocumentFigure};
 use crate::error::BookError;
-use crate::experiment::{Recorded, in_words};
-use crate::run::Run;
+use crate::results::{Recorded, Results, in_words};
 use crate::timeline::Timeline;
 
 /// Where the data of a figure lies, beside the chapters. `number` is the run's, from 1.
@@ -22,38 +21,39 @@ pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
 }
 
 /// The data that a document's chapter offers: path within the book's `src`, and content.
-pub(super) fn files(document: &Document, runs: &[Run]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
+pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
     let mut files = Vec::new();
-    for (number, run) in (1..).zip(runs) {
+    for (number, results) in (1..).zip(results) {
         for figure in document.figures.iter().filter(|figure| has_rows(figure)) {
-            files.push((PathBuf::from(place(document, figure, number)), rows(document, figure, run)?));
+            files.push((PathBuf::from(place(document, figure, number)), rows(document, figure, results)?));
         }
     }
     Ok(files)
 }
 
 /// The rows that a figure draws. Values are in the unit of their row, without a prefix.
-fn rows(document: &Document, figure: &DocumentFigure, run: &Run) -> Result<Vec<u8>, BookError> {
+fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut out = Writer::from_writer(Vec::new());
     write(&mut out, &["row", "what", "parameters", "unit", "value", "low", "high", "n", "state"])?;
     let mut written = Vec::new();
+    let lookup = results.lookup();
     for panel in &figure.panels {
         let Some(table) = document.table(&panel.table) else { continue };
         let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
         let drawn: Vec<&String> = panel.bars.iter().chain(series).collect();
-        let cases = table.cases_in(std::slice::from_ref(run));
-        for comparison in Comparison::all(table, &cases).filter(|comparison| drawn.contains(&&comparison.row.id)) {
-            let (id, label) = (comparison.row.id.as_str(), comparison.row.label.as_str());
-            let record: Vec<String> = match comparison.measured(run) {
-                Ok(reading) => {
-                    let (row, estimate) = (reading.metric.row, &reading.estimate);
+        let cases = table.cases_in(std::slice::from_ref(results));
+        for entry in TableEntry::all(table, &cases).filter(|entry| drawn.contains(&&entry.row.id)) {
+            let (id, label) = (entry.row.id.as_str(), entry.row.label.as_str());
+            let record: Vec<String> = match entry.measured(&lookup) {
+                Ok(measured) => {
+                    let (row, estimate) = (measured.metric.spec, &measured.estimate);
                     let numbers = [estimate.median, estimate.low, estimate.high].map(|number| number.to_string());
                     let [value, low, high] = numbers;
                     let (words, unit, n) = (in_words(&row.parameters), row.unit.base(), estimate.n.to_string());
                     [id, label, &words, unit, &value, &low, &high, &n, "measured"].map(str::to_owned).to_vec()
                 }
                 Err(absence) => {
-                    let (words, state) = (in_words(&comparison.case.select), absence.to_string());
+                    let (words, state) = (in_words(&entry.case.select), absence.to_string());
                     [id, label, &words, "", "", "", "", "", &state].map(str::to_owned).to_vec()
                 }
             };
@@ -79,14 +79,14 @@ fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
 }
 
 /// What a document's chapter offers of recorded timelines: traces and spans.
-pub(super) fn timelines(document: &Document, runs: &[Run]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
+pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
     let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let scenes: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
+    let scenarios: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
-    for (number, run) in (1..).zip(runs) {
-        for scene in &scenes {
-            if let Some(Recorded::Timeline(timeline)) = run.timeline(scene).map(|found| &found.recorded) {
-                let [trace, data] = recorded::places(scene, number);
+    for (number, results) in (1..).zip(results) {
+        for scenario in &scenarios {
+            if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
+                let [trace, data] = recorded::places(scenario, number);
                 files.push((PathBuf::from(trace), timeline.to_trace().into_bytes()));
                 files.push((PathBuf::from(data), spans(timeline)?));
             }

@@ -3,58 +3,66 @@
 use minijinja::{Value, context};
 
 use super::claims::Judged;
+use super::document::{Claim, Document, Panel};
 use super::recorded;
 use super::render_text::render_text;
+use super::tables::machine_labels;
 use super::templates::{Templates, safe_html};
-use crate::document::{Claim, Document, Panel};
 use crate::error::BookError;
 use crate::measure::Verdict;
-use crate::present::{escape, machine_labels};
-use crate::run::Run;
+use crate::present::escape;
+use crate::results::Results;
 
 /// How many verdicts are shown.
 const VERDICTS: usize = 3;
 
-/// The page as Markdown; it shows the run that has measured most, of several the first.
-pub(super) fn render(templates: &Templates<'_>, judged: &[Judged<'_>], runs: &[Run]) -> Result<String, BookError> {
-    let measured = |run: &Run| run.rows().filter(|row| row.metric().is_ok()).count();
-    let named: Vec<(&Run, String)> = runs.iter().zip(machine_labels(runs)).collect();
-    let shown = named.iter().enumerate().max_by_key(|(place, (run, _))| (measured(run), std::cmp::Reverse(*place)));
-    let Some((shown, (run, machine))) = shown else { return Err(BookError::NoRuns) };
+/// The page as Markdown; it shows the machine that has measured most, of several the first.
+pub(super) fn render(
+    templates: &Templates<'_>,
+    judged: &[Judged<'_>],
+    results: &[Results],
+) -> Result<String, BookError> {
+    let measured = |results: &Results| results.lookup().metrics().filter(|(_, metric)| metric.is_ok()).count();
+    let named: Vec<(&Results, String)> = results.iter().zip(machine_labels(results)).collect();
+    let shown =
+        named.iter().enumerate().max_by_key(|(place, (results, _))| (measured(results), std::cmp::Reverse(*place)));
+    let Some((shown, (results, machine))) = shown else { return Err(BookError::NoRuns) };
     let others = named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| label.as_str());
     let context = context! {
-        title => run.suite.title.as_str(),
+        title => results.title(),
         machine => machine.as_str(),
         others => others.collect::<Vec<_>>().join(", "),
-        started => run.environment.started.as_str(),
-        numbers => judged.iter().filter_map(|(document, _)| number(document, run)).collect::<Vec<Value>>(),
-        timeline => timeline(judged, run, machine)?,
+        started => results.run().started.as_str(),
+        numbers => judged.iter().filter_map(|(document, _)| number(document, results)).collect::<Vec<Value>>(),
+        timeline => timeline(judged, results, machine)?,
         verdicts => verdicts(judged, shown),
     };
     templates.render("landing.md.j2", context)
 }
 
 /// A document's number, with where it comes from.
-fn number(document: &Document, run: &Run) -> Option<Value> {
+fn number(document: &Document, results: &Results) -> Option<Value> {
     let headline = document.headline.as_ref()?;
-    let (value, missing) = match headline.value.filled(document, run) {
+    let (value, missing) = match headline.value.filled(document, results) {
         Ok(pieces) => (render_text(&pieces), None),
         Err(reason) => ("—".to_owned(), Some(reason)),
     };
-    let says = headline.says.as_str();
+    let caption = headline.caption.as_str();
     Some(
-        context! { value => safe_html(value), says, missing, chapter => document.id.as_str(), of => document.title.as_str() },
+        context! { value => safe_html(value), caption, missing, chapter => document.id.as_str(), of => document.title.as_str() },
     )
 }
 
 /// The first recorded timeline that a document puts forward.
-fn timeline(judged: &[Judged<'_>], run: &Run, machine: &str) -> Result<Option<Value>, BookError> {
+fn timeline(judged: &[Judged<'_>], results: &Results, machine: &str) -> Result<Option<Value>, BookError> {
     for (document, _) in judged {
-        let Some(scene) = document.headline.as_ref().and_then(|headline| headline.timeline.as_ref()) else { continue };
+        let Some(scenario) = document.headline.as_ref().and_then(|headline| headline.timeline.as_ref()) else {
+            continue;
+        };
         let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-        let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scene));
-        if let Some(drawn) = drawn.filter(|_| run.timeline(scene).is_some()) {
-            let svg = recorded::picture(drawn, scene, (run, machine), "landing-timeline".to_owned())?;
+        let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scenario));
+        if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
+            let svg = recorded::picture(drawn, scenario, (results, machine), "landing-timeline".to_owned())?;
             return Ok(svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() }));
         }
     }

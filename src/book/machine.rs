@@ -2,74 +2,77 @@
 
 use minijinja::{Value, context};
 
+use super::tables::{machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
-use crate::experiment::{MissingReason, WORK, titled};
-use crate::present::{Cell, Column, Group, Missing, Role, Row, Table, machine_labels};
-use crate::run::{Peer, Run};
+use crate::measure::Protocol;
+use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
+use crate::results::{MissingReason, Results, Run};
 use crate::units::Unit;
 
 /// The page as Markdown.
-pub(super) fn render(templates: &Templates<'_>, runs: &[Run]) -> Result<String, BookError> {
-    let machines = runs.iter().zip(machine_labels(runs)).map(|(run, machine)| {
-        let has = |name: &str| run.experiments.iter().any(|experiment| experiment.name == name);
+pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<String, BookError> {
+    let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
+        let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
+        let others = results.runs.iter().filter(|run| run.system != results.run().system);
         context! {
             machine,
-            suite => run.suite.title.as_str(),
-            warnings => Warning::of(run).iter().map(ToString::to_string).collect::<Vec<_>>(),
-            environment => safe_html(environment(run).to_html()),
-            sampling => safe_html(sampling(run).to_html()),
-            sensors => sensors(run).map(|table| safe_html(table.to_html())),
+            suite => results.title(),
+            warnings => Warning::of(results).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            environment => safe_html(environment(results.run()).to_html()),
+            sampling => safe_html(sampling(results).to_html()),
+            telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
-            peers => run.peers.iter().map(|peer| safe_html(beside(peer).to_html())).collect::<Vec<_>>(),
-            diagnoses => diagnoses(run).map(|table| safe_html(table.to_html())),
-            absences => absences(run).map(|table| safe_html(table.to_html())),
+            systems => others.map(|run| safe_html(system(results, run).to_html())).collect::<Vec<_>>(),
+            diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
+            absences => absences(results).map(|table| safe_html(table.to_html())),
+            work => work(results).map(|table| safe_html(table.to_html())),
         }
     });
-    let context = context! {
-        machines => machines.collect::<Vec<Value>>(),
-        work => safe_html(work().to_html()),
-    };
-    templates.render("machine.md.j2", context)
+    templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
 }
 
 fn environment(run: &Run) -> Table {
     let (environment, text) = (&run.environment, |text: &str| Cell::Text(text.to_owned()));
     let (host, device, program) = (&environment.host, &environment.device, &environment.program);
-    let bytes = |bytes: u64| Cell::Text(Unit::Bytes.format(bytes as f64, 4));
-    let unknown = || Missing { state: "not known".to_owned(), reason: None };
+    let unknown = || Cell::Missing(Missing { state: "not known".to_owned(), reason: None });
+    let known = |value: Option<String>| value.map_or_else(unknown, Cell::Text);
+    let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| Unit::Bytes.format(bytes as f64, 4)));
     let dirty = match program.dirty {
         Some(true) => ", with uncommitted changes",
         Some(false) | None => "",
     };
+    let build = program.profile.as_ref().map(|profile| format!(", {profile} build")).unwrap_or_default();
     let mut facts = vec![
         ("device".to_owned(), text(&device.model)),
         ("opened as".to_owned(), text(&device.name)),
         ("engine".to_owned(), text(&device.engine)),
-        ("device memory".to_owned(), device.memory_bytes.map_or(Cell::Missing(unknown()), bytes)),
-        ("a blocked host thread".to_owned(), text(&device.wait_policy)),
+        ("device memory".to_owned(), bytes(device.memory_bytes)),
+        ("a blocked host thread".to_owned(), known(device.wait_policy.clone())),
     ];
     facts.extend(device.facts.iter().map(|(name, value)| (name.clone(), text(value))));
     facts.extend([
         ("host processor".to_owned(), text(&host.cpu)),
-        ("logical processors".to_owned(), Cell::Text(host.logical_cpus.to_string())),
+        ("logical processors".to_owned(), known(host.logical_cpus.map(|cpus| cpus.to_string()))),
         ("host memory".to_owned(), bytes(host.memory_bytes)),
-        ("system".to_owned(), text(&host.system)),
-        ("run began".to_owned(), text(&environment.started)),
-        ("program".to_owned(), Cell::Text(format!("syncscope {}, {} build", program.version, program.profile))),
-        (
-            "commit".to_owned(),
-            program.commit.as_ref().map_or(Cell::Missing(unknown()), |commit| Cell::Text(format!("{commit}{dirty}"))),
-        ),
+        ("system".to_owned(), known(host.system.clone())),
+        ("run began".to_owned(), text(&run.started)),
+        ("program".to_owned(), Cell::Text(format!("{}{build}", versions(program)))),
+        ("commit".to_owned(), known(program.commit.as_ref().map(|commit| format!("{commit}{dirty}")))),
         ("command".to_owned(), Cell::Text(program.command.join(" "))),
     ]);
-    Table::facts("Where the run was made", ["fact", "value"], facts)
+    Table::facts("Environment", ["fact", "value"], facts)
 }
 
-fn sampling(run: &Run) -> Table {
-    let plan = &run.suite.sampling;
+/// The suite's sampling; as it stands in the file where it is none.
+fn sampling(results: &Results) -> Table {
+    let stated = results.suite.get("sampling").cloned().unwrap_or_default();
+    let Ok(plan) = serde_json::from_value::<Protocol>(stated.clone()) else {
+        let facts = [("sampling".to_owned(), Cell::Text(stated.to_string()))];
+        return Table::facts("Sampling", ["rule", "value"], facts);
+    };
     let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
     let error = plan.relative_error.map(|error| format!("± {} %", crate::units::significant(error * 100.0, 2)));
     let facts = [
@@ -79,82 +82,85 @@ fn sampling(run: &Run) -> Table {
         ("stop after".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
         ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),
     ];
-    Table::facts("How it sampled", ["rule", "value"], facts)
+    Table::facts("Sampling", ["rule", "value"], facts)
 }
 
-/// The device's sensors around each experiment, where it has any.
-fn sensors(run: &Run) -> Option<Table> {
-    let mut rows = Vec::new();
-    for experiment in &run.experiments {
-        for (when, telemetry) in [("before", &experiment.before), ("after", &experiment.after)] {
-            let Some(telemetry) = telemetry else { continue };
-            let cell = |value: Option<String>| value.map_or(Cell::Nothing, Cell::Text);
-            rows.push(Row {
-                id: None,
-                label: format!("{when} {}", experiment.name),
-                cells: vec![
-                    cell(telemetry.sm_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
-                    cell(telemetry.memory_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
-                    cell(telemetry.temperature_c.map(|degrees| format!("{degrees} °C"))),
-                    cell(telemetry.power_w.map(|watts| format!("{watts:.0} W"))),
-                    cell((!telemetry.throttle_reasons.is_empty()).then(|| telemetry.throttle_reasons.join(", "))),
-                ],
-            });
+/// The device's sensors in the order of time, where it has any.
+fn telemetry(run: &Run) -> Option<Table> {
+    let cell = |value: Option<String>| value.map_or(Cell::Nothing, Cell::Text);
+    let row = |sample: &crate::results::TelemetrySample| {
+        let sensors = &sample.sensors;
+        TableRow {
+            id: None,
+            label: sample.experiment.clone(),
+            cells: vec![
+                cell(sample.at.map(|at| Unit::Seconds.format(at, 3))),
+                cell(sensors.sm_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
+                cell(sensors.memory_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
+                cell(sensors.temperature_c.map(|degrees| format!("{degrees} °C"))),
+                cell(sensors.power_w.map(|watts| format!("{watts:.0} W"))),
+                cell((!sensors.throttle_reasons.is_empty()).then(|| sensors.throttle_reasons.join(", "))),
+            ],
+        }
+    };
+    let headings = ["at", "processor clock", "memory clock", "temperature", "power", "held back by"];
+    table("Telemetry", "before and after", &headings, run.telemetry.iter().map(row).collect())
+}
+
+/// The least work that lies in each row, where that is known, and what limits it.
+fn work(results: &Results) -> Option<Table> {
+    let mut rows: Vec<TableRow> = Vec::new();
+    for spec in results.lookup().specs() {
+        let Some(work) = &spec.work else { continue };
+        let limit = format!("{} by {}", work.limit.counts(), work.limit.name());
+        let row = TableRow {
+            id: Some(spec.id.clone()),
+            label: spec.id.clone(),
+            cells: vec![Cell::Text(work.formula.clone()), Cell::Text(limit)],
+        };
+        if !rows.contains(&row) {
+            rows.push(row);
         }
     }
-    let headings = ["processor clock", "memory clock", "temperature", "power", "held back by"];
-    table("What the device's sensors said", "when", &headings, rows)
+    table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], rows)
 }
 
-/// The work of the rows by their parameters, and what limits it.
-fn work() -> Table {
-    let rows = WORK.iter().map(|work| {
-        let limit = format!("{} by {}", work.ceiling.counts(), work.ceiling.name());
-        Row { id: None, label: work.rows.join(", "), cells: vec![Cell::Text(work.formula()), Cell::Text(limit)] }
-    });
-    let columns = vec![
-        Column::new(Role::Label, "rows"),
-        Column::new(Role::Fact, "work"),
-        Column::new(Role::Fact, "unit and ceiling"),
-    ];
-    let groups = vec![Group { label: None, rows: rows.collect() }];
-    Table { title: "The work of a row by its parameters".to_owned(), columns, groups }
-}
-
-/// Another program that measured the same work on the machine.
-fn beside(peer: &Peer) -> Table {
+/// Another system that measured the same work on the machine.
+fn system(results: &Results, run: &Run) -> Table {
     let text = |text: &str| Cell::Text(text.to_owned());
-    let optional = |value: &Option<String>| value.as_deref().map_or(Cell::Nothing, text);
-    let mut facts = vec![("began".to_owned(), text(&peer.started)), ("device".to_owned(), text(&peer.machine.model))];
-    facts.extend(peer.versions.iter().map(|(name, version)| (name.clone(), text(version))));
+    let rows = results.lookup_of(&run.system).specs().count();
+    let (device, program) = (&run.environment.device, &run.environment.program);
+    let mut facts = vec![
+        ("began".to_owned(), text(&run.started)),
+        ("program".to_owned(), Cell::Text(versions(program))),
+        ("device".to_owned(), text(&device.model)),
+    ];
+    facts.extend(device.facts.iter().map(|(name, value)| (name.clone(), text(value))));
     facts.extend([
-        ("fingerprint".to_owned(), optional(&peer.machine.fingerprint)),
-        ("driver".to_owned(), optional(&peer.machine.driver)),
-        ("host processor".to_owned(), optional(&peer.machine.cpu)),
-        ("rows".to_owned(), Cell::Text(peer.rows.len().to_string())),
+        ("host processor".to_owned(), text(&run.environment.host.cpu)),
+        ("rows".to_owned(), Cell::Text(rows.to_string())),
     ]);
-    Table::facts(&format!("What {} measured beside it", peer.name), ["fact", "value"], facts)
+    Table::facts(&format!("{} on the same machine", run.system), ["fact", "value"], facts)
 }
 
 /// What is odd about the samples of each row: cause and remedy.
-fn diagnoses(run: &Run) -> Option<Table> {
-    let rows = run.diagnoses().into_iter().map(|(id, parameters, diagnosis)| Row {
+fn diagnoses(results: &Results) -> Option<Table> {
+    let rows = results.diagnoses().into_iter().map(|(spec, diagnosis)| TableRow {
         id: None,
-        label: titled(&id, &parameters),
+        label: spec.title(),
         cells: vec![Cell::Text(diagnosis.name().to_owned()), Cell::Text(diagnosis.to_string())],
     });
-    table("What is odd about the samples", "row", &["what", "cause and remedy"], rows.collect())
+    table("Diagnostics", "row", &["what", "cause and remedy"], rows.collect())
 }
 
 /// What was not measured, and why.
-fn absences(run: &Run) -> Option<Table> {
-    let rows = run.experiments.iter().flat_map(|experiment| {
-        experiment.rows.iter().filter_map(|row| {
-            let absence = row.metric().err()?;
-            Some(Row { id: None, label: titled(&row.id, &row.parameters), cells: absence_cells(&absence) })
-        })
+fn absences(results: &Results) -> Option<Table> {
+    let lookup = results.lookup();
+    let rows = lookup.metrics().filter_map(|(spec, metric)| {
+        let absence = metric.err()?;
+        Some(TableRow { id: None, label: spec.title(), cells: absence_cells(&absence) })
     });
-    table("What was not measured", "row", &["state", "reason"], rows.collect())
+    table("Not measured", "row", &["state", "reason"], rows.collect())
 }
 
 fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
@@ -162,7 +168,7 @@ fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
     vec![Cell::Text(absence.state().to_owned()), reason]
 }
 
-fn table(title: &str, label: &str, headings: &[&str], rows: Vec<Row>) -> Option<Table> {
+fn table(title: &str, label: &str, headings: &[&str], rows: Vec<TableRow>) -> Option<Table> {
     let facts = headings.iter().map(|heading| Column::new(Role::Fact, *heading));
     let columns = std::iter::once(Column::new(Role::Label, label)).chain(facts).collect();
     filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })

@@ -1,26 +1,36 @@
-//! Runs and documents into an mdBook and its site.
+//! Results and documents into an mdBook and its site.
 //!
-//! [`Source::of`] is a pure function from runs and a [`BookProject`] (documents, prose, templates) to the files of an mdBook; [`render`] writes them, has mdBook build the site beside them, and puts both in place only when both are
-//! whole. Neither looks at the clock, the working folder, the locale or the environment, so that equal results make
-//! equal bytes.
+//! [`Source::of`] is a pure function from results and a [`BookProject`] (documents, prose, templates) to the files of an
+//! mdBook; [`render`] writes them, has mdBook build the site beside them, and puts both in place only when both are whole.
+//! Neither looks at the clock, the working folder, the locale or the environment, so that equal results make equal bytes.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod chapter;
 mod claims;
-mod course;
 mod data;
+pub mod document;
 mod glossary;
 mod landing;
 mod machine;
 mod notebooks;
+pub mod predicate;
+mod project;
 mod recorded;
 mod render_text;
 mod site;
 mod source;
 mod sources;
+mod tables;
 mod templates;
 mod warning;
 
-pub use course::BookProject;
+pub use project::BookProject;
+pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use source::Source;
+pub use tables::{
+    Machines, Wording, bar_plot, claims_table, claims_text, compared, comparison_table, line_plot, machine_labels,
+    panel, summary, system_table, tally,
+};
 pub use warning::Warning;

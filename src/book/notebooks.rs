@@ -1,42 +1,45 @@
 //! Executed notebooks as chapters: their text, their code and what is stored of their outputs. Nothing is executed here.
 
+use nbformat::parse_notebook;
 use nbformat::v4::{Cell, Output};
-use nbformat::{Notebook, parse_notebook};
 use serde_json::Value;
 
+use super::project::BookProject;
 use crate::error::BookError;
-
-macro_rules! notebooks {
-    ($($name:literal),+ $(,)?) => {
-        /// The notebooks that come with the program, in their order: name and content.
-        const NOTEBOOKS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../notebooks/", $name, ".ipynb")))),+];
-    };
-}
-
-notebooks!("00-quick-start", "01-idle-device", "02-async-frontend", "03-synchronize", "04-overlap", "05-sync-points");
 
 /// The style of what a cell shows: once for the book, where each output brings it along in a notebook.
 pub(super) const STYLE: &str = include_str!("../notebook/cell.css");
 
-/// The files of the chapters, by their path within the book's `src`: a chapter and the notebook for each.
-pub(super) fn files() -> Result<Vec<(String, Vec<u8>)>, BookError> {
-    let mut files = Vec::new();
-    for (name, text) in NOTEBOOKS {
-        files.push((format!("{name}.md"), chapter(name, &read(name, text)?).into_bytes()));
-        files.push((format!("{name}.ipynb"), text.as_bytes().to_vec()));
-    }
-    Ok(files)
+/// A notebook of a project.
+pub(super) struct Notebook {
+    /// The name of its file without the ending.
+    pub(super) name: String,
+    /// Its first heading.
+    pub(super) title: String,
+    /// The chapter, as Markdown.
+    pub(super) chapter: String,
+    /// The notebook's own text.
+    pub(super) text: String,
 }
 
-/// Their names and titles.
-pub(super) fn titles() -> Result<Vec<(&'static str, String)>, BookError> {
-    NOTEBOOKS.iter().map(|(name, text)| Ok((*name, title(&read(name, text)?)))).collect()
+/// The notebooks of a project, in the order of their names.
+pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
+    let paths = project.below("notebooks").map(|(path, _)| path);
+    let notebooks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
+    notebooks
+        .map(|path| {
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let text = project.text(&path.display().to_string())?.to_owned();
+            let cells = read(&project.name(path), &text)?;
+            Ok(Notebook { title: title(&cells), chapter: chapter(&name, &cells), name, text })
+        })
+        .collect()
 }
 
 fn read(name: &str, text: &str) -> Result<Vec<Cell>, BookError> {
     let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
     match parse_notebook(text).map_err(|error| wrong(error.to_string()))? {
-        Notebook::V4(notebook) => Ok(notebook.cells),
+        nbformat::Notebook::V4(notebook) => Ok(notebook.cells),
         _ => Err(wrong("not a notebook of the format 4.5".to_owned())),
     }
 }
@@ -120,9 +123,11 @@ mod tests {
 
     #[test]
     fn every_notebook_is_executed_and_has_a_title() {
-        for (name, text) in NOTEBOOKS {
-            let cells = read(name, text).unwrap();
-            assert_ne!(title(&cells), "Notebook", "{name}");
+        let notebooks = of(&BookProject::embedded()).unwrap();
+        assert!(!notebooks.is_empty());
+        for Notebook { name, title, text, .. } in notebooks {
+            let cells = read(&name, &text).unwrap();
+            assert_ne!(title, "Notebook", "{name}");
             let executed = |cell: &Cell| !matches!(cell, Cell::Code { execution_count: None, .. });
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }

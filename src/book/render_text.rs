@@ -2,12 +2,13 @@
 
 use minijinja::{Value, context};
 
+use super::document::{Document, Exercise, Piece, Text};
+use super::predicate::Judgement;
+use super::tables::Machines;
 use super::templates::safe_html;
-use crate::document::{Document, Exercise, Judgement, Piece, Text};
-use crate::experiment::{Entry, Lookup};
 use crate::measure::Verdict;
-use crate::present::{Machines, escape};
-use crate::run::Run;
+use crate::present::escape;
+use crate::results::Results;
 
 /// A text whose values are filled in; each value says what is behind it where it is pointed at.
 pub(super) fn render_text(pieces: &[Piece]) -> String {
@@ -22,7 +23,7 @@ pub(super) fn render_text(pieces: &[Piece]) -> String {
 
 /// What each run answers to a document's question, and the claims that it contradicts.
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
-    let answer = |(place, (run, machine)): (usize, (&Run, &str))| {
+    let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
             let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(Verdict::Refuted(_)));
             refuted && !claim.is_about_figures(document)
@@ -30,22 +31,16 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
         let refuted = claims.map(|(claim, _)| {
             context! { id => claim.id.as_str(), claim => safe_html(claim.claim.trim()) }
         });
-        context! { machine, text => safe_html(answer(document, run)), refuted => refuted.collect::<Vec<Value>>() }
+        context! { machine, text => safe_html(answer(document, results)), refuted => refuted.collect::<Vec<Value>>() }
     };
     machines.named().enumerate().map(answer).collect()
 }
 
-/// The sentences of a document's answer, or what an experiment without a document concludes. Empty for none.
-fn answer(document: &Document, run: &Run) -> String {
-    if document.answer.is_empty() {
-        let entry = Entry::default_for(&document.id, &run.environment.device.engine);
-        let rows = run.experiments.iter().filter(|left| left.name == document.id).flat_map(|left| &left.rows);
-        let takeaways = entry.map(|entry| entry.experiment().takeaways(&Lookup::new(rows))).unwrap_or_default();
-        return takeaways.iter().map(|sentence| escape(sentence)).collect::<Vec<_>>().join(" ");
-    }
+/// The sentences of a document's answer. Empty for none.
+fn answer(document: &Document, results: &Results) -> String {
     let mut sentences: Vec<String> = Vec::new();
     for sentence in &document.answer {
-        let text = match sentence.said(document, run) {
+        let text = match sentence.said(document, results) {
             Ok(pieces) => render_text(&pieces),
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
         };
@@ -56,12 +51,32 @@ fn answer(document: &Document, run: &Run) -> String {
     sentences.join(" ")
 }
 
+/// What the documents answer from results, as plain text; nothing of those whose experiment did not run.
+pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
+    let plain = |piece: Piece| match piece {
+        Piece::Words(text) | Piece::Value { text, .. } => text,
+    };
+    let answers = documents
+        .iter()
+        .filter(|document| results.run().order.iter().any(|ran| ran.name == document.id))
+        .flat_map(|document| document.answer.iter().filter_map(|sentence| sentence.said(document, results).ok()));
+    let mut sentences: Vec<String> = Vec::new();
+    for pieces in answers {
+        let text: String = pieces.into_iter().map(plain).collect();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !sentences.contains(&text) {
+            sentences.push(text);
+        }
+    }
+    sentences
+}
+
 /// The exercises of a document. A text without values stands once, one with values for each run.
 pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let filled = |text: &Text| -> Vec<Value> {
-        let shown = if text.is_measured() { machines.runs.len() } else { 1 };
-        let versions = machines.named().take(shown).map(|(run, machine)| {
-            let words = match text.filled(document, run) {
+        let shown = if text.is_measured() { machines.results.len() } else { 1 };
+        let versions = machines.named().take(shown).map(|(results, machine)| {
+            let words = match text.filled(document, results) {
                 Ok(pieces) => render_text(&pieces),
                 Err(reason) => format!("Not answered here: {}.", escape(&reason)),
             };

@@ -13,10 +13,10 @@ use mdbook_driver::book::BookItem;
 use mdbook_driver::config::Config;
 use tempfile::TempDir;
 
-use super::course::{BookProject, at};
+use super::project::{BookProject, at};
 use super::source::Source;
 use crate::error::BookError;
-use crate::run::Run;
+use crate::results::{Catalog, Results};
 
 /// Where a rendered book lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,18 @@ pub struct Rendered {
     pub index: PathBuf,
 }
 
-/// Renders the results of `runs` as `course` has it into `out/book` and `out/site`.
+/// Renders the results, one file a machine, as `project` has it into `out/book` and `out/site`. Documents may name the rows
+/// of `catalog` and those that are in the results.
 ///
 /// # Errors
 /// What went wrong and where; `out/book` and `out/site` are then as they were.
-pub fn render(runs: &[Run], course: &BookProject, out: &Path) -> Result<Rendered, BookError> {
-    Source::of(runs, course)?.write(out)
+pub fn render(
+    results: &[Results],
+    project: &BookProject,
+    catalog: &Catalog,
+    out: &Path,
+) -> Result<Rendered, BookError> {
+    Source::of(results, project, catalog)?.write(out)
 }
 
 impl Source {

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::course::BookProject;
+use super::document::Document;
 use super::glossary::{self, Glossary};
+use super::notebooks::Notebook;
+use super::predicate::Judgement;
+use super::project::BookProject;
+use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
 use super::{chapter, claims, data, landing, machine, notebooks, sources};
-use crate::document::{Document, Judgement};
 use crate::error::BookError;
-use crate::experiment::Entry;
-use crate::present::Machines;
-use crate::run::Run;
+use crate::results::{Catalog, Results};
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,48 +27,55 @@ pub struct Source {
 }
 
 impl Source {
-    /// The book of `runs` as `course` has it. Its title is that of the first run's suite.
+    /// The book of `results`, one file a machine, as `project` has it, with the title of the first suite. Documents may
+    /// name the rows of `catalog` and those that are in the results.
     ///
     /// # Errors
-    /// [`BookError::NoRuns`] without runs; otherwise what a template, a plot or a missing file reports.
-    pub fn of(runs: &[Run], course: &BookProject) -> Result<Self, BookError> {
-        let first = runs.first().ok_or(BookError::NoRuns)?;
-        let config = config(course.text("book.toml")?, &first.suite.title);
+    /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
+    pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
+        let first = results.first().ok_or(BookError::NoRuns)?;
+        let config = config(project.text("book.toml")?, first.title());
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: config.clone() };
         source.files.insert("book.toml".into(), config.into_bytes());
         // What is no template is a file of the theme: the style sheet, the script.
-        let theme = course.below("templates").filter(|(path, _)| !is_template(path));
+        let theme = project.below("templates").filter(|(path, _)| !is_template(path));
         for (path, content) in theme {
             let name = path.strip_prefix("templates").unwrap_or(path);
             source.files.insert(Path::new("theme").join(name), content.to_vec());
         }
-        for (path, content) in course.below("src") {
+        for (path, content) in project.below("src") {
             source.files.insert(path.to_owned(), content.to_vec());
         }
 
-        let templates = Templates::of(course)?;
-        let beyond = undocumented(course, runs);
+        let templates = Templates::of(project)?;
+        let rows = results.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
+        let described = project.documents(&catalog.clone().with(rows))?;
+        let beyond = undocumented(&described, results);
         // What mirrors a text says what was not measured; a chapter beyond the texts needs something that was.
-        let shown = course.documents.iter().map(|document| document.with_tables(runs));
+        let shown = described.iter().map(|document| document.with_tables(results));
         let shown =
-            shown.filter(|document| document.source.is_some() || runs.iter().any(|run| has_rows(run, document)));
+            shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));
         let documents: Vec<Document> = shown.collect();
         let all = documents.iter().chain(&beyond);
-        let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(runs))).collect();
+        let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(results))).collect();
         for judged in &judged {
-            source.add_chapter(&templates, course, judged, runs)?;
+            source.add_chapter(&templates, project, judged, results)?;
         }
-        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, runs)?);
-        source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, runs)?);
-        source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, runs)?);
-        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents)?);
+        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, results)?);
+        source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
+        source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
+        let hardware = project.hardware()?;
+        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
         source.link_terms();
         source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
         // Not searched for terms: a notebook is shown as it is stored.
-        source
-            .files
-            .extend(notebooks::files()?.into_iter().map(|(path, content)| (format!("src/{path}").into(), content)));
-        let summary = summary(&templates, &documents, &beyond)?;
+        let notebooks = notebooks::of(project)?;
+        for notebook in &notebooks {
+            let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
+            source.files.insert(page("md"), notebook.chapter.clone().into_bytes());
+            source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
+        }
+        let summary = summary(&templates, &documents, &beyond, &notebooks)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         Ok(source)
     }
@@ -95,26 +103,26 @@ impl Source {
     fn add_chapter(
         &mut self,
         templates: &Templates<'_>,
-        course: &BookProject,
+        project: &BookProject,
         (document, judged): &Judged<'_>,
-        runs: &[Run],
+        results: &[Results],
     ) -> Result<(), BookError> {
-        let shown = holding(runs, document);
+        let shown = holding(results, document);
         let judged: Vec<Vec<Judgement>> =
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
-        let runs: &[Run] = &shown.iter().map(|place| runs[*place].clone()).collect::<Vec<_>>();
-        let listing = document.listing.as_ref().map(|name| course.text(&format!("src/{name}"))).transpose()?;
-        let text = chapter::render(templates, document, listing, &Machines::of(runs), &judged)?;
-        for (path, content) in data::files(document, runs)?.into_iter().chain(data::timelines(document, runs)?) {
+        let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
+        let listing = document.listing.as_ref().map(|name| project.text(&format!("src/{name}"))).transpose()?;
+        let text = chapter::render(templates, document, listing, &Machines::of(results), &judged)?;
+        for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);
         }
         let written = format!("documents/{}.yaml", document.id);
-        let origin = if course.text(&written).is_ok() { &written } else { "templates/chapter.md.j2" };
+        let origin = if project.text(&written).is_ok() { &written } else { "templates/chapter.md.j2" };
         self.add(&format!("{}.md", document.id), origin, text);
         Ok(())
     }
 
-    /// Links the first use of each term on each page, where the course has a glossary.
+    /// Links the first use of each term on each page, where the project has a glossary.
     fn link_terms(&mut self) {
         let page = Path::new("src").join(glossary::PAGE);
         let Some(terms) = self.files.get(&page).and_then(|text| std::str::from_utf8(text).ok()) else { return };
@@ -130,36 +138,59 @@ impl Source {
     }
 }
 
-/// The experiments in the runs that no document describes, in the order of the registry.
-fn undocumented(course: &BookProject, runs: &[Run]) -> Vec<Document> {
-    let ran = |entry: &Entry| runs.iter().flat_map(|run| &run.experiments).any(|left| left.name == entry.name());
-    let described = |entry: &Entry| course.documents.iter().any(|document| document.id == entry.name());
-    let entries = Entry::all("cuda").into_iter().filter(|entry| ran(entry) && !described(entry));
-    (0..).zip(entries).map(|(order, entry)| Document::of_experiment(&entry, order, runs)).collect()
+/// The experiments in the results that no document describes, in the order in which they ran first.
+fn undocumented(documents: &[Document], results: &[Results]) -> Vec<Document> {
+    /// Pages that every book has.
+    const PAGES: [&str; 5] = ["readme", "summary", "claims", "machine", "sources"];
+    let mut names: Vec<&str> = Vec::new();
+    for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+        let name = spec.experiment();
+        if !names.contains(&name) && !documents.iter().any(|document| document.id == name) {
+            names.push(name);
+        }
+    }
+    let mut made: Vec<Document> = Vec::new();
+    for (order, name) in (0..).zip(names) {
+        let mut document = Document::of_experiment(name, order, results);
+        let taken = |id: &str, made: &[Document]| {
+            id.is_empty() || PAGES.contains(&id) || documents.iter().chain(made).any(|document| document.id == id)
+        };
+        while taken(&document.id, &made) {
+            document.id = format!("experiment-{}", document.id);
+        }
+        made.push(document);
+    }
+    made
 }
 
-fn summary(templates: &Templates<'_>, documents: &[Document], beyond: &[Document]) -> Result<String, BookError> {
+fn summary(
+    templates: &Templates<'_>,
+    documents: &[Document],
+    beyond: &[Document],
+    notebooks: &[Notebook],
+) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
     let (mirrored, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
     let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
     let documents = mirrored.into_iter().map(entry).collect::<Vec<Value>>();
-    let notebook = |(id, title): (&str, String)| context! { id => safe_html(id), title };
-    let notebooks = notebooks::titles()?.into_iter().map(notebook).collect::<Vec<Value>>();
+    let notebook = |notebook: &Notebook| {
+        context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
+    };
+    let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
     templates.render("summary.md.j2", context! { documents, beyond, notebooks })
 }
 
-/// Whether the run ran an experiment of which the document shows rows.
-fn has_rows(run: &Run, document: &Document) -> bool {
+/// Whether the results hold rows that the document shows.
+fn has_rows(results: &Results, document: &Document) -> bool {
     let names = document.experiments();
-    run.experiments.iter().any(|left| names.contains(&left.name.as_str()))
+    results.rows.iter().any(|row| names.contains(&row.spec.experiment()))
 }
 
-/// The places of the runs that ran an experiment of which the document shows rows; of all where none did, so that the
-/// chapter says so.
-fn holding(runs: &[Run], document: &Document) -> Vec<usize> {
-    let holding: Vec<usize> = (0..runs.len()).filter(|place| has_rows(&runs[*place], document)).collect();
-    if holding.is_empty() { (0..runs.len()).collect() } else { holding }
+/// The places of the results that hold rows that the document shows; of all where none do, so that the chapter says so.
+fn holding(results: &[Results], document: &Document) -> Vec<usize> {
+    let holding: Vec<usize> = (0..results.len()).filter(|place| has_rows(&results[*place], document)).collect();
+    if holding.is_empty() { (0..results.len()).collect() } else { holding }
 }
 
 /// `book.toml` with the title in its first table.

@@ -2,17 +2,20 @@
 
 use minijinja::{Value, context};
 
+use super::document::{Document, Hardware};
 use super::templates::Templates;
-use crate::document::{Document, Hardware};
 use crate::error::BookError;
 
 /// The page as Markdown.
-pub(super) fn render(templates: &Templates<'_>, documents: &[Document]) -> Result<String, BookError> {
+pub(super) fn render(
+    templates: &Templates<'_>,
+    documents: &[Document],
+    hardware: &Hardware,
+) -> Result<String, BookError> {
     let mirrored = documents.iter().filter_map(|document| {
         let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
         Some(context! { id, title, source => document.source.as_deref()?, gpu })
     });
-    let hardware = Hardware::embedded()?;
     let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
     let context = context! { documents => mirrored.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
     templates.render("sources.md.j2", context)

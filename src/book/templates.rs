@@ -1,6 +1,6 @@
 //! The templates, and the one rule by which they escape.
 //!
-//! Whatever a template writes is escaped for Markdown, except what is marked as safe_html: HTML of a table, a plot, or
+//! Whatever a template writes is escaped for Markdown, except what is marked as safe: HTML of a table, a plot, or
 //! the Markdown of a document file. A name that is not in the context is an error, not an empty string.
 
 use std::path::Path;
@@ -9,46 +9,46 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-use super::course::BookProject;
+use super::project::BookProject;
 use crate::error::BookError;
 use crate::present::escape;
 
-/// The folder of a course that holds them.
+/// The folder of a project that holds them.
 const FOLDER: &str = "templates";
 
 /// The templates, ready to be rendered.
 pub(super) struct Templates<'a> {
     environment: Environment<'static>,
-    course: &'a BookProject,
+    project: &'a BookProject,
 }
 
 impl<'a> Templates<'a> {
-    /// The templates of a course.
-    pub(super) fn of(course: &'a BookProject) -> Result<Self, BookError> {
+    /// The templates of a project.
+    pub(super) fn of(project: &'a BookProject) -> Result<Self, BookError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
-        let failed = |path: &Path, error: &minijinja::Error| template_error(course, path, error);
+        let failed = |path: &Path, error: &minijinja::Error| template_error(project, path, error);
         environment.set_syntax(syntax.map_err(|error| failed(Path::new(FOLDER), &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
         environment.set_formatter(|out, _, value| {
             let text = if value.is_safe() { value.to_string() } else { escape(&value.to_string()) };
             out.write_str(&text).map_err(minijinja::Error::from)
         });
-        let templates = course.below(FOLDER).map(|(path, _)| path);
+        let templates = project.below(FOLDER).map(|(path, _)| path);
         for path in templates.filter(|path| is_template(path)) {
             let name = path.display().to_string();
-            let text = course.text(&name)?.to_owned();
+            let text = project.text(&name)?.to_owned();
             let name = name.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
             environment.add_template_owned(name, text).map_err(|error| failed(path, &error))?;
         }
-        Ok(Self { environment, course })
+        Ok(Self { environment, project })
     }
 
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
-        rendered.map_err(|error| template_error(self.course, &Path::new(FOLDER).join(name), &error))
+        rendered.map_err(|error| template_error(self.project, &Path::new(FOLDER).join(name), &error))
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn is_template(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "j2")
 }
 
-/// Text that is safe_html: a template writes it as it is.
+/// Text that needs no escaping: a template writes it as it is.
 pub(super) fn safe_html(text: impl Into<String>) -> Value {
     Value::from_safe_string(text.into())
 }
@@ -67,8 +67,8 @@ pub(super) fn anchor(id: &str) -> Value {
     safe_html(format!("{{#{id}}}"))
 }
 
-fn template_error(course: &BookProject, path: &Path, error: &minijinja::Error) -> BookError {
-    BookError::Template { name: course.name(path), message: format!("{error:#}") }
+fn template_error(project: &BookProject, path: &Path, error: &minijinja::Error) -> BookError {
+    BookError::Template { name: project.name(path), message: format!("{error:#}") }
 }
 
 #[cfg(test)]
@@ -77,14 +77,14 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let course = BookProject::embedded().unwrap();
-        let mut templates = Templates::of(&course).unwrap();
+        let project = BookProject::embedded();
+        let mut templates = Templates::of(&project).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)
     }
 
     #[test]
-    fn what_is_interpolated_is_escaped_unless_it_is_finished() {
+    fn what_is_interpolated_is_escaped_unless_it_is_marked_as_safe() {
         let text = render("{{ a }} {{ b }}", context! { a => "<b>*", b => safe_html("<b>*") }).unwrap();
         assert_eq!(text, "&#60;b&#62;&#42; <b>*");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::run::Run;
+use crate::results::{Outcome, Results};
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,6 @@ pub enum Warning {
     Throttled {
         /// During which experiment.
         experiment: String,
-        /// Before it, after it, or both.
-        when: &'static str,
         /// The driver's words.
         reasons: Vec<String>,
     },
@@ -43,11 +41,11 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// All warnings about a run, those about the program first, then in the order of the experiments.
-    pub fn of(run: &Run) -> Vec<Self> {
-        let environment = &run.environment;
+    /// All warnings about the first run of a file, those about the program first, then in the order of the experiments.
+    pub fn of(results: &Results) -> Vec<Self> {
+        let (run, environment) = (results.run(), results.environment());
         let mut warnings = Vec::new();
-        if environment.program.profile != "release" {
+        if environment.program.profile.as_deref() == Some("debug") {
             warnings.push(Warning::DebugBuild);
         }
         if environment.program.dirty == Some(true) {
@@ -56,20 +54,20 @@ impl Warning {
         if let Some(reason) = &environment.cuda_unavailable {
             warnings.push(Warning::NoCuda { reason: reason.clone() });
         }
-        for experiment in &run.experiments {
+        for experiment in &run.order {
             if let Some(reason) = &experiment.failure {
                 let experiment = experiment.name.clone();
                 warnings.push(Warning::ExperimentFailed { experiment, reason: reason.clone() });
             }
-            let rows = experiment.rows.iter().filter(|row| !row.is_finished()).count();
+            let own = results.outcomes().filter(|(row, _)| row.spec.experiment() == experiment.name);
+            let rows = own.filter(|(_, outcome)| !Outcome::is_finished(outcome)).count();
             if rows > 0 {
                 warnings.push(Warning::Interrupted { experiment: experiment.name.clone(), rows });
             }
-            for (when, telemetry) in [("before", &experiment.before), ("after", &experiment.after)] {
-                if let Some(telemetry) = telemetry.as_ref().filter(|t| !t.throttle_reasons.is_empty()) {
-                    let reasons = telemetry.throttle_reasons.clone();
-                    warnings.push(Warning::Throttled { experiment: experiment.name.clone(), when, reasons });
-                }
+            let reasons = run.throttle_reasons(&experiment.name);
+            if !reasons.is_empty() {
+                let reasons = reasons.into_iter().map(str::to_owned).collect();
+                warnings.push(Warning::Throttled { experiment: experiment.name.clone(), reasons });
             }
         }
         warnings
@@ -95,11 +93,11 @@ impl fmt::Display for Warning {
             Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
             }
-            Warning::Throttled { experiment, when, reasons } => {
+            Warning::Throttled { experiment, reasons } => {
                 let reasons = reasons.join(", ");
                 write!(
                     f,
-                    "The device held its clocks back {when} {experiment} ({reasons}): times may be too long. Let it \
+                    "The device held its clocks back around {experiment} ({reasons}): times may be too long. Let it \
                      cool, or lock its clocks, and run again."
                 )
             }

@@ -5,7 +5,9 @@
 use super::page::{Page, Show};
 use crate::device::{Device, Element};
 use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
-use crate::present::{Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, TableRow, Table};
+use crate::present::{
+    Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Table, TableRow,
+};
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, Timeline};

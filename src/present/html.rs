@@ -5,7 +5,7 @@
 //! would end a block of HTML in Markdown.
 
 use super::escape::escape;
-use super::table::{Cell, Column, Group, TableRow, Table};
+use super::table::{Cell, Column, Group, Table, TableRow};
 use super::value::Value;
 use crate::units::Unit;
 

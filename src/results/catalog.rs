@@ -35,7 +35,8 @@ impl Catalog {
 
     /// The identifiers, each once, in their order.
     pub fn ids(&self) -> impl Iterator<Item = &str> + Clone {
-        let first = |(place, spec): &(usize, &MetricSpec)| !self.specs[..*place].iter().any(|other| other.id == spec.id);
+        let first =
+            |(place, spec): &(usize, &MetricSpec)| !self.specs[..*place].iter().any(|other| other.id == spec.id);
         self.specs.iter().enumerate().filter(first).map(|(_, spec)| spec.id.as_str())
     }
 
@@ -47,7 +48,9 @@ impl Catalog {
     /// The values that the parameters of the rows `ids` can have, by parameter.
     pub fn parameters<'a>(&'a self, ids: &[&str]) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
         let mut found: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
-        for (name, value) in self.specs.iter().filter(|spec| ids.contains(&spec.id.as_str())).flat_map(|spec| &spec.parameters) {
+        for (name, value) in
+            self.specs.iter().filter(|spec| ids.contains(&spec.id.as_str())).flat_map(|spec| &spec.parameters)
+        {
             let values = found.entry(name).or_default();
             if !values.contains(&value) {
                 values.push(value);

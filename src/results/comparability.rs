@@ -86,7 +86,8 @@ fn fact<'a>(results: &'a Results, name: &str) -> &'a str {
 /// The suite's sampling with what it leaves out filled in; as it stands there, where it is none.
 fn sampling(results: &Results) -> String {
     let stated = results.suite.get("sampling").cloned().unwrap_or_default();
-    let filled = serde_json::from_value::<Protocol>(stated.clone()).and_then(|protocol| serde_json::to_string(&protocol));
+    let filled =
+        serde_json::from_value::<Protocol>(stated.clone()).and_then(|protocol| serde_json::to_string(&protocol));
     filled.unwrap_or_else(|_| stated.to_string())
 }
 

@@ -80,8 +80,7 @@ pub enum Shift {
 
 impl Shift {
     /// All, the worst first.
-    pub const ALL: [Shift; 5] =
-        [Shift::Slower, Shift::Different, Shift::Faster, Shift::Uncertain, Shift::Same];
+    pub const ALL: [Shift; 5] = [Shift::Slower, Shift::Different, Shift::Faster, Shift::Uncertain, Shift::Same];
 
     /// The shift in a word.
     pub fn name(self) -> &'static str {

@@ -49,7 +49,9 @@ impl Results {
             }
         }
         match self.timelines.iter().find(|scenario| !runs.contains(scenario.run.as_str())) {
-            Some(scenario) => Err(format!("`{}` was recorded by a run `{}`, which is not there", scenario.name, scenario.run)),
+            Some(scenario) => {
+                Err(format!("`{}` was recorded by a run `{}`, which is not there", scenario.name, scenario.run))
+            }
             None => Ok(()),
         }
     }

@@ -28,7 +28,12 @@ pub struct Metric<'a> {
     pub samples: Cow<'a, [f64]>,
 }
 
-impl Metric<'_> {
+impl<'a> Metric<'a> {
+    /// A row with these samples.
+    pub fn new(spec: &'a MetricSpec, samples: &'a [f64]) -> Self {
+        Self { spec, samples: Cow::Borrowed(samples) }
+    }
+
     /// The median with its interval; for observations of yes and no (a ratio whose samples are all 0 or 1) the share
     /// of yes, since their median would say nothing.
     ///
@@ -239,7 +244,8 @@ mod tests {
         let (id, group, label) = ("a".to_owned(), "G".to_owned(), "A".to_owned());
         let (parameters, provenance) = (text("dtype", dtype), Provenance::measured(clock));
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
-        let series = (1..).zip(outcomes).map(|(run, outcome)| Series { run: run.to_string(), outcome: outcome.clone() });
+        let series =
+            (1..).zip(outcomes).map(|(run, outcome)| Series { run: run.to_string(), outcome: outcome.clone() });
         Row { spec, series: series.collect() }
     }
 

@@ -17,7 +17,8 @@ use super::environment::{DeviceDescription, Environment, Host, Program};
 use super::lookup::{Lookup, MissingReason};
 use super::migrate;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
-use super::run::{Results, Run, RunOutcome};
+use super::run::{Results, Run, RunOutcome, SCHEMA_VERSION};
+use super::selection::Selection;
 use crate::error::FileError;
 use crate::measure::Clock;
 use crate::units::Unit;
@@ -147,6 +148,20 @@ impl System {
         pairs.into_iter().filter_map(differs).collect()
     }
 
+    /// The system by itself, as the one run of results without a suite.
+    pub fn into_results(self, catalog: &Catalog) -> Results {
+        let id = format!("{}-1", self.name);
+        let (run, rows) = self.into_run(id, catalog.specs());
+        Results {
+            schema_version: SCHEMA_VERSION,
+            suite: serde_json::Value::Null,
+            selection: Selection::default(),
+            runs: vec![run],
+            rows,
+            timelines: Vec::new(),
+        }
+    }
+
     /// The system as a run and its rows. What a row is comes from the first of `specs` that has its identifier, of
     /// several from one with its parameters.
     pub(super) fn into_run<'a>(
@@ -160,9 +175,9 @@ impl System {
             let (provenance, outcome) = row.outcome.split();
             let described = known.map(|known| (known.group.clone(), known.label.clone()));
             let (group, label) = described.unwrap_or_else(|| migrate::described(&row.id));
-            let (work, floor) = known.filter(|known| known.parameters == row.parameters).map_or((None, None), |known| {
-                (known.work.clone(), None)
-            });
+            let (work, floor) = known
+                .filter(|known| known.parameters == row.parameters)
+                .map_or((None, None), |known| (known.work.clone(), None));
             let parameters = row.parameters;
             let spec = MetricSpec { id: row.id, group, label, unit: row.unit, parameters, provenance, work, floor };
             Row { spec, series: vec![Series { run: id.clone(), outcome }] }
@@ -264,4 +279,3 @@ impl migrate::v1::Outcome {
         }
     }
 }
-

@@ -30,7 +30,6 @@ pub struct Suite {
     pub source: serde_json::Value,
 }
 
-
 const KEYS: [&str; 5] = ["title", "device", "sampling", "experiments", "engines"];
 
 impl Suite {
@@ -39,8 +38,7 @@ impl Suite {
     /// # Errors
     /// [`FileError`] says where in the file what is wrong, and the nearest known name to an unknown one.
     pub fn read(path: &Path, registry: &Registry) -> Result<Self, FileError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string(), registry)
     }
 
@@ -61,7 +59,8 @@ impl Suite {
     /// [`FileError`] says what of it this program does not have.
     pub fn of_results(source: &serde_json::Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let seed = SuiteSeed { registry, source: source.clone() };
-        let suite = seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
+        let suite =
+            seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
         suite.check().map_err(|message| FileError::whole(origin, message))?;
         Ok(suite)
     }
@@ -257,7 +256,9 @@ impl<'de> Visitor<'de> for One<'_> {
         let entry = self.0.get(&name).ok_or_else(|| A::Error::custom(self.0.unknown(&name)))?;
         let experiment = map.next_value_seed(Parameters(entry))?;
         match map.next_key::<String>()? {
-            Some(other) => Err(A::Error::custom(format!("`{other}` stands beside `{name}`: an item is one experiment"))),
+            Some(other) => {
+                Err(A::Error::custom(format!("`{other}` stands beside `{name}`: an item is one experiment")))
+            }
             None => Ok(experiment),
         }
     }

@@ -5,20 +5,19 @@ use std::cmp::Ordering;
 use serde::Deserialize;
 
 use super::DocumentTable;
-use crate::experiment::{Parameter, Parameters};
-use crate::run::Run;
+use crate::results::{Parameter, Parameters, Results};
 
 /// What a row is shown for: a dtype.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct TableCase {
     /// Its name, by which a row gives its published figure.
     pub label: String,
     /// The parameters that select the measurement.
     pub select: Parameters,
 }
 
-impl Case {
+impl TableCase {
     /// The label of the one case of a table that names none.
     pub(super) const ALL: &str = "all";
 
@@ -34,22 +33,22 @@ impl Case {
 
 impl DocumentTable {
     /// What each row is shown for: the table's own cases, or one for each value that the parameter `each` has in any of
-    /// `runs`, numbers by size and words as they come.
+    /// `results`, numbers by size and words as they come.
     ///
     /// Where no run has the parameter there is one case without it, so that the rows still stand there.
-    pub fn cases_in(&self, runs: &[Run]) -> Vec<Case> {
+    pub fn cases_in(&self, results: &[Results]) -> Vec<TableCase> {
         let Some(name) = &self.each else {
-            return if self.cases.is_empty() { vec![Case::all()] } else { self.cases.clone() };
+            return if self.cases.is_empty() { vec![TableCase::all()] } else { self.cases.clone() };
         };
         let mut values: Vec<&Parameter> = Vec::new();
-        for row in runs.iter().flat_map(Run::rows).filter(|row| self.row(&row.id).is_some()) {
-            values.extend(row.parameters.get(name).filter(|value| !values.contains(value)));
+        for row in results.iter().flat_map(|results| &results.rows).filter(|row| self.row(&row.spec.id).is_some()) {
+            values.extend(row.spec.parameters.get(name).filter(|value| !values.contains(value)));
         }
         if values.is_empty() {
-            return vec![Case::all()];
+            return vec![TableCase::all()];
         }
         values.sort_by(|a, b| by_size(a, b));
-        let case = |value: &Parameter| Case {
+        let case = |value: &Parameter| TableCase {
             label: format!("{name} {value}"),
             select: Parameters::from([(name.clone(), value.clone())]),
         };
@@ -58,19 +57,10 @@ impl DocumentTable {
 }
 
 fn by_size(a: &Parameter, b: &Parameter) -> Ordering {
-    match (number(a), number(b)) {
+    match (a.number(), b.number()) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,
-    }
-}
-
-/// The parameter as a number, where it is one.
-pub(crate) fn number(parameter: &Parameter) -> Option<f64> {
-    match parameter {
-        Parameter::Integer(value) => Some(*value as f64),
-        Parameter::Float(value) => Some(*value),
-        Parameter::Text(_) => None,
     }
 }

@@ -1,15 +1,14 @@
-//! Peak rates of hardware that documents speak of, from `book/hardware.yaml`.
+//! Peak rates of hardware that documents speak of, from the project's `hardware.yaml`.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::error::DocumentError;
-
-const FILE: (&str, &str) = ("book/hardware.yaml", include_str!("../../book/hardware.yaml"));
+use crate::error::FileError;
+use crate::yaml;
 
 /// Hardware by a short name.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Hardware(BTreeMap<String, Chip>);
 
@@ -26,21 +25,22 @@ pub struct Chip {
 }
 
 impl Hardware {
-    /// The hardware that comes with the program.
+    /// Reads hardware from YAML. `origin` is the file's name in messages.
     ///
     /// # Errors
-    /// The file does not describe hardware.
-    pub fn embedded() -> Result<Self, DocumentError> {
-        let (origin, text) = FILE;
-        serde_yaml::from_str(text).map_err(|error| {
-            let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-            DocumentError::Invalid { origin: origin.to_owned(), line, column, message: error.to_string() }
-        })
+    /// The file does not describe hardware; the message says where.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, FileError> {
+        yaml::parse(text, origin)
     }
 
     /// All chips, by the order of their short names.
     pub fn chips(&self) -> impl Iterator<Item = &Chip> {
         self.0.values()
+    }
+
+    /// The names of its rates: `h100.fp16`.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().flat_map(|(name, chip)| chip.rates.keys().map(move |rate| format!("{name}.{rate}")))
     }
 
     /// The peak rate `rate` of the hardware `name`, in operations per second.

@@ -7,40 +7,35 @@
 mod case;
 mod check;
 mod claim;
+mod experiment;
 mod figure;
 mod hardware;
+mod measured;
 mod panel;
-mod reading;
 mod sentence;
-mod undocumented;
-mod verdict;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
-pub use case::Case;
-pub(crate) use case::number;
-pub use claim::{Claim, Needs, Quantity};
+pub use case::TableCase;
+pub use claim::{Claim, Needs};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
+pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
-pub use reading::{Comparison, ParameterMismatch, Reading, Relative};
 pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
-pub use verdict::Judgement;
 
-use crate::error::DocumentError;
-use crate::experiment::Parameters;
-use crate::run::Run;
+use super::predicate::Judgement;
+use crate::error::FileError;
+use crate::results::{Catalog, Parameters, Results};
 use crate::units::Unit;
-
-/// The documents that come with the program.
-pub(crate) static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
+use crate::yaml;
 
 /// A document: what it asks, and the figures that it prints.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// The identifier; its chapter's file and its measurements begin with it.
@@ -76,6 +71,18 @@ pub struct Document {
     /// What a reader can find out with it.
     #[serde(default)]
     pub exercises: Vec<Exercise>,
+    /// What the names in its predicates and sentences may stand for.
+    #[serde(skip)]
+    pub(super) names: Names,
+}
+
+/// What names in predicates and sentences may stand for besides the document's own figures.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The rows that there could be.
+    pub rows: Arc<Catalog>,
+    /// Hardware with its peak rates.
+    pub hardware: Arc<Hardware>,
 }
 
 /// A table of a document.
@@ -90,10 +97,10 @@ pub struct DocumentTable {
     pub caption: String,
     /// The parameters with which the document measured: a measured value taken with others says so.
     #[serde(default)]
-    pub stated: Parameters,
+    pub published_with: Parameters,
     /// What each row is shown for. Left out, there is one case, `all`, which selects nothing and has no heading.
     #[serde(default)]
-    pub cases: Vec<Case>,
+    pub cases: Vec<TableCase>,
     /// In place of cases, a parameter: each row is shown for every value of it that the runs hold.
     pub each: Option<String>,
     /// The rows.
@@ -104,12 +111,13 @@ pub struct DocumentTable {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRow {
-    /// What the row is about.
+    /// What the row is about: the label that the row has in the results, or the text's own word where that has to stand.
+    #[serde(default)]
     pub label: String,
     /// The measurement that it is set against: `sync-points.big.async`.
     pub id: String,
-    /// The unit of the published figures.
-    #[serde(default = "seconds")]
+    /// The unit of the row, in which its published figures are.
+    #[serde(skip, default = "seconds")]
     pub unit: Unit,
     /// The published figure of each case, by the case's label; `null` or no entry where the document prints none.
     #[serde(default)]
@@ -118,7 +126,7 @@ pub struct DocumentRow {
     pub relative: Option<RelativeFigures>,
     /// Parameters of the document for this row alone, over those of the table.
     #[serde(default)]
-    pub stated: Parameters,
+    pub published_with: Parameters,
     /// What must stand beside the row (plain text).
     pub note: Option<String>,
 }
@@ -138,43 +146,35 @@ impl Document {
     /// Reads a document from YAML. `origin` is the file's name in messages.
     ///
     /// # Errors
-    /// [`DocumentError::Invalid`] says what is wrong and where: an unknown field, a figure that is no number, a row
-    /// that is named twice, a reference to nothing.
-    pub fn parse(origin: &str, text: &str) -> Result<Self, DocumentError> {
-        let document: Self = serde_yaml::from_str(text).map_err(|error| {
-            let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-            DocumentError::Invalid { origin: origin.to_owned(), line, column, message: error.to_string() }
-        })?;
+    /// [`FileError::Invalid`] says what is wrong and where: an unknown field, a figure that is no number, a row that is
+    /// named twice, a name that stands for nothing.
+    pub fn parse(origin: &str, text: &str, names: &Names) -> Result<Self, FileError> {
+        let mut document: Self = yaml::parse(text, origin)?;
+        document.names = names.clone();
+        for row in document.tables.iter_mut().flat_map(|table| &mut table.rows) {
+            if let Some(spec) = names.rows.get(&row.id) {
+                row.unit = spec.unit;
+                if row.label.is_empty() {
+                    row.label.clone_from(&spec.label);
+                }
+            }
+        }
         check::check(&document, origin, text)?;
         Ok(document)
-    }
-
-    /// The documents that come with the program, in their [`order`](Self::order).
-    ///
-    /// # Errors
-    /// As [`Document::parse`].
-    pub fn embedded() -> Result<Vec<Self>, DocumentError> {
-        let files = DOCUMENTS.files().filter(|file| is_yaml(file.path()));
-        let texts = files.map(|file| {
-            let origin = format!("book/documents/{}", file.path().display());
-            (origin, file.contents())
-        });
-        Self::all(texts)
     }
 
     /// The documents of some files, each with its name in messages, in their [`order`](Self::order).
     ///
     /// # Errors
     /// As [`Document::parse`]; a file that is not UTF-8; two documents of one identifier.
-    pub fn all<'a>(files: impl Iterator<Item = (String, &'a [u8])>) -> Result<Vec<Self>, DocumentError> {
-        let invalid =
-            |origin: &str, message| DocumentError::Invalid { origin: origin.to_owned(), line: 0, column: 0, message };
+    pub fn all<'a>(files: impl Iterator<Item = (String, &'a [u8])>, names: &Names) -> Result<Vec<Self>, FileError> {
         let mut documents: Vec<Self> = Vec::new();
         for (origin, content) in files {
-            let text = std::str::from_utf8(content).map_err(|_| invalid(&origin, "not UTF-8".to_owned()))?;
-            let document = Self::parse(&origin, text)?;
+            let text = std::str::from_utf8(content).map_err(|_| FileError::whole(&origin, "not UTF-8"))?;
+            let document = Self::parse(&origin, text, names)?;
             if documents.iter().any(|other| other.id == document.id) {
-                return Err(invalid(&origin, format!("another file has the document `{}`, too", document.id)));
+                let message = format!("another file has the document `{}`, too", document.id);
+                return Err(FileError::whole(&origin, message));
             }
             documents.push(document);
         }
@@ -182,9 +182,9 @@ impl Document {
         Ok(documents)
     }
 
-    /// Its claims, each judged by each run.
-    pub fn judged(&self, runs: &[Run]) -> Vec<Vec<Judgement>> {
-        self.claims.iter().map(|claim| runs.iter().map(|run| claim.judge(self, run)).collect()).collect()
+    /// Its claims, each judged by each machine's results.
+    pub fn judged(&self, results: &[Results]) -> Vec<Vec<Judgement>> {
+        self.claims.iter().map(|claim| results.iter().map(|results| claim.judge(self, results)).collect()).collect()
     }
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
@@ -216,16 +216,17 @@ impl DocumentTable {
 
 impl DocumentRow {
     /// The published figure of a case.
-    pub fn published_for(&self, case: &Case) -> Option<&Figure> {
+    pub fn published_for(&self, case: &TableCase) -> Option<&Figure> {
         self.published.get(&case.label).and_then(Option::as_ref)
     }
 }
 
 /// Whether a file of a folder of documents is one.
-pub(crate) fn is_yaml(path: &Path) -> bool {
+pub(super) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml")
 }
 
+/// Until the catalog has said which it is.
 fn seconds() -> Unit {
     Unit::Seconds
 }

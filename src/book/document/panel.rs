@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::experiment::Parameters;
+use crate::results::Parameters;
 
 /// A plot: panels beside each other, since their scales differ.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -1,7 +1,7 @@
 //! Sentences with measured values in them: the answers of a chapter, its exercises, its number on the first page.
 //!
 //! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of predicates
-//! (see [`Claim`](super::Claim)). A name by itself is written in its unit. An expression of several needs a filter to
+//! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
 //! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent` and `times`. A sentence of an
 //! answer has a text for each verdict on its predicate, so that it is true of whichever machine was measured.
 
@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use minijinja::{Environment, Value};
 use serde::Deserialize;
 
+use super::super::predicate::{
+    OperandValue, UnknownName, compile, environment, flat_name, flattened, judged, look_up, names_in, operands_in,
+};
 use super::Document;
-use super::claim::{compile, environment, names_in, quantities_in};
-use super::verdict::{Known, flat_name, flattened, judged, look_up};
 use crate::measure::Verdict;
-use crate::run::Run;
+use crate::results::Results;
 use crate::units::{Unit, significant};
 
 /// A text with expressions in it (Markdown).
@@ -27,7 +28,7 @@ pub struct Text(String);
 pub enum Piece {
     /// Words of the document (Markdown).
     Words(String),
-    /// A measured value, and the quantities behind it with their intervals and n.
+    /// A measured value, and the operands behind it with their intervals and n.
     Value {
         /// The value, as it is read.
         text: String,
@@ -69,7 +70,7 @@ pub struct Headline {
     /// The number: one expression.
     pub value: Text,
     /// What it is.
-    pub says: String,
+    pub caption: String,
     /// A timeline to stand beside the numbers, by the name of its scene; the first page shows one.
     pub timeline: Option<String>,
 }
@@ -79,11 +80,11 @@ impl Sentence {
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn said(&self, document: &Document, run: &Run) -> Result<Vec<Piece>, String> {
-        match judged(&self.condition, document, run) {
-            Verdict::Confirmed(_) => self.then.filled(document, run),
-            Verdict::Refuted(_) => self.otherwise.filled(document, run),
-            Verdict::Inconclusive(_) => self.unclear.filled(document, run),
+    pub fn said(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
+        match judged(&self.condition, document, results) {
+            Verdict::Confirmed(_) => self.then.filled(document, results),
+            Verdict::Refuted(_) => self.otherwise.filled(document, results),
+            Verdict::Inconclusive(_) => self.unclear.filled(document, results),
             Verdict::NotTestable(reason) => Err(reason),
         }
     }
@@ -99,23 +100,23 @@ impl Text {
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn filled(&self, document: &Document, run: &Run) -> Result<Vec<Piece>, String> {
+    pub fn filled(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
         let filled = |part: Part<'_>| match part {
             Part::Words(words) => Ok(Piece::Words(words.to_owned())),
-            Part::Expression(expression) => value(expression, document, run),
+            Part::Expression(expression) => value(expression, document, results),
         };
         self.parts()?.into_iter().map(filled).collect()
     }
 
     /// Finds an expression that is none, or names what there is not.
-    pub(super) fn check(&self, document: &Document) -> Result<(), String> {
+    pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
         for part in self.parts()? {
             let Part::Expression(expression) = part else { continue };
             let environment = wording();
             let names = names_in(&environment, expression)?;
-            quantities_in(expression, &names, document)?;
+            operands_in(expression, &names, document)?;
             if !expression.contains('|') && names != [expression] {
-                return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`"));
+                return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());
             }
         }
         Ok(())
@@ -148,15 +149,17 @@ fn wording() -> Environment<'static> {
     environment
 }
 
-fn value(expression: &str, document: &Document, run: &Run) -> Result<Piece, String> {
+fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
     let names = names_in(&environment, expression)?;
+    let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
     let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
-    for (place, (name, quantity)) in quantities_in(expression, &names, document)?.iter().enumerate() {
-        let (known, text) = look_up(quantity, run).map_err(|absence| format!("{name} was not measured: {absence}"))?;
+    for (place, (name, operand)) in operands.iter().enumerate() {
+        let (value, text) =
+            look_up(operand, results).map_err(|absence| format!("{name} was not measured: {absence}"))?;
         details.push(format!("{name} = {text}"));
-        context.insert(flat_name(place), known.middle().map_err(|absence| absence.to_string())?);
-        alone = (name == expression).then(|| known.formatted());
+        context.insert(flat_name(place), value.middle().map_err(|absence| absence.to_string())?);
+        alone = (name == expression).then(|| value.formatted());
     }
     let detail = details.join("; ");
     if let Some(text) = alone {
@@ -169,18 +172,18 @@ fn value(expression: &str, document: &Document, run: &Run) -> Result<Piece, Stri
     Ok(Piece::Value { text, detail })
 }
 
-impl Known<'_> {
+impl OperandValue<'_> {
     /// The value in its unit; a difference whose interval holds 0 is not written as a number.
     fn formatted(&self) -> String {
         match self {
-            Known::Samples(metric) => match metric.estimate() {
+            OperandValue::Samples(metric) => match metric.estimate() {
                 Ok(estimate) if metric.is_difference() && !estimate.excludes_zero() => {
                     "an amount not distinguishable from 0".to_owned()
                 }
-                Ok(estimate) => metric.row.unit.format(estimate.median, 3),
+                Ok(estimate) => metric.spec.unit.format(estimate.median, 3),
                 Err(absence) => absence.to_string(),
             },
-            Known::Fixed(value, unit) => unit.format(*value, 3),
+            OperandValue::Fixed(value, unit) => unit.format(*value, 3),
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Claims and their verdicts, as text for a console and as a table for a page.
 
-use super::mirrored::machine_labels;
-use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
-use crate::document::{Claim, Document, Judgement};
+use super::comparison::machine_labels;
+use crate::book::document::{Claim, Document};
+use crate::book::predicate::Judgement;
 use crate::measure::Verdict;
-use crate::run::Run;
+use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
+use crate::results::Results;
 
-/// All claims of `documents`, judged by `run`: for each its verdict, what it claims, its predicate and the numbers that
+/// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, its predicate and the numbers that
 /// decided it.
-pub fn claims_text(documents: &[Document], run: &Run) -> String {
+pub fn claims_text(documents: &[Document], results: &Results) -> String {
     let mut text = String::new();
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for document in documents.iter().filter(|document| !document.claims.is_empty()) {
         text.push_str(&format!("{}: {}\n", document.id, document.title));
         for claim in &document.claims {
-            let judgement = claim.judge(document, run);
+            let judgement = claim.judge(document, results);
             let name = judgement.verdict.name();
             match counts.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += 1,
@@ -24,7 +25,7 @@ pub fn claims_text(documents: &[Document], run: &Run) -> String {
             if let Verdict::NotTestable(reason) = &judgement.verdict {
                 text.push_str(&format!("{:15}{reason}\n", ""));
             }
-            text.push_str(&format!("{:15}{}\n", "", claim.holds.trim()));
+            text.push_str(&format!("{:15}{}\n", "", claim.predicate.trim()));
             if let Some(calculation) = &judgement.calculation {
                 text.push_str(&format!("{:15}{calculation}\n", ""));
             }
@@ -46,13 +47,13 @@ fn upper(verdict: &Verdict) -> String {
     }
 }
 
-/// All claims of documents with their verdicts, a column a run. Beside each document stands what [`Document::judged`] gives.
-pub fn claims_table(judged: &[(&Document, Vec<Vec<Judgement>>)], runs: &[Run]) -> Table {
+/// All claims of documents with their verdicts, a column a machine. Beside each document stands what [`Document::judged`] gives.
+pub fn claims_table(judged: &[(&Document, Vec<Vec<Judgement>>)], results: &[Results]) -> Table {
     let mut columns = vec![Column::new(Role::Label, "claim")];
-    columns.extend(machine_labels(runs).into_iter().map(|label| Column::new(Role::Fact, "verdict").of(label)));
+    columns.extend(machine_labels(results).into_iter().map(|label| Column::new(Role::Fact, "verdict").of(label)));
     let row = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
         let cells = judgements.iter().map(|judgement| verdict_cell(&judgement.verdict)).collect();
-        Row { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
+        TableRow { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
     };
     let group = |(document, judgements): &(&Document, Vec<Vec<Judgement>>)| Group {
         label: Some(document.title.clone()),

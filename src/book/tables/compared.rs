@@ -1,11 +1,9 @@
 //! Two runs beside each other, as tables: the rows of both, the worst verdict first, and the rows that one lacks.
 
-use super::found::missing;
-use super::table::{Cell, Column, Group, Role, Row, Table};
-use super::value::{Precision, Value};
-use crate::experiment::{MissingReason, titled};
+use super::cell::missing;
 use crate::measure::Estimate;
-use crate::run::{Compared, Pair, Unpaired, Verdict};
+use crate::present::{Cell, Column, Group, Precision, Role, Table, TableRow, Value};
+use crate::results::{Compared, MissingReason, Pair, Shift, Unpaired, titled};
 use crate::units::Unit;
 
 /// What a comparison is for, which decides its words.
@@ -14,31 +12,31 @@ pub enum Wording {
     /// Is the second run faster or slower than the first?
     Compare,
     /// Does the second run agree with the first?
-    Verify,
+    Reproduce,
 }
 
 impl Wording {
-    fn verdict(self, verdict: Verdict) -> String {
-        match (self, verdict) {
-            (Wording::Compare, verdict) => verdict.name().to_owned(),
-            (Wording::Verify, Verdict::Same) => "agrees".to_owned(),
-            (Wording::Verify, Verdict::Uncertain) => "uncertain".to_owned(),
-            (Wording::Verify, Verdict::Different) => "differs".to_owned(),
-            (Wording::Verify, verdict) => format!("differs ({})", verdict.name()),
+    fn word(self, shift: Shift) -> String {
+        match (self, shift) {
+            (Wording::Compare, shift) => shift.name().to_owned(),
+            (Wording::Reproduce, Shift::Same) => "agrees".to_owned(),
+            (Wording::Reproduce, Shift::Uncertain) => "uncertain".to_owned(),
+            (Wording::Reproduce, Shift::Different) => "differs".to_owned(),
+            (Wording::Reproduce, shift) => format!("differs ({})", shift.name()),
         }
     }
 
     fn unpaired(self) -> &'static str {
         match self {
             Wording::Compare => "not compared",
-            Wording::Verify => "not measured",
+            Wording::Reproduce => "not measured",
         }
     }
 
     fn names(self) -> [&'static str; 2] {
         match self {
             Wording::Compare => ["A", "B"],
-            Wording::Verify => ["recorded", "here"],
+            Wording::Reproduce => ["recorded", "here"],
         }
     }
 }
@@ -49,7 +47,7 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
     let mut tables = Vec::new();
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
-    pairs.sort_by_key(|pair| pair.verdict);
+    pairs.sort_by_key(|pair| pair.shift);
     if !pairs.is_empty() {
         tables.push(Table {
             title: format!("{b} beside {a}"),
@@ -58,7 +56,7 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
                 Column::new(Role::Measured, a),
                 Column::new(Role::Measured, b),
                 Column::new(Role::Ratio, format!("{b} / {a}")),
-                Column::new(Role::Fact, "verdict"),
+                Column::new(Role::Fact, "change"),
             ],
             groups: vec![Group { label: None, rows: pairs.into_iter().map(|pair| row(pair, wording)).collect() }],
         });
@@ -79,21 +77,21 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
 
 /// The number of rows of each verdict, in a line.
 pub fn tally(compared: &Compared, wording: Wording) -> String {
-    let counts = Verdict::ALL.iter().map(|verdict| (wording.verdict(*verdict), compared.count(*verdict)));
+    let counts = Shift::ALL.iter().map(|shift| (wording.word(*shift), compared.count(*shift)));
     let all = counts.chain([(wording.unpaired().to_owned(), compared.unpaired.len())]);
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-fn row(pair: &Pair, wording: Wording) -> Row {
+fn row(pair: &Pair, wording: Wording) -> TableRow {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
         Cell::Value(Box::new(Value { interval: Some((ratio.low, ratio.high)), ..plain }))
     });
-    let verdict = Cell::Text(wording.verdict(pair.verdict));
-    Row {
+    let shift = Cell::Text(wording.word(pair.shift));
+    TableRow {
         id: Some(pair.id.clone()),
         label: titled(&pair.id, &pair.parameters),
-        cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit), ratio, verdict],
+        cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit), ratio, shift],
     }
 }
 
@@ -105,8 +103,12 @@ fn value(estimate: &Estimate, unit: Unit) -> Cell {
     }))
 }
 
-fn unpaired(row: &Unpaired) -> Row {
+fn unpaired(row: &Unpaired) -> TableRow {
     let there = || Cell::Text("measured".to_owned());
     let cell = |absence: &Option<MissingReason>| absence.as_ref().map_or_else(there, missing);
-    Row { id: Some(row.id.clone()), label: titled(&row.id, &row.parameters), cells: vec![cell(&row.a), cell(&row.b)] }
+    TableRow {
+        id: Some(row.id.clone()),
+        label: titled(&row.id, &row.parameters),
+        cells: vec![cell(&row.a), cell(&row.b)],
+    }
 }

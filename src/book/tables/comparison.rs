@@ -1,21 +1,19 @@
 //! A document's table, with what runs measured beside what the document printed.
 
-use super::found::{found_value, missing};
-use super::peers;
-use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
-use super::value::{Precision, Share, Value};
-use crate::document::{Case, Comparison, Document, DocumentTable, Reading};
-use crate::experiment::share_of_ceiling;
-use crate::run::{DeviceDescription, Diagnosed, Run};
+use super::cell::{found_value, missing};
+use super::systems;
+use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
+use crate::present::{Cell, Column, Group, Missing, Precision, Role, Share, Table, TableRow, Value};
+use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, share_of_peak};
 use crate::units::significant;
 
 /// What to call the machine of each run: the model of its device; where a model occurs twice, with how many of them the
 /// machine has or else the device's name; and a number where that still does not tell them apart.
-pub fn machine_labels(runs: &[Run]) -> Vec<String> {
-    let models: Vec<&str> = runs.iter().map(|run| run.environment.device.model.as_str()).collect();
-    let mut labels: Vec<String> = Vec::with_capacity(runs.len());
-    for run in runs {
-        let device = &run.environment.device;
+pub fn machine_labels(results: &[Results]) -> Vec<String> {
+    let models: Vec<&str> = results.iter().map(|results| results.environment().device.model.as_str()).collect();
+    let mut labels: Vec<String> = Vec::with_capacity(results.len());
+    for results in results {
+        let device = &results.environment().device;
         let shared = models.iter().filter(|model| **model == device.model).count() > 1;
         let name = if shared { among_equals(device) } else { device.model.clone() };
         let numbered = (2..).map(|number| format!("{name} ({number})"));
@@ -27,38 +25,39 @@ pub fn machine_labels(runs: &[Run]) -> Vec<String> {
 
 fn among_equals(device: &DeviceDescription) -> String {
     match device.fact("GPUs of this machine") {
-        Some("1") => format!("{}, alone", device.model),
-        Some(count) => format!("{}, one of {count}", device.model),
+        Some("1") => format!("1 × {}", device.model),
+        Some(count) => format!("{count} × {}", device.model),
         None => format!("{}, {}", device.model, device.name),
     }
 }
 
-/// The runs that a chapter shows, with what is found out once about each.
+/// The machines that a chapter shows: the results of each, with what is found out once about them.
 #[derive(Clone, Debug)]
 pub struct Machines<'a> {
-    /// The runs.
-    pub runs: &'a [Run],
+    /// The results.
+    pub results: &'a [Results],
     /// What to call the machine of each.
     pub labels: Vec<String>,
     /// What is odd about the samples of each.
-    diagnosed: Vec<Vec<Diagnosed>>,
+    diagnosed: Vec<Vec<Diagnosed<'a>>>,
 }
 
 impl<'a> Machines<'a> {
-    /// The machines of `runs`.
-    pub fn of(runs: &'a [Run]) -> Self {
-        Self { runs, labels: machine_labels(runs), diagnosed: runs.iter().map(Run::diagnoses).collect() }
+    /// The machines of `results`.
+    pub fn of(results: &'a [Results]) -> Self {
+        let diagnosed = results.iter().map(Results::diagnoses).collect();
+        Self { results, labels: machine_labels(results), diagnosed }
     }
 
-    /// Each run with what to call its machine.
-    pub fn named(&self) -> impl Iterator<Item = (&'a Run, &str)> {
-        self.runs.iter().zip(self.labels.iter().map(String::as_str))
+    /// The results of each with what to call its machine.
+    pub fn named(&self) -> impl Iterator<Item = (&'a Results, &str)> {
+        self.results.iter().zip(self.labels.iter().map(String::as_str))
     }
 }
 
-/// A table of a document: published, then for each run measured, where the document prints figures the ratio, and what
-/// its peers measured.
-pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
+/// A table of a document: published, then for each machine measured, where the document prints figures the ratio, and
+/// what other systems measured.
+pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
     if published {
@@ -68,91 +67,92 @@ pub fn mirrored(document: &Document, table: &DocumentTable, machines: &Machines<
             None => column,
         });
     }
-    for (run, label) in machines.named() {
+    for (results, label) in machines.named() {
         columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
-        columns.extend(peers::peers_of(run, table).into_iter().flat_map(|peer| peers::columns(peer, label)));
+        columns.extend(systems::beside(results, table).into_iter().flat_map(|run| systems::columns(run, label)));
     }
-
-    let group = |case: &Case| {
-        let rows = table.rows.iter().map(|row| mirrored_row(Comparison { table, row, case }, published, machines));
+    let lookups: Vec<Lookup<'_>> = machines.results.iter().map(Results::lookup).collect();
+    let group = |case: &TableCase| {
+        let rows =
+            table.rows.iter().map(|row| entry_row(TableEntry { table, row, case }, published, machines, &lookups));
         Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
     };
-    Table { title: table.title.clone(), columns, groups: table.cases_in(machines.runs).iter().map(group).collect() }
+    Table { title: table.title.clone(), columns, groups: table.cases_in(machines.results).iter().map(group).collect() }
 }
 
-fn mirrored_row(comparison: Comparison<'_>, published: bool, machines: &Machines<'_>) -> Row {
+fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, lookups: &[Lookup<'_>]) -> TableRow {
     let mut cells = Vec::new();
     if published {
-        cells.push(published_cell(comparison));
+        cells.push(published_cell(entry));
     }
-    for (run, diagnosed) in machines.runs.iter().zip(&machines.diagnosed) {
-        let reading = comparison.measured(run);
-        cells.push(match &reading {
-            Ok(reading) => Cell::Value(Box::new(marked_value(reading, run, diagnosed))),
+    for ((results, lookup), diagnosed) in machines.results.iter().zip(lookups).zip(&machines.diagnosed) {
+        let measured = entry.measured(lookup);
+        cells.push(match &measured {
+            Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup, diagnosed))),
             Err(absence) => missing(absence),
         });
         if published {
-            cells.push(ratio_cell(comparison, reading.as_ref().ok()));
+            cells.push(ratio_cell(entry, measured.as_ref().ok()));
         }
-        let peers = peers::peers_of(run, comparison.table);
-        cells.extend(peers.into_iter().flat_map(|peer| peers::cells(comparison, reading.as_ref().ok(), peer)));
+        let others = systems::beside(results, entry.table);
+        cells.extend(others.into_iter().flat_map(|run| systems::cells(entry, measured.as_ref().ok(), results, run)));
     }
-    Row { id: Some(comparison.row.id.clone()), label: comparison.row.label.clone(), cells }
+    TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
 }
 
-fn published_cell(comparison: Comparison<'_>) -> Cell {
-    let Some(figure) = comparison.published() else { return Cell::Nothing };
-    let share = comparison.published_share().map(|(figure, of)| Share {
+fn published_cell(entry: TableEntry<'_>) -> Cell {
+    let Some(figure) = entry.published() else { return Cell::Nothing };
+    let share = entry.published_share().map(|(figure, of)| Share {
         value: figure.value,
         interval: None,
         precision: Precision::Digits(figure.digits),
         of: of.to_owned(),
     });
-    let notes = comparison.row.note.iter().cloned().collect();
-    let plain = Value::plain(figure.value, comparison.row.unit, Precision::Digits(figure.digits));
+    let notes = entry.row.note.iter().cloned().collect();
+    let plain = Value::plain(figure.value, entry.row.unit, Precision::Digits(figure.digits));
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// A measured value with its share of the ceiling that limits it, and the names of what is odd about its samples; the
+/// A measured value with its share of the peak rate that limits it, and the names of what is odd about its samples; the
 /// page on the machine says more.
-fn marked_value(reading: &Reading<'_>, run: &Run, diagnosed: &[Diagnosed]) -> Value {
-    let mut value = measured_value(reading);
-    let row = reading.metric.row;
-    let of_ceiling = share_of_ceiling(&run.lookup(), &reading.metric, &reading.estimate);
-    value.share = value.share.or(of_ceiling.map(|found| Share {
+fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagnosed<'_>]) -> Value {
+    let mut value = measured_value(measured);
+    let of_peak = share_of_peak(lookup, &measured.metric, &measured.estimate);
+    value.share = value.share.or(of_peak.map(|found| Share {
         value: found.share,
         interval: Some(found.interval),
-        // The ceiling has a spread of its own: more digits would say more than is known.
+        // The peak has a spread of its own: more digits would say more than is known.
         precision: Precision::Digits(3),
-        of: found.ceiling.name().to_owned(),
+        of: found.limit.name().to_owned(),
     }));
-    let own = diagnosed.iter().filter(|(id, parameters, _)| *id == row.id && *parameters == row.parameters);
-    value.notes.extend(own.map(|(.., diagnosis)| format!("⚠ {}", diagnosis.name())));
+    let spec = measured.metric.spec;
+    let own = diagnosed.iter().filter(|(of, _)| of.is(&spec.id, &spec.parameters));
+    value.notes.extend(own.map(|(_, diagnosis)| format!("⚠ {}", diagnosis.name())));
     value
 }
 
-/// What a run measured, as a table shows it.
-pub(super) fn measured_value(reading: &Reading<'_>) -> Value {
-    let deviations = reading.deviations.iter().map(ToString::to_string);
-    let found = found_value(&reading.metric, &reading.estimate);
+/// What was measured, as a table shows it.
+pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
+    let mismatches = measured.mismatches.iter().map(ToString::to_string);
+    let found = found_value(&measured.metric, &measured.estimate);
     Value {
-        share: reading.relative.as_ref().map(|relative| Share {
+        share: measured.relative.as_ref().map(|relative| Share {
             value: relative.share,
             interval: Some(relative.interval),
             precision: Precision::Interval,
             of: relative.of.clone(),
         }),
-        notes: deviations.chain(found.notes.iter().cloned()).collect(),
+        notes: mismatches.chain(found.notes.iter().cloned()).collect(),
         ..found
     }
 }
 
-fn ratio_cell(comparison: Comparison<'_>, reading: Option<&Reading<'_>>) -> Cell {
-    let (Some(figure), Some(reading)) = (comparison.published(), reading) else { return Cell::Nothing };
-    match reading.ratio(figure) {
+fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
+    let (Some(figure), Some(measured)) = (entry.published(), measured) else { return Cell::Nothing };
+    match measured.ratio(figure) {
         Ok(ratio) => Cell::Text(format!("×{}", significant(ratio, 3))),
         Err(reason) => Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) }),
     }

@@ -1,39 +1,45 @@
-//! A panel of a document's plot for one run.
+//! A panel of a document's plot for the results of one machine.
 
-use super::mirrored::measured_value;
-use super::plot::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing};
-use crate::document::{Case, Comparison, DocumentTable, Lines, Panel, Scale, Series, number};
+use super::comparison::measured_value;
+use crate::book::document::{DocumentTable, Lines, Panel, Scale, Series, TableCase, TableEntry};
 use crate::error::PlotError;
-use crate::experiment::{Parameter, Parameters};
-use crate::run::Run;
+use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing};
+use crate::results::{Lookup, Parameter, Parameters, Results};
 use crate::units::Unit;
 
 /// A panel as SVG; `id` must be unique in the page.
 ///
 /// # Errors
 /// What the drawing library reports.
-pub fn panel(table: &DocumentTable, panel: &Panel, machine: &str, run: &Run, id: &str) -> Result<String, PlotError> {
+pub fn panel(
+    table: &DocumentTable,
+    panel: &Panel,
+    machine: &str,
+    results: &Results,
+    id: &str,
+) -> Result<String, PlotError> {
     match &panel.lines {
-        Some(lines) => line_plot(table, panel, lines, machine, run).to_svg(id),
-        None => bar_plot(table, panel, machine, run).to_svg(id),
+        Some(lines) => line_plot(table, panel, lines, machine, results).to_svg(id),
+        None => bar_plot(table, panel, machine, results).to_svg(id),
     }
 }
 
 /// Bars: one for each of the panel's rows, in a group for each case.
 ///
 /// One row over several cases is one group, whose bars have the names of the cases.
-pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, run: &Run) -> BarPlot {
+pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, results: &Results) -> BarPlot {
+    let lookup = results.lookup();
     let mut sizes: Vec<String> = Vec::new();
     let mut unit = None;
     let mut groups = Vec::new();
-    for case in &table.cases_in(std::slice::from_ref(run)) {
+    for case in &table.cases_in(std::slice::from_ref(results)) {
         let mut bars = Vec::new();
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
-            bars.push(match (Comparison { table, row, case }).measured(run) {
-                Ok(reading) => {
-                    unit = Some(reading.metric.row.unit);
-                    note_size(&mut sizes, &reading.metric.row.parameters);
-                    let value = measured_value(&reading);
+            bars.push(match (TableEntry { table, row, case }).measured(&lookup) {
+                Ok(measured) => {
+                    unit = Some(measured.metric.spec.unit);
+                    note_size(&mut sizes, &measured.metric.spec.parameters);
+                    let value = measured_value(&measured);
                     Bar::new(&row.label, value.value, value.interval, value.formatted().main)
                 }
                 Err(absence) => Bar::missing(&row.label, absence.state()),
@@ -56,7 +62,8 @@ pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, run: &Run) 
 }
 
 /// Lines: every row of each series that has the parameter gives a point.
-pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &str, run: &Run) -> LinePlot {
+pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &str, results: &Results) -> LinePlot {
+    let lookup = results.lookup();
     let mut sizes: Vec<String> = Vec::new();
     let mut unit = None;
     let mut drawn = Vec::new();
@@ -65,17 +72,17 @@ pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &
         let predicts = series.predicts.as_ref().and_then(|id| lines.series.iter().position(|other| other.id == *id));
         let label = series.label.clone().unwrap_or_else(|| row.label.clone());
         let mut line = Line { label, predicts, points: Vec::new(), missing: Vec::new() };
-        for (x, parameter) in places(series, &lines.x, run) {
+        for (x, parameter) in places(series, &lines.x, &lookup) {
             let mut select = series.select.clone();
             select.insert(lines.x.clone(), parameter);
-            let case = Case { label: String::new(), select };
-            match (Comparison { table, row, case: &case }).measured(run) {
-                Ok(reading) => {
-                    unit = Some(reading.metric.row.unit);
+            let case = TableCase { label: String::new(), select };
+            match (TableEntry { table, row, case: &case }).measured(&lookup) {
+                Ok(measured) => {
+                    unit = Some(measured.metric.spec.unit);
                     if lines.x != "size" {
-                        note_size(&mut sizes, &reading.metric.row.parameters);
+                        note_size(&mut sizes, &measured.metric.spec.parameters);
                     }
-                    let value = measured_value(&reading);
+                    let value = measured_value(&measured);
                     let text = value.formatted().main;
                     line.points.push(Point { x, value: (value.value, value.interval), text });
                 }
@@ -96,13 +103,12 @@ pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-fn places(series: &Series, x: &str, run: &Run) -> Vec<(f64, Parameter)> {
-    let lookup = run.lookup();
-    let rows = lookup.rows_of(&series.id, &series.select);
+fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+    let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
-        .filter_map(|row| {
-            let parameter = row.parameters.get(x)?;
-            Some((number(parameter)?, parameter.clone()))
+        .filter_map(|spec| {
+            let parameter = spec.parameters.get(x)?;
+            Some((parameter.number()?, parameter.clone()))
         })
         .collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0));

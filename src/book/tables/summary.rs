@@ -1,44 +1,34 @@
-//! The summary of an experiment for a console: its sections in its document's order, then what follows from them.
+//! The summary of an experiment for a console: a table a heading, in the order of the rows.
 
-use super::found::row_cell;
-use super::table::{Column, Group, Role, Row, Table};
-use crate::experiment::{Entry, Lookup, Parameters, RowPlan, Section, in_words};
+use super::cell::row_cell;
+use crate::present::{Column, Group, Role, Table, TableRow};
+use crate::results::{Parameters, Results, begins, in_words};
 
-/// The rows that an experiment left, as text: a table a section, then the takeaways.
-pub fn summary(entry: &Entry, rows: &[crate::experiment::Row]) -> String {
-    let experiment = entry.experiment();
-    let plan = experiment.rows();
-    let tables = experiment.sections().iter().filter_map(|section| table(section, &plan, rows));
-    let mut text = format!("{}: {}\n\n", entry.name(), entry.summary());
-    for table in tables {
-        text.push_str(&table.to_console());
-        text.push('\n');
+/// The rows of an experiment, as text: what it asks, then a table a heading.
+pub fn summary(results: &Results, experiment: &str) -> String {
+    let ran = results.runs.iter().flat_map(|run| &run.order).find(|ran| ran.name == experiment);
+    let asks = ran.map(|ran| ran.summary.as_str()).unwrap_or_default();
+    let mut text = format!("{experiment}: {asks}\n\n");
+    let lookup = results.lookup();
+    let mut headings: Vec<(&str, Vec<(&Parameters, Group)>)> = Vec::new();
+    for (spec, metric) in lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)) {
+        let place = headings.iter().position(|(heading, _)| *heading == spec.group).unwrap_or_else(|| {
+            headings.push((&spec.group, Vec::new()));
+            headings.len() - 1
+        });
+        let groups = &mut headings[place].1;
+        let place = groups.iter().position(|(parameters, _)| **parameters == spec.parameters).unwrap_or_else(|| {
+            groups.push((&spec.parameters, Group { label: Some(in_words(&spec.parameters)), rows: Vec::new() }));
+            groups.len() - 1
+        });
+        let (id, label, cells) = (Some(spec.id.clone()), spec.label.clone(), vec![row_cell(metric)]);
+        groups[place].1.rows.push(TableRow { id, label, cells });
     }
-    let takeaways = experiment.takeaways(&Lookup::new(rows));
-    if !takeaways.is_empty() {
-        text.push_str("Takeaways:\n");
-        takeaways.iter().for_each(|sentence| text.push_str(&format!("  - {sentence}\n")));
+    for (heading, groups) in headings {
+        let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];
+        let groups = groups.into_iter().map(|(_, group)| group).collect();
+        text.push_str(&Table { title: heading.to_owned(), columns, groups }.to_console());
         text.push('\n');
     }
     text
-}
-
-/// The section's rows, in groups of the same parameters; `None` where it has none.
-fn table(section: &Section, plan: &[RowPlan], rows: &[crate::experiment::Row]) -> Option<Table> {
-    let mut groups: Vec<(&Parameters, Group)> = Vec::new();
-    for row in rows.iter().filter(|row| section.holds(&row.id)) {
-        let planned = plan.iter().find(|plan| plan.id == row.id);
-        let label = planned.map_or_else(|| row.id.clone(), |plan| plan.what.to_owned());
-        let place = groups.iter().position(|(parameters, _)| **parameters == row.parameters).unwrap_or_else(|| {
-            groups.push((&row.parameters, Group { label: Some(in_words(&row.parameters)), rows: Vec::new() }));
-            groups.len() - 1
-        });
-        groups[place].1.rows.push(Row { id: Some(row.id.clone()), label, cells: vec![row_cell(row)] });
-    }
-    if groups.is_empty() {
-        return None;
-    }
-    let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];
-    let groups = groups.into_iter().map(|(_, group)| group).collect();
-    Some(Table { title: section.title.to_owned(), columns, groups })
 }

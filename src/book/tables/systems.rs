@@ -1,89 +1,106 @@
-//! What other programs measured of a table's rows on the machine of a run, beside what the run measured.
+//! What other systems measured of the same work, beside what the run measured.
 
-use super::found::{found_value, missing, row_cell};
-use super::table::{Cell, Column, Group, Missing, Role, Row, Table};
-use super::value::{Precision, Value};
-use crate::document::{Comparison, DocumentTable, Reading};
-use crate::experiment::{Metric, Parameters, titled};
+use super::cell::{found_value, missing, row_cell};
+use crate::book::document::{DocumentTable, Measured, TableEntry};
 use crate::measure::Ratio;
-use crate::run::{Peer, Run};
+use crate::present::{Cell, Column, Group, Missing, Precision, Role, Table, TableRow, Value};
+use crate::results::{Metric, Parameters, Program, Results, Run};
 use crate::units::Unit;
 
 /// The level of the interval of a ratio: that of all intervals in a table.
 const LEVEL: f64 = 0.95;
 
-/// All that a peer measured.
-pub fn peer_table(peer: &Peer) -> Table {
-    let rows = peer.rows.iter().map(|row| {
-        let label = titled(&row.id, &row.parameters);
-        Row { id: Some(row.id.clone()), label, cells: vec![row_cell(row)] }
+/// All that one system measured.
+pub fn system_table(results: &Results, system: &str) -> Table {
+    let lookup = results.lookup_of(system);
+    let rows = lookup.metrics().map(|(spec, metric)| TableRow {
+        id: Some(spec.id.clone()),
+        label: spec.title(),
+        cells: vec![row_cell(metric)],
+    });
+    let rows = rows.collect();
+    let run = results.runs_of(system).next();
+    let about = run.map(|run| {
+        format!(" on {} ({}), {}", run.environment.device.model, versions(&run.environment.program), run.started)
     });
     Table {
-        title: format!("{} on {} ({}), {}", peer.name, peer.machine.model, peer.versions_in_words(), peer.started),
+        title: format!("{system}{}", about.unwrap_or_default()),
         columns: vec![Column::new(Role::Label, "row"), Column::new(Role::Peer, "measured")],
-        groups: vec![Group { label: None, rows: rows.collect() }],
+        groups: vec![Group { label: None, rows }],
     }
 }
 
-/// The peers of a run that measured a row of the table.
-pub(super) fn peers_of<'r>(run: &'r Run, table: &DocumentTable) -> Vec<&'r Peer> {
-    run.peers.iter().filter(|peer| peer.rows.iter().any(|row| table.row(&row.id).is_some())).collect()
+/// The versions of a program and of what it stands on, in words: `PyTorch 2.11.0, CUDA 13.0`.
+pub(in crate::book) fn versions(program: &Program) -> String {
+    let own = std::iter::once((&program.name, &program.version));
+    let all = own.chain(program.libraries.iter().map(|(name, version)| (name, version)));
+    all.map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The columns of a peer: what it measured, and what the run measured over that.
-pub(super) fn columns(peer: &Peer, machine: &str) -> [Column; 2] {
-    let detail = format!("{machine}; {}", peer.versions_in_words());
+/// The other systems that measured a row of the table: the first run of each.
+pub(super) fn beside<'r>(results: &'r Results, table: &DocumentTable) -> Vec<&'r Run> {
+    let others = results.systems().into_iter().skip(1);
+    let measured = |system: &&str| results.lookup_of(system).specs().any(|spec| table.row(&spec.id).is_some());
+    others.filter(measured).filter_map(|system| results.runs_of(system).next()).collect()
+}
+
+/// The columns of a system: what it measured, and what the run measured over that.
+pub(super) fn columns(run: &Run, machine: &str) -> [Column; 2] {
+    let detail = format!("{machine}; {}", versions(&run.environment.program));
     [
-        Column::new(Role::Peer, format!("{} on this machine", peer.name)).of(detail),
-        Column::new(Role::Ratio, format!("measured / {}", peer.name)),
+        Column::new(Role::Peer, format!("{} on this machine", run.system)).of(detail),
+        Column::new(Role::Ratio, format!("measured / {}", run.system)),
     ]
 }
 
 /// The cells of those columns.
-pub(super) fn cells(comparison: Comparison<'_>, reading: Option<&Reading<'_>>, peer: &Peer) -> [Cell; 2] {
-    let lookup = peer.lookup();
-    let (id, select) = (&comparison.row.id, &comparison.case.select);
-    if lookup.rows_of(id, select).next().is_none() {
+pub(super) fn cells(entry: TableEntry<'_>, measured: Option<&Measured<'_>>, results: &Results, run: &Run) -> [Cell; 2] {
+    let lookup = results.lookup_of(&run.system);
+    let (id, select) = (&entry.row.id, &entry.case.select);
+    if lookup.specs_of(id, select).next().is_none() {
         return [Cell::Nothing, Cell::Nothing];
     }
     let nothing = Parameters::new();
-    let prefer = reading.map_or(&nothing, |reading| &reading.metric.row.parameters);
-    let found = lookup.find(id, select, prefer).and_then(|metric| Ok((metric, metric.estimate()?)));
+    let prefer = measured.map_or(&nothing, |measured| &measured.metric.spec.parameters);
+    let found = lookup.find(id, select, prefer).and_then(|metric| {
+        let estimate = metric.estimate()?;
+        Ok((metric, estimate))
+    });
     let (metric, estimate) = match found {
         Ok(found) => found,
         Err(absence) => return [missing(&absence), Cell::Nothing],
     };
-    let deviations = reading.map(|reading| deviations(&metric.row.parameters, &reading.metric.row.parameters));
-    let deviations = deviations.unwrap_or_default();
-    let value = Value { notes: deviations.clone(), ..found_value(&metric, &estimate) };
-    let ratio = match reading {
+    let mismatches = measured.map(|own| mismatches(&metric.spec.parameters, &own.metric.spec.parameters));
+    let mismatches = mismatches.unwrap_or_default();
+    let value = Value { notes: mismatches.clone(), ..found_value(&metric, &estimate) };
+    let ratio = match measured {
         None => Cell::Nothing,
-        Some(_) if !deviations.is_empty() => no_ratio("measured with other parameters"),
-        Some(reading) => ratio(&reading.metric, &metric),
+        Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
+        Some(measured) => ratio(&measured.metric, &metric),
     };
     [Cell::Value(Box::new(value)), ratio]
 }
 
-/// What the peer's row was measured with, where the run's row was not.
-fn deviations(peer: &Parameters, run: &Parameters) -> Vec<String> {
-    let names: std::collections::BTreeSet<&String> = peer.keys().chain(run.keys()).collect();
-    let deviation = |name: &String| {
+/// What the other system's row was measured with, where this one's was not.
+fn mismatches(other: &Parameters, own: &Parameters) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = other.keys().chain(own.keys()).collect();
+    let mismatch = |name: &String| {
         let shown = |parameters: &Parameters| parameters.get(name).map_or("none".to_owned(), ToString::to_string);
-        let (peer, run) = (shown(peer), shown(run));
-        (peer != run).then(|| format!("{name} {peer}, in the run {run}"))
+        let (other, own) = (shown(other), shown(own));
+        (other != own).then(|| format!("{name} {other}, in the run {own}"))
     };
-    names.into_iter().filter_map(deviation).collect()
+    names.into_iter().filter_map(mismatch).collect()
 }
 
-/// The run's median over the peer's, where both are of one kind and greater than 0.
-fn ratio(run: &Metric<'_>, peer: &Metric<'_>) -> Cell {
-    if run.is_difference() || peer.is_difference() {
+/// This system's median over the other's, where both are of one kind and greater than 0.
+fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
+    if own.is_difference() || other.is_difference() {
         return no_ratio("a difference may be 0");
     }
-    if run.row.unit != peer.row.unit || !matches!(run.row.unit, Unit::Seconds | Unit::BytesPerSecond) {
+    if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {
         return Cell::Nothing;
     }
-    match Ratio::of(run.samples, peer.samples, LEVEL) {
+    match Ratio::of(&own.samples, &other.samples, LEVEL) {
         Some(ratio) => Cell::Value(Box::new(Value {
             interval: Some((ratio.low, ratio.high)),
             ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)

@@ -214,9 +214,13 @@ impl From<OldRun> for Results {
                     MetricSpec { id: row.id, group, label, unit, parameters, provenance, work: None, floor: None };
                 Row { spec, series: vec![Series { run: id.clone(), outcome }] }
             }));
-            telemetry.extend([experiment.before, experiment.after].into_iter().flatten().map(|sensors| {
-                TelemetrySample { at: None, experiment: name.clone(), sensors }
-            }));
+            telemetry.extend(
+                [experiment.before, experiment.after].into_iter().flatten().map(|sensors| TelemetrySample {
+                    at: None,
+                    experiment: name.clone(),
+                    sensors,
+                }),
+            );
             timelines.extend(experiment.timelines.into_iter().map(|old| RecordedTimeline {
                 run: id.clone(),
                 name: old.name,

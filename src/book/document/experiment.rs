@@ -1,0 +1,208 @@
+//! The chapter of an experiment that no document describes, and the tables of one that is described in words alone: made
+//! of what the rows of the results say of themselves.
+//!
+//! Each heading of the rows is a table. Its rows stand once for every set of those parameters whose values differ among
+//! them; rows of one heading that differ in other parameters make tables of their own. A table is drawn as lines where a
+//! number has three values or more, and as bars where its rows have one unit.
+
+use std::collections::BTreeMap;
+
+use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, TableCase};
+use crate::results::{MetricSpec, Parameter, Parameters, Results, in_words};
+
+/// How many lines and how many bars a plot has room for.
+const LINES: usize = 4;
+const BARS: usize = 16;
+
+impl Document {
+    /// The document with the tables and plots of its experiment where it has none of its own.
+    pub fn with_tables(&self, results: &[Results]) -> Self {
+        if !self.tables.is_empty() {
+            return self.clone();
+        }
+        let made = Self::of_experiment(&self.id, self.order, results);
+        Self { tables: made.tables, figures: made.figures, ..self.clone() }
+    }
+
+    /// What is to be said of an experiment that has no document.
+    pub fn of_experiment(name: &str, order: u32, results: &[Results]) -> Self {
+        let mut rows: Vec<&MetricSpec> = Vec::new();
+        for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+            if spec.experiment() == name && !rows.iter().any(|known| known.is(&spec.id, &spec.parameters)) {
+                rows.push(spec);
+            }
+        }
+        let (mut all, mut figures) = (Vec::new(), Vec::new());
+        let mut headings: Vec<&str> = Vec::new();
+        for spec in &rows {
+            if !headings.contains(&spec.group.as_str()) {
+                headings.push(&spec.group);
+            }
+        }
+        for heading in headings {
+            let tables = tables(heading, &rows);
+            let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
+            let (id, title) = (format!("{}-plot", anchor(heading)), format!("{heading}, drawn"));
+            figures.push(DocumentFigure { id, title, caption: String::new(), panels });
+            all.extend(tables);
+        }
+        figures.retain(|figure| !figure.panels.is_empty());
+        let ran = results.iter().flat_map(|results| &results.runs).flat_map(|run| &run.order);
+        let summary =
+            ran.filter(|ran| ran.name == name && !ran.summary.is_empty()).map(|ran| ran.summary.as_str()).next();
+        Self {
+            id: anchor(name),
+            order,
+            title: title(name),
+            source: None,
+            gpu: None,
+            question: summary.map(|summary| format!("{summary}.")).unwrap_or_default(),
+            answer: Vec::new(),
+            headline: None,
+            method: String::new(),
+            listing: None,
+            tables: all,
+            figures,
+            claims: Vec::new(),
+            exercises: Vec::new(),
+            names: Names::default(),
+        }
+    }
+}
+
+/// An experiment's name as a title: `launch-path` is `Launch path`.
+fn title(name: &str) -> String {
+    let mut letters = name.replace('-', " ").chars().collect::<Vec<_>>();
+    if let Some(first) = letters.first_mut() {
+        first.make_ascii_uppercase();
+    }
+    letters.into_iter().collect()
+}
+
+/// The tables of a heading: one for all rows that are told apart by the same cases.
+fn tables(heading: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
+    let mut tables: Vec<DocumentTable> = Vec::new();
+    let mut ids: Vec<&str> = Vec::new();
+    for spec in rows.iter().filter(|spec| spec.group == heading) {
+        if ids.contains(&spec.id.as_str()) {
+            continue;
+        }
+        ids.push(&spec.id);
+        let same: Vec<&MetricSpec> = rows.iter().copied().filter(|other| other.id == spec.id).collect();
+        let (cases, shown) = (cases(&same), document_row(spec));
+        match tables.iter_mut().find(|table| table.cases == cases) {
+            Some(table) => table.rows.push(shown),
+            None => tables.push(DocumentTable {
+                id: format!("{}-{}", anchor(heading), tables.len() + 1),
+                title: told_apart(heading, &cases),
+                caption: String::new(),
+                published_with: Parameters::new(),
+                cases,
+                each: None,
+                rows: vec![shown],
+            }),
+        }
+    }
+    tables
+}
+
+/// A heading with the parameters that tell the rows of one of its tables apart.
+fn told_apart(title: &str, cases: &[TableCase]) -> String {
+    let names: Vec<&str> =
+        cases.first().map(|case| case.select.keys().map(String::as_str).collect()).unwrap_or_default();
+    if names.is_empty() { title.to_owned() } else { format!("{title} ({})", names.join(", ")) }
+}
+
+fn document_row(spec: &MetricSpec) -> DocumentRow {
+    DocumentRow {
+        label: spec.label.clone(),
+        id: spec.id.clone(),
+        unit: spec.unit,
+        published: BTreeMap::new(),
+        relative: None,
+        published_with: Parameters::new(),
+        note: None,
+    }
+}
+
+/// A case for each set of values of the parameters that differ among the rows; none where none does.
+fn cases(rows: &[&MetricSpec]) -> Vec<TableCase> {
+    let mut values: BTreeMap<&String, Vec<&Parameter>> = BTreeMap::new();
+    for (name, value) in rows.iter().flat_map(|row| &row.parameters) {
+        let known = values.entry(name).or_default();
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    values.retain(|_, values| values.len() > 1);
+    let mut cases: Vec<TableCase> = Vec::new();
+    for row in rows {
+        let own = row.parameters.iter().filter(|(name, _)| values.contains_key(name));
+        let select: Parameters = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !select.is_empty() && !cases.iter().any(|case| case.select == select) {
+            cases.push(TableCase { label: in_words(&select), select });
+        }
+    }
+    cases
+}
+
+/// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.
+fn panels(table: &DocumentTable) -> Vec<Panel> {
+    let Some(unit) = table.rows.first().map(|row| row.unit) else { return Vec::new() };
+    let drawn: Vec<&DocumentRow> = table.rows.iter().filter(|row| row.unit == unit).collect();
+    let panel = |bars, lines| {
+        let (id, title) = (table.id.clone(), Some(table.title.clone()));
+        Panel { table: id, title, bars, lines, timeline: None }
+    };
+    match parameter(table) {
+        Some(x) => {
+            let series = series(table, &drawn, x);
+            series.chunks(LINES).map(|series| panel(Vec::new(), Some(lines(x, series)))).collect()
+        }
+        None => {
+            let bars: Vec<String> = drawn.iter().map(|row| row.id.clone()).collect();
+            let most = (BARS / table.cases.len().max(1)).max(1);
+            bars.chunks(most).map(|bars| panel(bars.to_vec(), None)).collect()
+        }
+    }
+}
+
+/// The parameter that has the most values, where they are numbers and three or more.
+fn parameter(table: &DocumentTable) -> Option<&String> {
+    let count = |name: &&String| {
+        let values = table.cases.iter().filter_map(|case| case.select.get(*name));
+        let mut numbers: Vec<f64> = values.filter_map(Parameter::number).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        numbers.len()
+    };
+    table.cases.first()?.select.keys().max_by_key(count).filter(|name| count(name) > 2)
+}
+
+/// A line for each row and each set of the other parameters.
+fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<Series> {
+    let mut others: Vec<Parameters> = Vec::new();
+    for case in &table.cases {
+        let mut other = case.select.clone();
+        other.remove(x);
+        if !others.contains(&other) {
+            others.push(other);
+        }
+    }
+    let line = |row: &&DocumentRow, select: &Parameters| {
+        let words = in_words(select);
+        let label = if words.is_empty() { row.label.clone() } else { format!("{}, {words}", row.label) };
+        Series { id: row.id.clone(), label: Some(label), select: select.clone(), predicts: None }
+    };
+    drawn.iter().flat_map(|row| others.iter().map(move |other| line(row, other))).collect()
+}
+
+fn lines(x: &str, series: &[Series]) -> Lines {
+    Lines { x: x.to_owned(), name: None, scale: Scale::Log, values: Scale::Log, series: series.to_vec() }
+}
+
+fn anchor(title: &str) -> String {
+    let letters = title.to_lowercase();
+    let words = letters.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,143 @@
+//! A document's figure and a run's, side by side.
+//!
+//! A ratio of the two is given only where it means something: both exist, neither is a difference that cannot be told
+//! from 0 or has changed its sign, and the run measured what the document did, with the parameters that it states.
+
+use std::fmt;
+
+use super::{DocumentRow, DocumentTable, Figure, TableCase};
+use crate::measure::Estimate;
+use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters};
+
+/// A row of a document's table for one case.
+#[derive(Clone, Copy, Debug)]
+pub struct TableEntry<'a> {
+    /// The table.
+    pub table: &'a DocumentTable,
+    /// The row.
+    pub row: &'a DocumentRow,
+    /// The case.
+    pub case: &'a TableCase,
+}
+
+/// What a run says to a row of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured<'a> {
+    /// The row and its samples.
+    pub metric: Metric<'a>,
+    /// What they come to.
+    pub estimate: Estimate,
+    /// The same relative to another row, where the document's row is.
+    pub relative: Option<Relative>,
+    /// Parameters of the document that the run measured with another value.
+    pub mismatches: Vec<ParameterMismatch>,
+}
+
+/// A value relative to another row's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relative {
+    /// The label of the row that is the whole.
+    pub of: String,
+    /// The share.
+    pub share: f64,
+    /// The ends of its interval: those of the value over the median of the whole, whose own spread is left out.
+    pub interval: (f64, f64),
+}
+
+/// A parameter that the run measured with another value than the document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterMismatch {
+    /// Its name.
+    pub name: String,
+    /// The document's value.
+    pub document: Parameter,
+    /// The run's value.
+    pub run: Parameter,
+}
+
+impl fmt::Display for ParameterMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}, in the document {}", self.name, self.run, self.document)
+    }
+}
+
+impl<'a> TableEntry<'a> {
+    /// All rows of a table for `cases`, case by case; see [`DocumentTable::cases_in`].
+    pub fn all(table: &'a DocumentTable, cases: &'a [TableCase]) -> impl Iterator<Item = Self> {
+        cases.iter().flat_map(move |case| table.rows.iter().map(move |row| Self { table, row, case }))
+    }
+
+    /// What the document prints.
+    pub fn published(&self) -> Option<&'a Figure> {
+        self.row.published_for(self.case)
+    }
+
+    /// What the document prints as a share of another row, and that row's label.
+    pub fn published_share(&self) -> Option<(&'a Figure, &'a str)> {
+        let relative = self.row.relative.as_ref()?;
+        let figure = relative.published.get(&self.case.label)?.as_ref()?;
+        Some((figure, self.table.row(&relative.to)?.label.as_str()))
+    }
+
+    /// What the run measured.
+    ///
+    /// # Errors
+    /// Says why it did not.
+    pub fn measured<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
+        let metric = self.find(lookup, &self.row.id)?;
+        let estimate = metric.estimate()?;
+        let relative = self.relative(lookup, &estimate);
+        let mismatches = self.mismatches(&metric.spec.parameters);
+        Ok(Measured { metric, estimate, relative, mismatches })
+    }
+
+    fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
+        lookup.find(id, &self.case.select, &self.published_with())
+    }
+
+    fn relative(&self, lookup: &Lookup<'_>, estimate: &Estimate) -> Option<Relative> {
+        let to = self.table.row(&self.row.relative.as_ref()?.to)?;
+        let whole = self.find(lookup, &to.id).ok()?.estimate().ok()?.median;
+        let interval = (estimate.low / whole, estimate.high / whole);
+        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: estimate.median / whole, interval })
+    }
+
+    /// The parameters with which the document measured this row.
+    fn published_with(&self) -> Parameters {
+        let mut parameters = self.table.published_with.clone();
+        parameters.extend(self.row.published_with.clone());
+        parameters
+    }
+
+    fn mismatches(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
+        let mismatch = |(name, document): (String, Parameter)| {
+            let run = parameters.get(&name)?.clone();
+            (run != document).then_some(ParameterMismatch { name, document, run })
+        };
+        self.published_with().into_iter().filter_map(mismatch).collect()
+    }
+}
+
+impl Measured<'_> {
+    /// Whether it is a difference whose interval holds 0.
+    pub fn is_indistinguishable_from_zero(&self) -> bool {
+        self.metric.is_difference() && !self.estimate.excludes_zero()
+    }
+
+    /// The measured value over the published one, where that means something.
+    ///
+    /// # Errors
+    /// Says why it means nothing.
+    pub fn ratio(&self, published: &Figure) -> Result<f64, &'static str> {
+        let ratio = self.estimate.median / published.value;
+        if !self.mismatches.is_empty() {
+            Err("measured with other parameters")
+        } else if self.is_indistinguishable_from_zero() {
+            Err("the difference may be 0")
+        } else if ratio.is_finite() && ratio > 0.0 {
+            Ok(ratio)
+        } else {
+            Err("the signs differ")
+        }
+    }
+}

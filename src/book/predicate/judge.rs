@@ -1,0 +1,336 @@
+//! Judging claims: whether one holds on the machine of a run.
+//!
+//! The predicate is evaluated over bootstrap resamples of the raw samples, as [`judge`](crate::measure::judge) evaluates
+//! a statement; see there for the method and for when a claim is *confirmed*, *refuted* or *inconclusive*. The draws
+//! are seeded, so that a file has one verdict. A claim about published figures alone is evaluated once.
+//!
+//! Counts (stale elements, wrong elements) are judged by the largest that was seen: one bad round is enough to refute that
+//! something is safe. That none was seen proves nothing: a claim that can only be refuted (`refutable_only`) is then
+//! *inconclusive*.
+//!
+//! A claim whose samples are missing or fewer than six, or whose predicate cannot be evaluated (a division by zero), is
+//! *not testable*, never judged.
+
+use std::collections::BTreeMap;
+
+use minijinja::{Expression, Value};
+
+use super::operand::{Operand, is_selected};
+use super::{compile, environment, operands_of};
+use crate::book::document::{Claim, Document, Figure, Needs};
+use crate::measure::{Bootstrap, Verdict};
+use crate::results::{Metric, MetricSpec, MissingReason, Results};
+use crate::units::{Unit, significant};
+
+/// A verdict with the numbers that decided it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Each operand of the predicate: its name, and what it was.
+    pub evidence: Vec<(String, String)>,
+    /// For a claim about figures alone: the predicate with the numbers in it, and what its two sides come to.
+    pub calculation: Option<String>,
+}
+
+impl Judgement {
+    fn not_testable(reason: String, evidence: Vec<(String, String)>) -> Self {
+        Self { verdict: Verdict::NotTestable(reason), evidence, calculation: None }
+    }
+}
+
+/// A operand with its values.
+pub(in crate::book) enum OperandValue<'a> {
+    /// What was measured.
+    Samples(Metric<'a>),
+    /// What is printed, with its unit.
+    Fixed(f64, Unit),
+}
+
+impl Claim {
+    /// Judges the claim of `document` by a run.
+    pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
+        let operands = match operands_of(&self.predicate, document) {
+            Ok(operands) => operands,
+            Err(unknown) => return Judgement::not_testable(unknown.message, Vec::new()),
+        };
+        if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
+            let reason = "the claim is about a GPU".to_owned();
+            return Judgement::not_testable(reason, Vec::new());
+        }
+        let (mut values, mut evidence) = (Vec::new(), Vec::new());
+        for (name, operand) in &operands {
+            match look_up(operand, results) {
+                Ok((value, text)) => {
+                    values.push(value);
+                    evidence.push((name.clone(), text));
+                }
+                Err(absence) => {
+                    return Judgement::not_testable(format!("{name} was not measured: {absence}"), evidence);
+                }
+            }
+        }
+        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
+        let verdict = match share_of_true(&self.predicate, &names, &values) {
+            Ok(share) => match Verdict::of_share(share) {
+                Verdict::Confirmed(share) if self.refutable_only => Verdict::Inconclusive(share),
+                verdict => verdict,
+            },
+            Err(message) => Verdict::NotTestable(message),
+        };
+        let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
+        let calculation = fixed.and_then(|values| calculation(&self.predicate, &names, &values));
+        Judgement { verdict, evidence, calculation }
+    }
+}
+
+/// Judges a predicate that stands for itself.
+pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results) -> Verdict {
+    let operands = operands_of(predicate, document).map_err(|unknown| unknown.message);
+    let share = operands.and_then(|operands| {
+        let values = operands.iter().map(|(name, operand)| match look_up(operand, results) {
+            Ok((values, _)) => Ok(values),
+            Err(absence) => Err(format!("{name} was not measured: {absence}")),
+        });
+        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
+        share_of_true(predicate, &names, &values.collect::<Result<Vec<_>, String>>()?)
+    });
+    share.map_or_else(Verdict::NotTestable, Verdict::of_share)
+}
+
+/// What a operand is in a run, and as text.
+pub(in crate::book) fn look_up<'a>(
+    operand: &Operand,
+    results: &'a Results,
+) -> Result<(OperandValue<'a>, String), MissingReason> {
+    match operand {
+        Operand::Measured { id, selectors, .. } => {
+            let lookup = results.lookup();
+            let of_row = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors);
+            let spec = lookup.specs().find(of_row).ok_or(MissingReason::NotInRun)?;
+            let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
+            let estimate = metric.estimate()?;
+            if !estimate.is_interval() {
+                return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
+            }
+            let text = format!(
+                "{} ({}, n = {})",
+                spec.unit.format(estimate.median, 4),
+                estimate.format_interval(spec.unit),
+                estimate.n
+            );
+            Ok((OperandValue::Samples(metric), text))
+        }
+        Operand::Published(Figure { value, digits, .. }, unit) => {
+            Ok((OperandValue::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
+        }
+        Operand::Peak(rate) => Ok((
+            OperandValue::Fixed(*rate, Unit::FlopsPerSecond),
+            format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4)),
+        )),
+    }
+}
+
+/// In which share of the resamples the predicate is true.
+fn share_of_true(predicate: &str, names: &[&str], values: &[OperandValue<'_>]) -> Result<f64, String> {
+    let environment = environment();
+    let flat = flattened(predicate, names);
+    let expression = compile(&environment, &flat)?;
+    let samples: Vec<&Metric<'_>> = values.iter().filter_map(OperandValue::metric).collect();
+    if samples.is_empty() {
+        return evaluate(&expression, values, &[]).map(f64::from);
+    }
+    let sets: Vec<&[f64]> = samples.iter().map(|metric| &*metric.samples).collect();
+    let mut failure = None;
+    let truths = Bootstrap::default().distribution(&sets, |resampled| {
+        let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, metric)| middle(set, metric)).collect();
+        match evaluate(&expression, values, &middles) {
+            Ok(holds) => f64::from(holds),
+            Err(message) => {
+                failure.get_or_insert(message);
+                f64::NAN
+            }
+        }
+    });
+    match failure {
+        Some(message) => Err(message),
+        None => Ok(truths.iter().sum::<f64>() / truths.len() as f64),
+    }
+}
+
+impl OperandValue<'_> {
+    /// The value, of samples what they come to.
+    pub(in crate::book) fn middle(&self) -> Result<f64, MissingReason> {
+        match self {
+            OperandValue::Samples(metric) => Ok(metric.estimate()?.median),
+            OperandValue::Fixed(value, _) => Ok(*value),
+        }
+    }
+
+    fn fixed(&self) -> Option<f64> {
+        match self {
+            OperandValue::Samples(_) => None,
+            OperandValue::Fixed(value, _) => Some(*value),
+        }
+    }
+}
+
+impl<'a> OperandValue<'a> {
+    fn metric(&self) -> Option<&Metric<'a>> {
+        match self {
+            OperandValue::Samples(metric) => Some(metric),
+            OperandValue::Fixed(..) => None,
+        }
+    }
+}
+
+/// The predicate with numbers in the place of names and, where it compares two sides once, what the sides come to:
+/// `2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008`.
+fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String> {
+    let mut numbers = flattened(predicate, names);
+    for (i, value) in values.iter().enumerate() {
+        numbers = numbers.replace(&flat_name(i), &value.to_string());
+    }
+    let operators = ["<=", ">=", "<", ">"];
+    let found =
+        operators.iter().find(|operator| numbers.matches(**operator).count() == 1 && !numbers.contains(" and "));
+    let sides = found.and_then(|operator| numbers.split_once(operator)).and_then(|(left, right)| {
+        let environment = environment();
+        let side = |text: &str| {
+            let value = environment.compile_expression(text.trim()).ok()?.eval(()).ok()?;
+            f64::try_from(value).ok().map(|value| significant(value, 4))
+        };
+        Some(format!(": {} against {}", side(left)?, side(right)?))
+    });
+    Some(format!("{numbers}{}", sides.unwrap_or_default()))
+}
+
+/// What a resample comes to: what the metric's estimate would be of it; for counts the largest.
+fn middle(set: &[f64], metric: &Metric<'_>) -> f64 {
+    if metric.is_observed() && metric.spec.unit == Unit::Number {
+        return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    }
+    metric.middle_of(set)
+}
+
+/// Evaluates the flattened predicate; `middles` are the values of those operands that have samples, in order.
+fn evaluate(expression: &Expression<'_, '_>, values: &[OperandValue<'_>], middles: &[f64]) -> Result<bool, String> {
+    let mut middles = middles.iter();
+    let values = values.iter().enumerate().map(|(i, operand)| {
+        let value = match operand {
+            OperandValue::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
+            OperandValue::Fixed(value, _) => *value,
+        };
+        (flat_name(i), value)
+    });
+    let context: BTreeMap<String, f64> = values.collect();
+    let result = expression.eval(Value::from(context)).map_err(|error| format!("the predicate fails: {error:#}"))?;
+    bool::try_from(result.clone())
+        .ok()
+        .filter(|_| result.kind() == minijinja::value::ValueKind::Bool)
+        .ok_or_else(|| format!("the predicate gives {result}, which is neither true nor false"))
+}
+
+pub(in crate::book) fn flat_name(index: usize) -> String {
+    format!("q{index}_")
+}
+
+/// The predicate with a plain name in the place of each dotted one, so that its context is flat.
+pub(in crate::book) fn flattened(predicate: &str, names: &[&str]) -> String {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let mut out = String::with_capacity(predicate.len());
+    let mut rest = predicate;
+    while let Some(first) = rest.chars().next() {
+        let length = if is_path(first) { rest.find(|c| !is_path(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (token, tail) = rest.split_at(length);
+        match names.iter().position(|name| *name == token) {
+            Some(index) => out.push_str(&flat_name(index)),
+            None => out.push_str(token),
+        }
+        rest = tail;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Clock;
+    use crate::results::{Parameters, Provenance};
+
+    fn row(id: &str, unit: Unit, clock: Clock, samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
+        let (id, group, label, parameters) = (id.to_owned(), String::new(), String::new(), Parameters::new());
+        let provenance = Provenance::measured(clock);
+        (MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None }, samples)
+    }
+
+    fn timed(samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
+        row("t", Unit::Seconds, Clock::Host, samples)
+    }
+
+    fn share(predicate: &str, names: &[&str], rows: &[(MetricSpec, Vec<f64>)]) -> Result<f64, String> {
+        let values: Vec<_> =
+            rows.iter().map(|(spec, samples)| OperandValue::Samples(Metric::new(spec, samples))).collect();
+        share_of_true(predicate, names, &values)
+    }
+
+    /// 1 + spread · (−1 … 1), evenly, in an order that is no trend.
+    fn around_one(spread: f64) -> Vec<f64> {
+        (0..31).map(|i| 1.0 + spread * (f64::from(i * 7 % 31) / 15.0 - 1.0)).collect()
+    }
+
+    #[test]
+    fn a_clear_difference_is_confirmed_its_opposite_refuted_and_noise_neither() {
+        let (low, high) = (timed(around_one(0.1)), timed(around_one(0.1).iter().map(|x| x + 1.0).collect()));
+        let rows = [low.clone(), high];
+        assert_eq!(Verdict::of_share(share("a < b", &["a", "b"], &rows).unwrap()), Verdict::Confirmed(1.0));
+        assert_eq!(Verdict::of_share(share("a > b", &["a", "b"], &rows).unwrap()), Verdict::Refuted(0.0));
+        let even = share("a > 1.0", &["a"], &[low]).unwrap();
+        assert!(matches!(Verdict::of_share(even), Verdict::Inconclusive(_)), "{even}");
+    }
+
+    #[test]
+    fn rounds_stay_paired() {
+        // Both swing by far more than they differ, together.
+        let swing: Vec<f64> = around_one(0.5);
+        let (a, b) = (timed(swing.clone()), timed(swing.iter().map(|x| x + 0.01).collect()));
+        assert_eq!(share("a < b", &["a", "b"], &[a, b]), Ok(1.0));
+    }
+
+    #[test]
+    fn yes_and_no_count_by_their_share() {
+        let samples = (0..30).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
+        let observed = row("t", Unit::Ratio, Clock::Observed, samples);
+        assert_eq!(share("a > 0.05 and a < 0.7", &["a"], &[observed]), Ok(1.0));
+    }
+
+    #[test]
+    fn one_bad_round_refutes_that_something_is_safe() {
+        // In fewer than half of the rounds: the median of most resamples is 0.
+        let counts = |bad: usize| (0..30).map(|i| if i < bad { 64.0 } else { 0.0 }).collect();
+        let rare = row("t", Unit::Number, Clock::Observed, counts(12));
+        assert!(share("a == 0", &["a"], &[rare]).unwrap() < 0.025);
+        let never = row("t", Unit::Number, Clock::Observed, counts(0));
+        assert_eq!(share("a == 0", &["a"], &[never]), Ok(1.0), "and then only a refutable claim is told from a proof");
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_an_error_and_no_verdict() {
+        let zero = || timed(vec![0.0; 9]);
+        assert!(share("1 / a > 5", &["a"], &[zero()]).unwrap_err().contains("the predicate fails"));
+        assert!(share("a > b", &["a"], &[zero()]).is_err(), "a name without a value");
+        assert!(share("a + 1", &["a"], &[zero()]).unwrap_err().contains("neither true nor false"));
+    }
+
+    #[test]
+    fn a_claim_about_figures_alone_shows_its_calculation() {
+        let text = calculation("2 * 8192 ** 3 / peak.h100 <= 0.0008", &["peak.h100"], &[989.4e12]).unwrap();
+        assert_eq!(text, "2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008000");
+    }
+
+    #[test]
+    fn dotted_names_are_replaced_whole() {
+        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
+        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
+    }
+}

@@ -1,0 +1,59 @@
+//! Predicates and values in texts: expressions over measured values, published figures and peak rates.
+//!
+//! A predicate is an expression of the template engine that is true where a claim holds:
+//! `small.fp16.delta / small.fp16.async > big.fp16.delta / big.fp16.async`. An operand in it is one of
+//!
+//! - a measurement: the row's identifier without the document's (of a document without an experiment of its own, the
+//!   whole of it), with the values of parameters between or behind its parts. `small.fp16.delta` is the row
+//!   `sync-points.small.delta` with a parameter of the value `fp16`; `model.queued.operations_20` is the row `model.queued`
+//!   whose parameter `operations` is 20. `-` is written `_`;
+//! - a published figure: `published.TABLE.CASE.ROW`, the row by the last part of its identifier, and `published.TABLE.ROW`
+//!   where a table has the one case `all`;
+//! - a peak rate of the hardware: `peak.NAME.RATE`, from the project's `hardware.yaml`.
+//!
+//! Names are resolved when a document is read: one that stands for nothing is an error there, not a verdict. So is a
+//! predicate whose measurements have different units, unless all but one are numbers without a unit.
+
+mod judge;
+mod operand;
+
+use std::collections::BTreeSet;
+
+use minijinja::{Environment, Expression, UndefinedBehavior};
+
+pub use judge::Judgement;
+pub(super) use judge::{OperandValue, flat_name, flattened, judged, look_up};
+pub use operand::Operand;
+pub(super) use operand::{UnknownName, operands_in};
+
+use super::document::Document;
+
+/// The names in a predicate, in the order of the alphabet, with what they stand for; units that differ are not compared.
+pub(super) fn operands_of(predicate: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
+    let names = names_in(&environment(), predicate)?;
+    let operands = operands_in(predicate, &names, document)?;
+    let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.dimension()).collect();
+    if units.len() > 1 {
+        let units: Vec<&str> = units.into_iter().collect();
+        return Err(format!("`{predicate}` compares {}", units.join(" and ")).into());
+    }
+    Ok(operands)
+}
+
+/// The names in an expression, in the order of the alphabet.
+pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, String> {
+    let names: BTreeSet<String> = compile(environment, expression)?.undeclared_variables(true).into_iter().collect();
+    Ok(names.into_iter().collect())
+}
+
+/// Where predicates are evaluated: a name without a value is an error, never something to compare with.
+pub(super) fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+}
+
+/// The predicate, compiled.
+pub(super) fn compile<'a>(environment: &'a Environment<'_>, predicate: &'a str) -> Result<Expression<'a, 'a>, String> {
+    environment.compile_expression(predicate).map_err(|error| format!("`{predicate}` is no predicate: {error:#}"))
+}

@@ -1,0 +1,215 @@
+//! What a book is made of besides results: its configuration, prose, documents, hardware, templates, suites and notebooks.
+//!
+//! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
+//! of it: `book.toml`, `hardware.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use include_dir::{Dir, include_dir};
+
+use super::document::{Document, Hardware, Names, is_yaml};
+use crate::error::{BookError, FileError};
+use crate::results::Catalog;
+
+static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/src");
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/report-templates");
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
+static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/notebooks");
+static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/suites");
+
+/// The files at its top, and the folders.
+const FILES: [(&str, &str); 2] =
+    [("book.toml", include_str!("../../book/book.toml")), (HARDWARE, include_str!("../../book/hardware.yaml"))];
+const FOLDERS: [(&str, &Dir<'_>); 5] = [
+    ("src", &PROSE),
+    ("documents", &DOCUMENTS),
+    ("templates", &TEMPLATES),
+    ("suites", &SUITES),
+    ("notebooks", &NOTEBOOKS),
+];
+const HARDWARE: &str = "hardware.yaml";
+
+/// What a book is made of besides results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BookProject {
+    /// The files, by their path within the project's folder.
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Where the files come from, for messages; `None` for the program itself.
+    folder: Option<PathBuf>,
+}
+
+impl BookProject {
+    /// The project that comes with the program.
+    pub fn embedded() -> Self {
+        let mut files: BTreeMap<PathBuf, Vec<u8>> =
+            FILES.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())).collect();
+        for (name, folder) in FOLDERS {
+            collect(Path::new(name), folder, &mut files);
+        }
+        // The folder of notebooks has a program beside them.
+        files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
+        Self { files, folder: None }
+    }
+
+    /// The project in a folder.
+    ///
+    /// # Errors
+    /// A file cannot be read or a part is missing; the message names the file.
+    pub fn read(folder: &Path) -> Result<Self, BookError> {
+        let mut files = BTreeMap::new();
+        for (name, _) in FILES {
+            let path = folder.join(name);
+            files.insert(PathBuf::from(name), fs::read(&path).map_err(at(&path))?);
+        }
+        for (name, _) in FOLDERS {
+            gather(folder, Path::new(name), &mut files)?;
+        }
+        Ok(Self { files, folder: Some(folder.to_owned()) })
+    }
+
+    /// With a document (YAML), in the file `documents/NAME.yaml`.
+    #[must_use]
+    pub fn with_document(self, name: &str, text: &str) -> Self {
+        self.with_file("documents", name, "yaml", text)
+    }
+
+    /// With a suite (YAML), in the file `suites/NAME.yaml`.
+    #[must_use]
+    pub fn with_suite(self, name: &str, text: &str) -> Self {
+        self.with_file("suites", name, "yaml", text)
+    }
+
+    /// With a notebook, in the file `notebooks/NAME.ipynb`.
+    #[must_use]
+    pub fn with_notebook(self, name: &str, text: &str) -> Self {
+        self.with_file("notebooks", name, "ipynb", text)
+    }
+
+    fn with_file(mut self, folder: &str, name: &str, ending: &str, text: &str) -> Self {
+        self.files.insert(Path::new(folder).join(format!("{name}.{ending}")), text.as_bytes().to_vec());
+        self
+    }
+
+    /// The names of its suites.
+    pub fn suites(&self) -> impl Iterator<Item = &str> {
+        let suites = self.below("suites").filter(|(path, _)| is_yaml(path));
+        suites.filter_map(|(path, _)| path.file_stem()?.to_str())
+    }
+
+    /// The text of the suite in the file `suites/NAME.yaml`, with the file's name in messages.
+    pub fn suite(&self, name: &str) -> Option<(String, &str)> {
+        let path = format!("suites/{name}.yaml");
+        self.text(&path).ok().map(|text| (self.name(Path::new(&path)), text))
+    }
+
+    /// The peak rates of hardware.
+    ///
+    /// # Errors
+    /// The file does not describe hardware; the message says where.
+    pub fn hardware(&self) -> Result<Hardware, FileError> {
+        let name = self.name(Path::new(HARDWARE));
+        let text = self.text(HARDWARE).map_err(|error| FileError::whole(&name, error.to_string()))?;
+        Hardware::parse(&name, text)
+    }
+
+    /// The documents, in the order of their chapters, which may name the rows of `catalog`.
+    ///
+    /// # Errors
+    /// One of them is wrong; the message says where.
+    pub fn documents(&self, catalog: &Catalog) -> Result<Vec<Document>, FileError> {
+        let texts = self.below("documents").filter(|(path, _)| is_yaml(path));
+        Document::all(texts.map(|(path, text)| (self.name(path), text)), &self.names(catalog)?)
+    }
+
+    /// What names in documents may stand for.
+    ///
+    /// # Errors
+    /// As [`hardware`](Self::hardware).
+    pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
+        Ok(Names { rows: Arc::new(catalog.clone()), hardware: Arc::new(self.hardware()?) })
+    }
+
+    /// Writes the project into a folder that is empty or not there.
+    ///
+    /// # Errors
+    /// [`BookError::NotEmpty`] if the folder holds anything; otherwise the file that cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), BookError> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        if fs::read_dir(folder).map_err(at(folder))?.next().is_some() {
+            return Err(BookError::NotEmpty { path: folder.to_owned() });
+        }
+        for (path, content) in &self.files {
+            let path = folder.join(path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(at(parent))?;
+            }
+            fs::write(&path, content).map_err(at(&path))?;
+        }
+        Ok(())
+    }
+
+    /// The files below one of its folders, by their path within the project.
+    pub(super) fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a Path, &'a [u8])> {
+        let files = self.files.iter().filter(move |(path, _)| path.starts_with(folder));
+        files.map(|(path, content)| (path.as_path(), content.as_slice()))
+    }
+
+    /// A file's text.
+    ///
+    /// # Errors
+    /// There is no such file, or it is not UTF-8.
+    pub fn text(&self, path: &str) -> Result<&str, BookError> {
+        let content = self.files.get(Path::new(path)).and_then(|content| std::str::from_utf8(content).ok());
+        content.ok_or_else(|| BookError::Missing { name: self.name(Path::new(path)) })
+    }
+
+    /// The name of a file in messages.
+    pub(super) fn name(&self, path: &Path) -> String {
+        match &self.folder {
+            Some(folder) => folder.join(path).display().to_string(),
+            None => {
+                let in_tree = match path.strip_prefix("templates") {
+                    Ok(rest) => Path::new("report-templates").join(rest),
+                    Err(_) if path.starts_with("notebooks") => path.to_owned(),
+                    Err(_) => Path::new("book").join(path),
+                };
+                in_tree.display().to_string()
+            }
+        }
+    }
+}
+
+/// All files below an embedded folder.
+fn collect(name: &Path, folder: &Dir<'_>, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for file in folder.files() {
+        files.insert(name.join(file.path()), file.contents().to_vec());
+    }
+    folder.dirs().for_each(|folder| collect(name, folder, files));
+}
+
+/// All files below a folder of a project but for hidden ones.
+fn gather(project: &Path, name: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<(), BookError> {
+    let folder = project.join(name);
+    for entry in fs::read_dir(&folder).map_err(at(&folder))? {
+        let entry = entry.map_err(at(&folder))?;
+        let path = name.join(entry.file_name());
+        let full = project.join(&path);
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if full.is_dir() {
+            gather(project, &path, files)?;
+        } else {
+            files.insert(path, fs::read(&full).map_err(at(&full))?);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
+    move |source| BookError::Io { path: path.to_owned(), source }
+}
