@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_way_leads_to_the_line_and_column_of_a_value_or_a_key() {
         let item = Way::default().key("a").item(0);
-        assert_eq!(item.key("c").item(1).place(TEXT), Some((2, 18)));
+        assert_eq!(item.key("c").item(1).place(TEXT), Some((2, 19)));
         assert_eq!(item.key("b").place(TEXT), Some((2, 9)));
         assert_eq!(item.name("c").place(TEXT), Some((2, 12)));
         assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((5, 8)));

@@ -143,7 +143,6 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
         let selectors = selectors.iter().map(|selector| (*selector).to_owned()).collect();
         return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors });
     }
-    let name = path.join(".");
     let closest = found.iter().max_by_key(|(parts, ..)| *parts);
     Err(match closest.and_then(|(_, id, selectors)| Some((id, wrong(id, selectors)?))) {
         Some((id, wrong)) => {
@@ -154,8 +153,11 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
             }
         }
         None => {
+            // What tells rows apart is no part of their names.
+            let known: Vec<_> = rows.ids().filter(belongs).flat_map(|id| selectors_of(document, id)).collect();
+            let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
             let names: Vec<String> = rows.ids().filter(belongs).map(|id| shown(id, own)).collect();
-            nearest(&name, names.iter().map(String::as_str))
+            nearest(&rest.join("."), names.iter().map(String::as_str))
         }
     })
 }
