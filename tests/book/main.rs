@@ -2,13 +2,14 @@
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-mod courses;
 mod documents;
 mod figures;
 #[path = "../fixtures/run.rs"]
 mod fixture;
+mod foreign;
 mod pages;
 mod probe;
+mod projects;
 mod runs;
 mod sentences;
 mod unknown;
@@ -85,6 +86,30 @@ fn fixture_book() -> &'static Files {
 fn page<'a>(files: &'a Files, name: &str) -> &'a str {
     let content = files.get(Path::new(name)).unwrap_or_else(|| panic!("there is no {name}"));
     std::str::from_utf8(content).unwrap()
+}
+
+/// A page of the book's source as it is read: with characters in the place of entities.
+fn read(files: &Files, name: &str) -> String {
+    let mut parts = page(files, &format!("book/src/{name}.md")).split('&');
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let decoded = part.split_once(';').and_then(|(entity, rest)| Some((character(entity)?, rest)));
+        let (character, rest) = decoded.unwrap_or(('&', part));
+        text.push(character);
+        text.push_str(rest);
+    }
+    text
+}
+
+fn character(entity: &str) -> Option<char> {
+    match entity {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        number => char::from_u32(number.strip_prefix('#')?.parse().ok()?),
+    }
 }
 
 fn pages(files: &Files) -> impl Iterator<Item = (&PathBuf, &str)> {
