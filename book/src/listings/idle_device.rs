@@ -2,7 +2,7 @@ use syncscope::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
-    // Every machine has a second stream; few have a second device.
+    // Every device has a second stream. Few machines have a second device.
     let (busy, idle) = (device.stream()?, device.stream()?);
 
     let step = || -> Result<(), DeviceError> {
