@@ -84,9 +84,9 @@ def async_frontend(bench):
 
     def training(every, x, w):
         losses = []
-        for step in range(1, 201):
+        for iteration in range(1, 201):
             losses.append(torch.mm(x, w).mean())
-            if len(losses) == every or step == 200:
+            if len(losses) == every or iteration == 200:
                 (losses[0] if len(losses) == 1 else torch.stack(losses).mean()).item()
                 losses.clear()
 
@@ -125,14 +125,14 @@ def async_frontend(bench):
 def synchronize(bench):
     torch, device, iters = bench.torch, bench.device, bench.plan["loop_iters"]
 
-    def step():
+    def iterate():
         a = torch.randn(1024, 1024, device=device)
         return torch.mm(a, a)
 
     def looped(each, end):
         def region():
             for _ in range(iters):
-                step()
+                iterate()
                 if each:
                     bench.synchronize()
             if end:
@@ -141,9 +141,9 @@ def synchronize(bench):
         return bench.host_timed(region)
 
     bench.group({"size": 1024}, lambda: {
-        "synchronize.timing.without": bench.host_timed(step),
-        "synchronize.timing.with": bench.host_timed(lambda: (step(), bench.synchronize())),
-        "synchronize.timing.events": bench.device_timed(step),
+        "synchronize.timing.without": bench.host_timed(iterate),
+        "synchronize.timing.with": bench.host_timed(lambda: (iterate(), bench.synchronize())),
+        "synchronize.timing.events": bench.device_timed(iterate),
     }, {"synchronize.timing.events": "device-events"})
     bench.group({"size": 1024, "iters": iters}, lambda: {
         "synchronize.loop.each": looped(True, False),
@@ -220,39 +220,39 @@ def buffers(bench, elements, steps):
     """Copies on one stream, kernels on another; two alternating device buffers, one host buffer per iteration."""
     torch, device = bench.torch, bench.device
     transfer, compute = torch.cuda.Stream(device), torch.cuda.Stream(device)
-    host = [torch.full((elements,), float(step)).pin_memory() for step in range(steps)]
+    host = [torch.full((elements,), float(iteration)).pin_memory() for iteration in range(steps)]
     pair = [torch.zeros(elements, device=device) for _ in range(2)]
     copied, computed = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
     bench.synchronize()
 
     def both_ways():
         outputs = []
-        for step in range(steps):
-            own, following = step % 2, (step + 1) % 2
-            if step > 0:
+        for iteration in range(steps):
+            own, following = iteration % 2, (iteration + 1) % 2
+            if iteration > 0:
                 with torch.cuda.stream(compute):
                     compute.wait_event(copied[own])
                     outputs.append(pair[own] * 2.0)
                     computed[own].record(compute)
-            if step + 1 < steps:
+            if iteration + 1 < steps:
                 with torch.cuda.stream(transfer):
-                    if step > 1:
+                    if iteration > 1:
                         transfer.wait_event(computed[following])
-                    pair[following].copy_(host[step + 1], non_blocking=True)
+                    pair[following].copy_(host[iteration + 1], non_blocking=True)
                     copied[following].record(transfer)
         bench.synchronize()
         return outputs
 
     def one_way():
         outputs = []
-        for step in range(steps):
-            own, following = step % 2, (step + 1) % 2
-            if step > 0:
+        for iteration in range(steps):
+            own, following = iteration % 2, (iteration + 1) % 2
+            if iteration > 0:
                 with torch.cuda.stream(compute):
                     outputs.append(pair[own] * 2.0)
-            if step + 1 < steps:
+            if iteration + 1 < steps:
                 with torch.cuda.stream(transfer):
-                    pair[following].copy_(host[step + 1], non_blocking=True)
+                    pair[following].copy_(host[iteration + 1], non_blocking=True)
                 compute.wait_stream(transfer)
         bench.synchronize()
         return outputs
@@ -265,7 +265,7 @@ def buffers(bench, elements, steps):
 
     def computes():
         with torch.cuda.stream(compute):
-            outputs = [pair[step % 2] * 2.0 for step in range(1, steps)]
+            outputs = [pair[iteration % 2] * 2.0 for iteration in range(1, steps)]
         bench.synchronize()
         return outputs
 

@@ -1,7 +1,7 @@
 use syncscope::prelude::*;
 
 const ELEMENTS: usize = 100_000;
-const STEPS: usize = 6;
+const ITERATIONS: usize = 6;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
@@ -20,10 +20,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     device.synchronize()?;
 
     let mut sums = Vec::new();
-    for step in 0..STEPS {
-        let now = step % 2;
+    for iteration in 0..ITERATIONS {
+        let now = iteration % 2;
         // Waits until the copy from this host buffer is complete.
-        batches[now].write()?.fill(step as f32);
+        batches[now].write()?.fill(iteration as f32);
 
         // The copy must not overwrite a buffer that a kernel still reads.
         transfer.wait(&used[now])?;
