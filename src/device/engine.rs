@@ -201,7 +201,7 @@ impl Region<'_> {
 
 /// How a matrix product in fp32 is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Precision {
+pub enum MatmulPrecision {
     /// In the arithmetic of the operands: true fp32 for fp32; fp16 and bf16 accumulate in fp32.
     #[default]
     Full,
@@ -253,7 +253,7 @@ pub(crate) enum Operation<'a> {
         /// `[m, k, n]`
         sizes: [usize; 3],
         /// How an fp32 product is computed.
-        precision: Precision,
+        precision: MatmulPrecision,
     },
     /// `out = x · scale + shift`, rounded once.
     Affine {

@@ -31,7 +31,7 @@ pub use cuda::kernels;
 #[cfg(feature = "report")]
 pub(crate) use element::with_float;
 pub use element::{DType, Element, Float, FloatType};
-pub use engine::{Binary, HostKind, Precision};
+pub use engine::{Binary, HostKind, MatmulPrecision};
 pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut};
 pub use properties::{Properties, Telemetry};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
 use crate::device::engine::{Binary, Operation};
-use crate::device::{Element, Float, Precision};
+use crate::device::{Element, Float, MatmulPrecision};
 
 impl<T: Float> Tensor<T> {
     /// The matrix product of `[m, k]` and `[k, n]`: `[m, n]`. Accumulated in fp32; fp32 operands are not rounded.
@@ -16,7 +16,7 @@ impl<T: Float> Tensor<T> {
     /// The shapes do not fit.
     #[track_caller]
     pub fn matmul(&self, other: &Self) -> Result<Self> {
-        self.matmul_in(other, Precision::Full)
+        self.matmul_in(other, MatmulPrecision::Full)
     }
 
     /// [`matmul`](Self::matmul) with the arithmetic stated.
@@ -24,7 +24,7 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     /// The shapes do not fit, or the engine has no such arithmetic.
     #[track_caller]
-    pub fn matmul_in(&self, other: &Self, precision: Precision) -> Result<Self> {
+    pub fn matmul_in(&self, other: &Self, precision: MatmulPrecision) -> Result<Self> {
         let (&[m, k], &[inner, n]) = (&self.shape[..], &other.shape[..]) else {
             return Err(invalid("matmul", format!("needs two matrices, not {:?} and {:?}", self.shape, other.shape)));
         };

@@ -59,13 +59,13 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(false);
         }
-        let out = self.verdict::<u8>()?;
+        let out = self.host_scalar::<u8>()?;
         self.stream.enqueue(&Operation::Any { x: self.region(), out: out.region() })?;
         Ok(out.item()? != 0)
     }
 
     /// A scalar that work on the stream writes, to be read by the host at once.
-    fn verdict<U: Element>(&self) -> Result<Tensor<U>> {
+    fn host_scalar<U: Element>(&self) -> Result<Tensor<U>> {
         let memory = self.stream.allocate_host_scalar(U::DTYPE)?;
         Ok(Tensor { stream: self.stream.clone(), memory, offset: 0, shape: Vec::new(), element: PhantomData })
     }
@@ -85,7 +85,7 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(positions);
         }
-        let count = self.verdict::<i64>()?;
+        let count = self.host_scalar::<i64>()?;
         let (x, out) = (self.region(), positions.region());
         self.stream.enqueue(&Operation::Nonzero { x, positions: out, count: count.region() })?;
         Ok(positions.rows(usize::try_from(count.item()?).unwrap_or(0)))

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Element, Float, Precision, philox};
+use syncscope::device::{Device, Element, Float, MatmulPrecision, philox};
 use syncscope::tensor::Tensor;
 
 use crate::reference::{SHAPES, close, matmul, rounding, values, widen};
@@ -146,10 +146,10 @@ fn true_fp32(device: &Device) -> Result<(), Failed> {
     let exact = x.matmul(&one)?.to_vec()?;
     ensure(exact.iter().all(|x| *x == fine), || format!("fp32 lost bits: {}", exact[0]))?;
     if device.properties().engine == "cpu" {
-        let refused = x.matmul_in(&one, Precision::Tf32).is_err();
+        let refused = x.matmul_in(&one, MatmulPrecision::Tf32).is_err();
         return ensure(refused, || "the CPU engine took tf32".to_owned());
     }
-    let coarse = x.matmul_in(&one, Precision::Tf32)?.to_vec()?;
+    let coarse = x.matmul_in(&one, MatmulPrecision::Tf32)?.to_vec()?;
     ensure(coarse.iter().all(|x| (*x - fine).abs() < 2e-3), || format!("tf32 gave {}", coarse[0]))
 }
 

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 use super::memory::Slice;
 use crate::device::engine::{Binary, Operation, Region, Result};
-use crate::device::{DType, Element, Float, Precision, philox};
+use crate::device::{DType, Element, Float, MatmulPrecision, philox};
 use crate::error::DeviceError;
 
 /// The work of a job; a graph does it again.
@@ -46,7 +46,7 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
             Arc::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
         }
         Operation::Matmul { a, b, out, sizes, precision } => {
-            if precision == Precision::Tf32 && out.dtype() == DType::F32 {
+            if precision == MatmulPrecision::Tf32 && out.dtype() == DType::F32 {
                 return Err(DeviceError::NotApplicable {
                     what: "tf32".to_owned(),
                     device: "the CPU engine".to_owned(),

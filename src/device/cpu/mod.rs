@@ -63,7 +63,7 @@ fn name(index: usize) -> String {
 /// One CPU device: the streams that were made on it and still have a handle or work.
 struct CpuEngine {
     properties: Properties,
-    streams: Mutex<Vec<Weak<stream::Queue>>>,
+    streams: Mutex<Vec<Weak<stream::StreamInner>>>,
     tracer: Arc<Tracer>,
 }
 

@@ -51,7 +51,7 @@ struct Entry {
 }
 
 /// The state that a stream's handles, its worker and its device share.
-pub(super) struct Queue {
+pub(super) struct StreamInner {
     device: String,
     number: u32,
     tracer: Arc<Tracer>,
@@ -68,7 +68,7 @@ struct State {
     failure: Option<DeviceError>,
 }
 
-impl Queue {
+impl StreamInner {
     fn push(&self, job: Job) -> Result<()> {
         let correlation = self.tracer.correlation();
         let mut state = self.lock();
@@ -168,7 +168,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A handle of a stream. When it is dropped the worker finishes what is enqueued and ends.
 pub(super) struct CpuStream {
-    queue: Arc<Queue>,
+    queue: Arc<StreamInner>,
     captured: Mutex<Option<Vec<Step>>>,
 }
 
@@ -177,7 +177,7 @@ type Step = (&'static str, kernels::Work);
 
 /// Operations of a stream, to be enqueued again.
 struct CpuGraph {
-    queue: Arc<Queue>,
+    queue: Arc<StreamInner>,
     steps: Vec<Step>,
 }
 
@@ -190,7 +190,7 @@ impl EngineGraph for CpuGraph {
 
 impl CpuStream {
     pub(super) fn start(device: &str, number: u32, tracer: &Arc<Tracer>) -> Result<Self> {
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(StreamInner {
             device: device.to_owned(),
             number,
             tracer: Arc::clone(tracer),
@@ -204,7 +204,7 @@ impl CpuStream {
         Ok(Self { queue, captured: Mutex::default() })
     }
 
-    pub(super) fn queue(&self) -> &Arc<Queue> {
+    pub(super) fn queue(&self) -> &Arc<StreamInner> {
         &self.queue
     }
 

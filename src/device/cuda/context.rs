@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult, CUstream};
 
-use super::handles::{EventHandle, StreamHandle};
-use super::kernels::Kernels;
-use super::matmul::Matmul;
-use super::pinned::Pinned;
-use super::pool::Pool;
-use super::primary::Primary;
-use super::queue::Queue;
+use crate::device::cuda::driver::handles::{EventHandle, StreamHandle};
+use crate::device::cuda::driver::primary::Primary;
+use crate::device::cuda::kernels::Kernels;
+use crate::device::cuda::matmul::Matmul;
+use crate::device::cuda::memory::pinned::Pinned;
+use crate::device::cuda::memory::pool::Pool;
+use crate::device::cuda::stream::inner::StreamInner;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
 /// One opened device. Fields are dropped in this order, with the context last.
-pub(super) struct Context {
-    pub(super) kernels: Kernels,
-    pub(super) matmul: Matmul,
-    pub(super) pinned: Pinned,
-    queues: Mutex<Vec<Weak<Queue>>>,
+pub(crate) struct Context {
+    pub(crate) kernels: Kernels,
+    pub(crate) matmul: Matmul,
+    pub(crate) pinned: Pinned,
+    queues: Mutex<Vec<Weak<StreamInner>>>,
     release: Release,
     /// What is to be freed once its streams no longer capture.
-    deferred: Mutex<Vec<(CUdeviceptr, Vec<Arc<Queue>>)>>,
+    deferred: Mutex<Vec<(CUdeviceptr, Vec<Arc<StreamInner>>)>>,
     captures: AtomicUsize,
-    pub(super) pool: Pool,
-    pub(super) primary: Primary,
+    pub(crate) pool: Pool,
+    pub(crate) primary: Primary,
 }
 
 impl Context {
     /// Opens device `index`; the driver has been initialized.
-    pub(super) fn open(index: usize) -> Result<Self> {
+    pub(crate) fn open(index: usize) -> Result<Self> {
         let primary = Primary::retain(index)?;
         let pool = Pool::new(&primary)?;
         let release = Release::new(&primary)?;
@@ -43,8 +43,8 @@ impl Context {
     }
 
     /// A new stream, remembered as long as it lives.
-    pub(super) fn queue(self: &Arc<Self>) -> Result<Arc<Queue>> {
-        let queue = Arc::new(Queue::new(self.clone())?);
+    pub(crate) fn queue(self: &Arc<Self>) -> Result<Arc<StreamInner>> {
+        let queue = Arc::new(StreamInner::new(self.clone())?);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(&queue));
@@ -52,7 +52,7 @@ impl Context {
     }
 
     /// Blocks until all work of the device has completed, and fails if some of it did.
-    pub(super) fn synchronize(&self) -> Result<()> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         // The driver would refuse, and give up the capture.
         if self.captures.load(Ordering::SeqCst) > 0 {
             return Err(DeviceError::Capturing { call: "Device::synchronize" });
@@ -63,7 +63,7 @@ impl Context {
     }
 
     /// To be used without the lock: the last handle of a stream may be dropped with them.
-    fn live_queues(&self) -> Vec<Arc<Queue>> {
+    fn live_queues(&self) -> Vec<Arc<StreamInner>> {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.iter().filter_map(Weak::upgrade).collect()
     }
@@ -71,7 +71,7 @@ impl Context {
     /// Memory in the order of `stream`; `bytes` is more than 0. Where there is no room, what the streams keep spare goes
     /// back first.
     #[cold]
-    pub(super) fn allocate(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr> {
+    pub(crate) fn allocate(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr> {
         let first = self.pool.allocate(&self.primary, bytes, stream);
         if !matches!(first, Err(DeviceError::OutOfMemory { .. })) || !self.give_back_spare() {
             return first;
@@ -86,7 +86,7 @@ impl Context {
 
     /// Memory that is in no stream's order: for use while a stream's work is captured, which no allocation may be a part
     /// of.
-    pub(super) fn allocate_apart(&self, bytes: usize) -> Result<CUdeviceptr> {
+    pub(crate) fn allocate_apart(&self, bytes: usize) -> Result<CUdeviceptr> {
         let stream = StreamHandle::new(&self.primary)?;
         let pointer = self.allocate(bytes, stream.raw())?;
         // Safety: the stream is live. Nothing but the allocation is on it.
@@ -100,13 +100,13 @@ impl Context {
 
     /// Makes the context current on this thread.
     #[inline]
-    pub(super) fn bind(&self) -> Result<()> {
+    pub(crate) fn bind(&self) -> Result<()> {
         self.primary.bind()
     }
 
     /// Turns a status into a result that names the call and the device.
     #[inline]
-    pub(super) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
+    pub(crate) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
         self.primary.check(call, status)
     }
 
@@ -114,7 +114,7 @@ impl Context {
     /// of them captures, after the capture, of which neither the marks nor the free must become a part.
     ///
     /// Runs in drops: an error has nobody to tell, and the memory returns with the pool.
-    pub(super) fn free_after(&self, pointer: CUdeviceptr, users: Vec<Arc<Queue>>) {
+    pub(crate) fn free_after(&self, pointer: CUdeviceptr, users: Vec<Arc<StreamInner>>) {
         if users.iter().any(|queue| queue.is_capturing()) {
             return self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push((pointer, users));
         }
@@ -123,19 +123,19 @@ impl Context {
     }
 
     /// A stream begins to capture.
-    pub(super) fn capture_begins(&self) {
+    pub(crate) fn capture_begins(&self) {
         self.captures.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A stream no longer captures: what waited for that is freed.
-    pub(super) fn capture_ended(&self) {
+    pub(crate) fn capture_ended(&self) {
         self.captures.fetch_sub(1, Ordering::SeqCst);
         let deferred = std::mem::take(&mut *self.deferred.lock().unwrap_or_else(PoisonError::into_inner));
         deferred.into_iter().for_each(|(pointer, users)| self.free_after(pointer, users));
     }
 
     /// Lets the device close only after the work enqueued so far on `stream`, which is about to be destroyed.
-    pub(super) fn close_after(&self, stream: CUstream) {
+    pub(crate) fn close_after(&self, stream: CUstream) {
         self.release.wait_for(std::iter::once(stream));
     }
 }
@@ -146,7 +146,7 @@ impl Drop for Context {
     ///
     /// Not for the whole of the driver's context, which another opened device of this process may share.
     fn drop(&mut self) {
-        // The drops of the fields need the context current. Errors have nobody to tell.
+        // The drops of the fields need the context current. A drop cannot return an error.
         let _ = self.primary.bind();
         // Safety: the stream is live.
         unsafe { sys::cuStreamSynchronize(self.release.stream.raw()) };

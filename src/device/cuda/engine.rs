@@ -6,22 +6,24 @@ use std::time::Duration;
 use cudarc::cublaslt;
 use cudarc::driver::sys::{self, CUctx_flags, CUdevice_attribute};
 
-use super::compiler::Compiler;
-use super::context::Context;
-use super::cupti::Cupti;
-use super::event::CudaEvent;
-use super::gate::CudaGate;
-use super::host::CudaHostMemory;
-use super::libraries::Library;
-use super::stream::CudaStream;
-use super::telemetry::Sensors;
-use super::{ENGINE, operations, primary};
+use crate::device::cuda::ENGINE;
+use crate::device::cuda::context::Context;
+use crate::device::cuda::driver::libraries::Library;
+use crate::device::cuda::driver::primary;
+use crate::device::cuda::kernels::compiler::Compiler;
+use crate::device::cuda::memory::host::CudaHostMemory;
+use crate::device::cuda::profiling::cupti::Cupti;
+use crate::device::cuda::profiling::telemetry::Sensors;
+use crate::device::cuda::stream::CudaStream;
+use crate::device::cuda::stream::event::CudaEvent;
+use crate::device::cuda::stream::gate::CudaGate;
+use crate::device::cuda::stream::operations;
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
 use crate::device::tracer::{Source, Tracer};
 use crate::device::{DType, Properties, Telemetry};
 
 /// One opened CUDA device.
-pub(super) struct CudaEngine {
+pub(crate) struct CudaEngine {
     properties: Properties,
     sensors: Option<Sensors>,
     tracer: Arc<Tracer>,
@@ -30,7 +32,7 @@ pub(super) struct CudaEngine {
 
 impl CudaEngine {
     /// Opens device `index`; the driver has been initialized.
-    pub(super) fn open(index: usize) -> Result<Self> {
+    pub(crate) fn open(index: usize) -> Result<Self> {
         let context = Arc::new(Context::open(index)?);
         let sensors = context.primary.pci_bus_id().ok().and_then(Sensors::find);
         let mut memory = 0;

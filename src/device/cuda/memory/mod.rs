@@ -1,0 +1,9 @@
+//! Memory: of the device, of the host, and the copies between them.
+
+pub(crate) mod device;
+pub(crate) mod free_list;
+pub(crate) mod host;
+pub(crate) mod pinned;
+pub(crate) mod pool;
+pub(crate) mod staging;
+pub(crate) mod transfers;
