@@ -75,10 +75,11 @@ impl<T: Float> Tensor<T> {
         self.affine(1.0, value)
     }
 
-    /// `self · value`, element by element.
+    /// `self · value`, element by element. Zeros keep their sign: `-0.0 · 1` is `-0.0`.
     #[track_caller]
     pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
-        self.affine(value, 0.0)
+        // Adding -0.0 changes nothing, while -0.0 + 0.0 is 0.0.
+        self.affine(value, -0.0)
     }
 
     /// `self + other`, element by element; the shapes are equal.

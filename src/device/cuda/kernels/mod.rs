@@ -67,7 +67,8 @@ const SOURCES: [Source; 6] = sources! {
         "subtract_fp16" "subtract_bf16" "subtract_fp32" "multiply_fp16" "multiply_bf16" "multiply_fp32"
         "greater_fp16" "greater_bf16" "greater_fp32" "fill";
     "reduce.cu": "sum_fp16" "sum_bf16" "sum_fp32" "any_fp16" "any_bf16" "any_fp32" "any_u8" "any_i64";
-    "compact.cu": "nonzero_fp16" "nonzero_bf16" "nonzero_fp32" "nonzero_u8" "nonzero_i64";
+    "compact.cu":
+        "mark_nonzero_fp16" "mark_nonzero_bf16" "mark_nonzero_fp32" "mark_nonzero_u8" "mark_nonzero_i64" "positions";
     "gather.cu": "gather_wide_16" "gather_wide_32" "gather_narrow_16" "gather_narrow_32";
     "spin.cu": "spin";
 };
@@ -89,7 +90,8 @@ impl Kernel {
     pub(crate) const FILL: Self = Self { file: 1, index: 15 };
     pub(crate) const SUM: Self = Self { file: 2, index: 0 };
     pub(crate) const ANY: Self = Self { file: 2, index: 3 };
-    pub(crate) const NONZERO: Self = Self { file: 3, index: 0 };
+    pub(crate) const MARK_NONZERO: Self = Self { file: 3, index: 0 };
+    pub(crate) const POSITIONS: Self = Self { file: 3, index: 5 };
     pub(crate) const GATHER_WIDE: Self = Self { file: 4, index: 0 };
     pub(crate) const GATHER_NARROW: Self = Self { file: 4, index: 2 };
     pub(crate) const SPIN: Self = Self { file: 5, index: 0 };
@@ -261,7 +263,8 @@ mod tests {
             (Kernel::FILL, "fill"),
             (Kernel::SUM.of(DType::F32), "sum_fp32"),
             (Kernel::ANY.of(DType::U8), "any_u8"),
-            (Kernel::NONZERO.of(DType::U8), "nonzero_u8"),
+            (Kernel::MARK_NONZERO.of(DType::U8), "mark_nonzero_u8"),
+            (Kernel::POSITIONS, "positions"),
             (Kernel::GATHER_WIDE.of_width(DType::F32), "gather_wide_32"),
             (Kernel::GATHER_NARROW.of_width(DType::BF16), "gather_narrow_16"),
             (Kernel::SPIN, "spin"),

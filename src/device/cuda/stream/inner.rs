@@ -29,7 +29,7 @@ pub(crate) enum Scratch {
     /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
     Reduce,
     /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
-    Tiles,
+    Groups,
     /// Of matrix products, of any content.
     Workspace,
 }

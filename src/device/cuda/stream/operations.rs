@@ -21,9 +21,10 @@ use crate::device::philox;
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
 
-/// Threads of a block of `kernels/compact.cu`, and elements of its tile.
+/// Threads of a block of `kernels/compact.cu`, the elements of its tile, and the tiles of a group.
 const TILE_THREADS: u32 = 128;
 const TILE: usize = 8192;
+const GROUP: usize = 256;
 
 /// The largest grid of a reduction. The same on every device, so that sums are too.
 const REDUCE_BLOCKS: u32 = 1024;
@@ -188,12 +189,23 @@ fn nonzero(queue: &Arc<StreamInner>, x: Region<'_>, positions: Region<'_>, count
         return unsafe { queue.clear(total, 8) };
     }
     let tiles = x.len.div_ceil(TILE);
-    let words = queue.scratch(Scratch::Tiles, 8 * (2 + tiles))?;
-    let arguments = &mut arguments![from, to, total, n, words];
-    let blocks = u32::try_from(tiles).unwrap_or(u32::MAX);
-    // Safety: the arguments of `nonzero_*`; the regions hold `n`, `n` and 1 elements, the words one a tile and two
-    // more.
-    unsafe { queue.launch(Kernel::NONZERO.of(x.dtype()), blocks, TILE_THREADS, arguments) }
+    let (groups, blocks) = (tiles.div_ceil(GROUP), u32::try_from(tiles).unwrap_or(u32::MAX));
+    let words = queue.scratch(Scratch::Groups, 8 * (1 + groups))?;
+    // A bit an element, then a count of 4 bytes for each tile and for each group.
+    let (bit_map, bytes) = (tiles * TILE / 8, tiles * TILE / 8 + 4 * (tiles + groups));
+    let marks = queue.allocate(bytes)?;
+    let counts = marks + bit_map as u64;
+    let sums = counts + 4 * tiles as u64;
+    let mark = &mut arguments![from, n, marks, counts, sums, words, total];
+    let write = &mut arguments![marks, counts, sums, to];
+    // Safety: the arguments of `mark_nonzero_*` and `positions`; the regions hold `n`, `n` and 1 elements, and the scratch
+    // memory what the kernels put there.
+    let launched = unsafe {
+        let marked = queue.launch(Kernel::MARK_NONZERO.of(x.dtype()), blocks, TILE_THREADS, mark);
+        marked.and_then(|()| queue.launch(Kernel::POSITIONS, blocks, TILE_THREADS, write))
+    };
+    queue.free(marks, bytes);
+    launched
 }
 
 fn gather(queue: &Arc<StreamInner>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
