@@ -16,6 +16,9 @@
 //! | `matmul` over `k` | `ε/2 · │result│ + k · ε₃₂ · Σ│aᵢ·bᵢ│` |
 //! | `sum` of `n` | `(⌈log₂ n⌉ + 128 + n / 2²⁰) · ε₃₂ · Σ│xᵢ│` |
 //! | `normal` | `ε/2 · │x│ + 4·10⁻⁵` against fp64 Box–Muller of the same words |
+//!
+//! The term of `matmul` in `k` bounds the error of an inner product in any order of summation (N. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, section 3.1); parts of a sum are added up in fp32, too.
 
 mod create;
 mod operations;

@@ -1,229 +1,287 @@
-//! The search for a product's plan: which algorithm is fastest, and whether it is right.
+//! The search for the plan of a matrix multiplication: which algorithm is fastest, and whether it is right.
 //!
 //! On a stream and operands of its own: the user's stream may be held by a gate, and its data is not ours to write.
-//! Operands are normals that the host can draw, too ([`philox`]). The fastest algorithm is kept if some elements of what
-//! it computes, corners among them, are what the host computes in fp64; otherwise the next.
+//!
+//! **Speed.** Candidates are timed on normals, as data changes the time. All take part in each round, so that a clock that
+//! changes favours none, and the median of the rounds counts. Candidates that are clearly slower leave after the first
+//! round. Short ones are enqueued behind a kernel that keeps the device busy meanwhile: otherwise the host's calls would be
+//! timed.
+//!
+//! **Correctness.** The operands of the check are integers of -2 to 2. Such a number is exact in every type, and so is each
+//! partial sum below 2²⁴ in fp32, in any order: the error γₖ·Σ│aᵢ·bᵢ│ of an inner product (N. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, section 3.1) is that of roundings, and nothing is rounded but the result. So the
+//! bound is ε/2·│result│, with no term for the operands, at every inner size; and an algorithm that rounds its partial sums
+//! to the output's type exceeds it.
+
+use std::time::Duration;
 
 use cudarc::cublaslt::sys::cublasLtHandle_t;
 use cudarc::driver::sys as driver;
 use half::{bf16, f16};
 
 use crate::device::cuda::driver::handles::EventHandle;
-use crate::device::cuda::matmul::plan::{self, Algorithm, Descriptors, MatmulShape, Plan};
+use crate::device::cuda::matmul::plan::{self, Algorithm, Descriptors, MatmulShape};
 use crate::device::cuda::stream::inner::{Scratch, StreamInner, WORKSPACE_BYTES};
 use crate::device::cuda::stream::operations;
 use crate::device::engine::Result;
 use crate::device::{DType, philox};
 use crate::error::DeviceError;
 
-/// Rounds over all candidates; the fastest round counts, so that clocks that still rise favour none.
-const ROUNDS: usize = 3;
+/// Rounds over the candidates that are left.
+const ROUNDS: usize = 5;
+
+/// A candidate stays while its first round took at most so many times the best one's.
+const STAYS: f32 = 1.25;
 
 /// How long one measurement of a candidate should take, and the most runs in it.
-const MEASUREMENT_MS: f32 = 1.0;
+const MEASUREMENT_MS: f32 = 0.5;
 const MOST_RUNS: f32 = 20.0;
 
-/// From this time for all candidates on, one round must do.
-const LONG_SEARCH_MS: f32 = 500.0;
+/// Once the candidates have taken so long, no further one is tried, and one round must do.
+const LONG_SEARCH_MS: f32 = 300.0;
+
+/// Runs shorter than this are enqueued behind a busy device, for which a call of cuBLASLt takes at most so long.
+const SHORT_MS: f32 = 0.02;
+const ENQUEUE: Duration = Duration::from_micros(10);
 
 /// The seed of the operands; a is of sequence 0, b of sequence 1.
 const SEED: u64 = 1;
 
-/// The byte of operands that are all the same: about 1 in fp16, 0.01 in bf16 and fp32.
-const SAME: u8 = 0x3c;
+/// The length of the pattern of integers that fills the operands of the check: a prime, so that rows differ.
+const PATTERN: usize = 65_521;
 
 /// The fastest of the proposed algorithms that is right; the first one, unchecked, where there is no room to try them.
-pub(crate) fn search(user: &StreamInner, library: cublasLtHandle_t, product: &MatmulShape) -> Result<Plan> {
+pub(super) fn search(
+    user: &StreamInner,
+    library: cublasLtHandle_t,
+    shape: &MatmulShape,
+    descriptors: &Descriptors,
+) -> Result<Algorithm> {
     let device = user.context.primary.name();
-    let descriptors = Descriptors::new(product, device)?;
-    let candidates = descriptors.candidates(product, library, device)?;
+    let candidates = descriptors.candidates(shape, library, device)?;
     let Some(&first) = candidates.first() else {
-        return Err(plan::no_algorithm(product, device));
+        return Err(plan::no_algorithm(shape, device));
     };
-    let Ok(trial) = Autotune::new(user, product) else { return Ok(Plan::new(descriptors, first)) };
-    let mut timed = trial.timed(&descriptors, library, &candidates)?;
-    timed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let right = timed.iter().find(|(_, algorithm)| trial.is_right(&descriptors, library, algorithm, product));
-    right.map(|&(_, algorithm)| Plan::new(descriptors, algorithm)).ok_or_else(|| DeviceError::CallFailed {
+    let Ok(autotune) = Autotune::new(user, library, shape, descriptors) else { return Ok(first) };
+    let timed = autotune.fastest_first(&candidates)?;
+    let patterns = autotune.integers()?;
+    let right = timed.iter().find(|algorithm| autotune.is_right(algorithm, &patterns));
+    right.copied().ok_or_else(|| DeviceError::CallFailed {
         device: device.to_owned(),
         call: "cublasLtMatmul",
-        reason: format!("none of {} algorithms computes {:?} rightly", timed.len(), product.sizes),
+        reason: format!("none of {} algorithms computes {:?} rightly", timed.len(), shape.sizes),
     })
 }
 
 /// A stream, operands and an output.
-struct Autotune {
+struct Autotune<'a> {
+    library: cublasLtHandle_t,
+    shape: &'a MatmulShape,
+    descriptors: &'a Descriptors,
     start: EventHandle,
     end: EventHandle,
     /// With their sizes.
     memory: Vec<(u64, usize)>,
     pointers: [u64; 3],
-    /// Whether the operands are normals; otherwise all are the same.
-    normals: bool,
-    queue: StreamInner,
+    stream: StreamInner,
 }
 
-impl Autotune {
-    fn new(user: &StreamInner, product: &MatmulShape) -> Result<Self> {
-        let (context, [m, k, n]) = (&user.context, product.sizes);
-        let mut trial = Self {
+impl<'a> Autotune<'a> {
+    fn new(
+        user: &StreamInner,
+        library: cublasLtHandle_t,
+        shape: &'a MatmulShape,
+        descriptors: &'a Descriptors,
+    ) -> Result<Self> {
+        let (context, [m, k, n]) = (&user.context, shape.sizes);
+        let mut autotune = Self {
+            library,
+            shape,
+            descriptors,
             start: EventHandle::new(&context.primary, true)?,
             end: EventHandle::new(&context.primary, true)?,
             memory: Vec::new(),
             pointers: [0; 3],
-            normals: true,
-            queue: StreamInner::new(context.clone())?,
+            stream: StreamInner::new(context.clone())?,
         };
-        trial.queue.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
+        autotune.stream.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
         for (i, len) in [m * k, k * n, m * n].into_iter().enumerate() {
-            let bytes = len * product.dtype.size();
-            // As badly aligned as the user's operands, so that the trial is of the same thing.
-            let offset = u64::from(product.alignments[i]) % 256;
-            let memory = trial.queue.allocate(bytes + 256)?;
-            trial.memory.push((memory, bytes + 256));
-            trial.pointers[i] = memory + offset;
-            // Data changes the time of a product, zeros most of all.
-            // Safety: the memory is that long. Without NVRTC one byte everywhere must do: it gives small numbers.
+            let bytes = len * shape.dtype.size();
+            // As badly aligned as the user's operands, so that the search is for the same thing.
+            let offset = u64::from(shape.alignments[i]) % 256;
+            let memory = autotune.stream.allocate(bytes + 256)?;
+            autotune.memory.push((memory, bytes + 256));
+            autotune.pointers[i] = memory + offset;
+            let (pointer, stream) = (autotune.pointers[i], &autotune.stream);
+            // Safety: the memory is that long. Without NVRTC the times are those of zeros.
             unsafe {
-                let (pointer, queue) = (trial.pointers[i], &trial.queue);
-                if operations::launch_normal(queue, product.dtype, pointer, len, SEED, i as u64).is_err() {
-                    driver::cuMemsetD8Async(pointer, SAME, bytes, queue.raw());
-                    trial.normals = false;
+                if operations::launch_normal(stream, shape.dtype, pointer, len, SEED, i as u64).is_err() {
+                    stream.clear(pointer, bytes)?;
                 }
             }
         }
-        trial.queue.synchronize()?;
-        Ok(trial)
+        autotune.stream.synchronize()?;
+        Ok(autotune)
     }
 
-    /// The candidates that run, with the time of a run in milliseconds: the least of some rounds.
-    fn timed(
-        &self,
-        descriptors: &Descriptors,
-        library: cublasLtHandle_t,
-        candidates: &[Algorithm],
-    ) -> Result<Vec<(f32, Algorithm)>> {
-        // The first run of a candidate loads its kernel; the second tells how often to repeat it.
-        let mut timed = Vec::new();
+    /// The candidates that run: those that stayed to the last round, the fastest of them first, then the others likewise.
+    fn fastest_first(&self, candidates: &[Algorithm]) -> Result<Vec<Algorithm>> {
+        let mut timed: Vec<(f32, Algorithm)> = Vec::new();
+        let mut spent = 0.0;
         for candidate in candidates {
-            let once = |runs| self.time(descriptors, library, candidate, runs);
-            if let Some(time) = once(1).and_then(|_| once(1)) {
+            // The first run of a candidate loads its kernel.
+            if let Some(time) = self.time(candidate, 1, 0.0).and_then(|_| self.time(candidate, 1, 0.0)) {
                 timed.push((time, *candidate));
+                spent += 2.0 * time;
+            }
+            if spent > LONG_SEARCH_MS {
+                break;
             }
         }
-        let runs = timed.iter().map(|(time, _)| (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MOST_RUNS));
-        let runs: Vec<f32> = runs.map(f32::floor).collect();
-        let round: f32 = runs.iter().zip(&timed).map(|(runs, (time, _))| runs * time).sum();
-        timed.iter_mut().for_each(|(best, _)| *best = f32::INFINITY);
-        for _ in 0..if round > LONG_SEARCH_MS { 1 } else { ROUNDS } {
-            for ((best, candidate), runs) in timed.iter_mut().zip(&runs) {
-                if let Some(time) = self.time(descriptors, library, candidate, *runs as u32) {
-                    *best = best.min(time);
-                }
-            }
+        self.measure_again(&mut timed, 1);
+        let stay = timed.iter().filter(|(time, _)| *time <= STAYS * timed[0].0).count();
+        if spent <= LONG_SEARCH_MS {
+            self.measure_again(&mut timed[..stay], ROUNDS);
         }
-        // What went wrong in a trial must not be laid to the next call.
-        self.queue.synchronize()?;
-        Ok(timed)
+        // What went wrong in a search must not be laid to the next call.
+        self.stream.synchronize()?;
+        Ok(timed.into_iter().map(|(_, algorithm)| algorithm).collect())
     }
 
-    /// Whether elements of the product are what the host computes of them; not asked where the operands are no normals.
-    ///
-    /// The operands of the host differ from the device's by up to 4·10⁻⁵ before and one rounding after that, each of the
-    /// `k` summands independently; an algorithm that is wrong is off by about the root of the sum of their squares.
-    fn is_right(
-        &self,
-        descriptors: &Descriptors,
-        library: cublasLtHandle_t,
-        algorithm: &Algorithm,
-        product: &MatmulShape,
-    ) -> bool {
-        // Of operands that are all the same, errors of rounding add up, and elements that changed places are not seen.
-        if !self.normals {
-            return true;
+    /// Replaces each time by the median of `rounds` measurements, taken in turn, and sorts by it.
+    fn measure_again(&self, timed: &mut [(f32, Algorithm)], rounds: usize) {
+        let mut measured = vec![Vec::with_capacity(rounds); timed.len()];
+        for _ in 0..rounds {
+            for ((time, candidate), measured) in timed.iter().zip(&mut measured) {
+                let runs = (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MOST_RUNS);
+                measured.push(self.time(candidate, runs as u32, *time).unwrap_or(f32::INFINITY));
+            }
         }
-        let [m, k, n] = product.sizes;
-        let bytes = m * n * product.dtype.size();
+        for ((time, _), mut measured) in timed.iter_mut().zip(measured) {
+            measured.sort_by(f32::total_cmp);
+            *time = measured[measured.len() / 2];
+        }
+        timed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    }
+
+    /// Fills the operands with integers: the patterns of a and of b, which the fill repeats from the first element on.
+    fn integers(&self) -> Result<[Vec<i8>; 2]> {
+        let [m, k, n] = self.shape.sizes;
+        let patterns = [0, 1].map(pattern);
+        for (pattern, (len, pointer)) in patterns.iter().zip([(m * k, self.pointers[0]), (k * n, self.pointers[1])]) {
+            let bytes = encoded(pattern, self.shape.dtype);
+            let size = len * self.shape.dtype.size();
+            let mut filled = bytes.len().min(size);
+            // Safety: the operand is `size` bytes long; the source is borrowed until the stream is waited for.
+            self.stream.check("cuMemcpyHtoDAsync", unsafe {
+                driver::cuMemcpyHtoDAsync_v2(pointer, bytes.as_ptr().cast(), filled, self.stream.raw())
+            })?;
+            self.stream.synchronize()?;
+            // A whole number of patterns each time, but the last.
+            while filled < size {
+                let more = filled.min(size - filled);
+                // Safety: both parts lie within the operand, one behind the other.
+                self.stream.check("cuMemcpyDtoDAsync", unsafe {
+                    driver::cuMemcpyDtoDAsync_v2(pointer + filled as u64, pointer, more, self.stream.raw())
+                })?;
+                filled += more;
+            }
+        }
+        Ok(patterns)
+    }
+
+    /// Whether some elements of the result, corners among them, are those of the integers, rounded once.
+    fn is_right(&self, algorithm: &Algorithm, [first, second]: &[Vec<i8>; 2]) -> bool {
+        let [m, k, n] = self.shape.sizes;
         // All ones are no number: what is left out is seen.
         // Safety: the output is that long.
-        unsafe { driver::cuMemsetD8Async(self.pointers[2], 0xff, bytes, self.queue.raw()) };
-        if self.time(descriptors, library, algorithm, 1).is_none() {
+        unsafe {
+            let bytes = m * n * self.shape.dtype.size();
+            driver::cuMemsetD8Async(self.pointers[2], 0xff, bytes, self.stream.raw());
+        }
+        if self.time(algorithm, 1, 0.0).is_none() {
             return false;
         }
-        let (epsilon, places) =
-            (epsilon(product), [(0, 0), (m - 1, n - 1), (0, n - 1), (m - 1, 0), (m / 2, n / 3), (m / 3, n / 2)]);
+        let places = [(0, 0), (m - 1, n - 1), (0, n - 1), (m - 1, 0), (m / 2, n / 3), (m / 3, n / 2), (m / 5, n / 7)];
         places.into_iter().all(|(row, column)| {
-            let summand =
-                |l| Self::operand(product.dtype, 0, row * k + l) * Self::operand(product.dtype, 1, l * n + column);
-            let (sum, squares) = (0..k).map(summand).fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-            let limit = epsilon * sum.abs() + (16.0 * epsilon + 4e-4) * squares.sqrt();
-            let computed = self.output(product.dtype, row * n + column);
-            computed.is_some_and(|computed| (computed - sum).abs() <= limit)
+            let exact: i64 = (0..k)
+                .map(|l| i64::from(first[(row * k + l) % PATTERN]) * i64::from(second[(l * n + column) % PATTERN]))
+                .sum();
+            self.output(row * n + column).is_some_and(|computed| is_rounded(computed, exact as f64, self.shape.dtype))
         })
     }
 
-    /// Element `at` of an operand, as the host knows it.
-    fn operand(dtype: DType, sequence: u64, at: usize) -> f64 {
-        let normal = philox::normals(philox::block(SEED, sequence, at as u64 / 4))[at % 4];
-        match dtype {
-            DType::F16 => f16::from_f32(normal).to_f64(),
-            DType::BF16 => bf16::from_f32(normal).to_f64(),
-            _ => normal.into(),
-        }
-    }
-
     /// Element `at` of the output; the stream is idle.
-    fn output(&self, dtype: DType, at: usize) -> Option<f64> {
-        let (size, mut bytes) = (dtype.size(), [0; 4]);
+    fn output(&self, at: usize) -> Option<f64> {
+        let (size, mut bytes) = (self.shape.dtype.size(), [0; 4]);
         let from = self.pointers[2] + (at * size) as u64;
         // Safety: the output holds the element; writes `size` bytes, at most 4.
         let status = unsafe { driver::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), from, size.min(4)) };
-        self.queue.check("cuMemcpyDtoH", status).ok().map(|()| decoded(dtype, bytes))
+        self.stream.check("cuMemcpyDtoH", status).ok().map(|()| decoded(self.shape.dtype, bytes))
     }
 
-    /// Milliseconds a run, over `runs` in a row; `None` where the algorithm does not run.
-    fn time(
-        &self,
-        descriptors: &Descriptors,
-        library: cublasLtHandle_t,
-        candidate: &Algorithm,
-        runs: u32,
-    ) -> Option<f32> {
-        let (queue, primary) = (&self.queue, &self.queue.context.primary);
+    /// Milliseconds a run, over `runs` in a row, of an algorithm that is expected to take `expected`; `None` where it does
+    /// not run.
+    fn time(&self, candidate: &Algorithm, runs: u32, expected: f32) -> Option<f32> {
+        let (stream, primary) = (&self.stream, &self.stream.context.primary);
         let record = |event: &EventHandle| {
             // Safety: both handles are live.
-            primary.check("cuEventRecord", unsafe { driver::cuEventRecord(event.raw(), queue.raw()) }).ok()
+            primary.check("cuEventRecord", unsafe { driver::cuEventRecord(event.raw(), stream.raw()) }).ok()
         };
-        let workspace = candidate.workspace(queue).ok()?;
+        let workspace = candidate.workspace(stream).ok()?;
+        if runs > 1 && expected < SHORT_MS {
+            // Without NVRTC there is no such kernel, and the host's calls are in the time.
+            let _ = operations::spin(stream, ENQUEUE * runs);
+        }
         record(&self.start)?;
         for _ in 0..runs {
-            // Safety: the operands have the product's sizes and alignments.
-            unsafe { descriptors.enqueue(candidate, library, queue, queue.raw(), workspace, self.pointers) }.ok()?;
+            // Safety: the operands have the shape's sizes and alignments.
+            unsafe {
+                self.descriptors
+                    .enqueue(candidate, self.library, stream, stream.raw(), workspace, self.pointers)
+                    .ok()?;
+            }
         }
         record(&self.end)?;
-        queue.synchronize().ok()?;
+        stream.synchronize().ok()?;
         let (milliseconds, status) = primary.elapsed_time(self.start.raw(), self.end.raw());
         primary.check("cuEventElapsedTime", status).ok()?;
         Some(milliseconds / runs as f32)
     }
 }
 
-impl Drop for Autotune {
+impl Drop for Autotune<'_> {
     fn drop(&mut self) {
         for (memory, bytes) in self.memory.drain(..) {
-            self.queue.free(memory, bytes);
+            self.stream.free(memory, bytes);
         }
     }
 }
 
-/// What the products of operands of a type are rounded to, relative to 1.
-fn epsilon(product: &MatmulShape) -> f64 {
-    match product.dtype {
+/// Integers of -2 to 2, other ones for each `sequence`.
+fn pattern(sequence: u64) -> Vec<i8> {
+    let words = (0..PATTERN as u64).map(|i| philox::block(SEED, sequence, i)[0]);
+    words.map(|word| (word % 5) as i8 - 2).collect()
+}
+
+/// Small integers as elements of `dtype`.
+fn encoded(integers: &[i8], dtype: DType) -> Vec<u8> {
+    let real = integers.iter().map(|&integer| f32::from(integer));
+    match dtype {
+        DType::F16 => real.flat_map(|x| f16::from_f32(x).to_ne_bytes()).collect(),
+        DType::BF16 => real.flat_map(|x| bf16::from_f32(x).to_ne_bytes()).collect(),
+        _ => real.flat_map(f32::to_ne_bytes).collect(),
+    }
+}
+
+/// Whether `computed` is `exact`, rounded once to nearest.
+fn is_rounded(computed: f64, exact: f64, dtype: DType) -> bool {
+    let epsilon = match dtype {
         DType::F16 => f16::EPSILON.to_f64(),
         DType::BF16 => bf16::EPSILON.to_f64(),
-        _ if product.tf32 => f16::EPSILON.to_f64(),
         _ => f32::EPSILON.into(),
-    }
+    };
+    (computed - exact).abs() <= epsilon / 2.0 * exact.abs()
 }
 
 /// A number from its bytes, of which the types of 2 bytes have the first two.
@@ -233,5 +291,63 @@ fn decoded(dtype: DType, bytes: [u8; 4]) -> f64 {
         DType::F16 => f16::from_ne_bytes([first, second]).to_f64(),
         DType::BF16 => bf16::from_ne_bytes([first, second]).to_f64(),
         _ => f32::from_ne_bytes(bytes).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The result of a right algorithm for every small inner size: the terms summed in fp32, the sum rounded once.
+    #[test]
+    fn a_right_result_passes_at_every_inner_size() {
+        let (first, second) = (pattern(0), pattern(1));
+        for k in (1..=4).chain([17, 1000, 60_000]) {
+            for start in 0..100 {
+                let terms = || (0..k).map(|l| (first[(start + l) % PATTERN], second[(7 * l + start) % PATTERN]));
+                let exact: i64 = terms().map(|(a, b)| i64::from(a) * i64::from(b)).sum();
+                let sum = terms().fold(0.0f32, |sum, (a, b)| sum + f32::from(a) * f32::from(b));
+                for (computed, dtype) in [
+                    (f16::from_f32(sum).to_f64(), DType::F16),
+                    (bf16::from_f32(sum).to_f64(), DType::BF16),
+                    (f64::from(sum), DType::F32),
+                ] {
+                    assert!(is_rounded(computed, exact as f64, dtype), "{dtype}, {k} terms: {computed}, not {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn partial_sums_that_were_rounded_are_noticed() {
+        let (first, second) = (pattern(0), pattern(1));
+        let part = |from: usize| -> f32 {
+            (from..from + 30_000).map(|l| f32::from(first[l % PATTERN]) * f32::from(second[l * 3 % PATTERN])).sum()
+        };
+        let wrong = (0..50).filter(|start| {
+            let (one, other) = (part(*start), part(start + 30_000));
+            let reduced = bf16::from_f32(bf16::from_f32(one).to_f32() + bf16::from_f32(other).to_f32());
+            !is_rounded(reduced.to_f64(), f64::from(one + other), DType::BF16)
+        });
+        assert!(wrong.count() > 10);
+    }
+
+    #[test]
+    fn what_is_not_written_or_of_another_place_is_noticed() {
+        assert!(!is_rounded(decoded(DType::F32, [0xff; 4]), 3.0, DType::F32));
+        assert!(!is_rounded(decoded(DType::F16, [0xff; 4]), 3.0, DType::F16));
+        assert!(!is_rounded(4.0, 3.0, DType::BF16));
+        assert!(is_rounded(0.0, 0.0, DType::BF16));
+    }
+
+    #[test]
+    fn a_pattern_holds_each_integer_in_about_equal_number() {
+        for sequence in [0, 1] {
+            let pattern = pattern(sequence);
+            for integer in -2..=2 {
+                let count = pattern.iter().filter(|x| **x == integer).count();
+                assert!(count.abs_diff(PATTERN / 5) < PATTERN / 50, "{integer}: {count} of {PATTERN}");
+            }
+        }
     }
 }

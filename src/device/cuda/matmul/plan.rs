@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t,
     cublasLtMatmulHeuristicResult_t, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-    cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
+    cublasLtMatrixLayout_t, cublasLtReductionScheme_t, cublasStatus_t, cudaDataType_t,
 };
 use cudarc::driver::sys::CUstream;
 
@@ -26,7 +26,7 @@ use crate::device::engine::Result;
 use crate::error::DeviceError;
 
 /// How many algorithms are asked for.
-const CANDIDATES: usize = 8;
+const CANDIDATES: usize = 32;
 
 /// What a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -283,6 +283,17 @@ impl Drop for Descriptors {
     }
 }
 
+/// How the parts of a split sum may be added up, as a mask; not to split is always allowed. In fp16 and bf16 the other
+/// schemes round the parts to the output's type, which the error bound of a product has no room for. In fp32 that is the type
+/// of the computation.
+fn reductions(dtype: DType) -> u32 {
+    use cublasLtReductionScheme_t as Scheme;
+    match dtype {
+        DType::F32 => Scheme::CUBLASLT_REDUCTION_SCHEME_MASK as u32,
+        _ => Scheme::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32,
+    }
+}
+
 /// What an algorithm may use and count on.
 struct Preference(cublasLtMatmulPreference_t);
 
@@ -294,6 +305,7 @@ impl Preference {
         check(device, "cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) })?;
         let preference = Self(raw);
         preference.set(Attribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &(WORKSPACE_BYTES as u64), device)?;
+        preference.set(Attribute::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions(product.dtype), device)?;
         let [a, b, out] = product.alignments;
         for (attribute, alignment) in [
             // In the order of cuBLAS, for which `b` is the first operand.
@@ -309,7 +321,7 @@ impl Preference {
 
     fn set<T>(&self, attribute: cublasLtMatmulPreferenceAttributes_t, value: &T, device: &str) -> Result<()> {
         // Safety: the value has the type that the attribute is documented with: 64 bits for the workspace, 32 for
-        // alignments.
+        // alignments and reductions.
         let status = unsafe {
             let (value, size) = (ptr::from_ref(value).cast(), size_of::<T>());
             sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, value, size)
@@ -359,6 +371,11 @@ fn words(status: cublasStatus_t) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_sum_of_two_byte_types_is_rounded_between_its_parts() {
+        assert_eq!([DType::F16, DType::BF16, DType::F32].map(reductions), [2, 2, 7]);
+    }
 
     #[test]
     fn an_address_falls_into_the_class_it_is_a_multiple_of() {

@@ -234,7 +234,7 @@ fn copy(queue: &Arc<StreamInner>, x: Region<'_>, out: Region<'_>) -> Result<()> 
     queue.check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, queue.raw()) })
 }
 
-fn spin(queue: &StreamInner, duration: Duration) -> Result<()> {
+pub(crate) fn spin(queue: &StreamInner, duration: Duration) -> Result<()> {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     // Safety: the argument of `spin`.
     unsafe { queue.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds]) }
