@@ -23,6 +23,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_recording_begins_and_is_given_up_beside_a_held_stream", recording_while_held),
     ("a_free_that_waits_for_a_held_stream_keeps_no_other_back", frees_of_their_own_streams),
     ("only_the_home_stream_reuses_what_it_freed_at_once", home_reuses),
+    ("a_matmul_of_the_same_operands_on_two_streams_is_not_ordered", plans_of_two_streams),
+    ("drops_beside_a_thread_that_is_stuck_in_a_full_queue_return", drops_beside_a_full_queue),
     ("a_trim_leaves_live_tensors_as_they_are", trim),
     ("threads_share_one_stream", shared_stream),
     ("threads_share_one_stream_and_its_graphs", shared_graph),
@@ -272,6 +274,63 @@ fn home_reuses(device: &Device) -> Result<(), Failed> {
     gate.open();
     let sum = read.item()?;
     ensure(sum == 3.0 * 4096.0, || format!("the guest read {sum}"))
+}
+
+/// Enqueued often enough on each stream to be launched by whatever an engine makes of a matmul that repeats.
+fn plans_of_two_streams(device: &Device) -> Result<(), Failed> {
+    let (one, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let x = one.ones::<f32>([32, 32])?;
+    one.synchronize()?;
+    let product = |stream: &Stream| x.on(stream)?.matmul(&x.on(stream)?);
+    for _ in 0..4 {
+        product(&one)?;
+        product(&other)?;
+    }
+    device.synchronize()?;
+    one.wait_gate(&gate)?;
+    let held = (0..3).map(|_| product(&one)).collect::<Result<Vec<_>, _>>()?;
+    let sum = product(&other)?.get([31, 31])?.item()?;
+    ensure(!one.is_complete()? && sum == 32.0, || format!("the other stream computed {sum}"))?;
+    gate.open();
+    held.iter().try_for_each(|y| {
+        let value = y.get([0, 0])?.item()?;
+        ensure(value == 32.0, || format!("the held stream computed {value}"))
+    })
+}
+
+/// A queue has room for some thousand launches: a thread that launches more behind a gate is stuck. What other threads drop
+/// meanwhile is dropped all the same, and the gate can be opened.
+fn drops_beside_a_full_queue(device: &Device) -> Result<(), Failed> {
+    let (stream, home, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let x = stream.zeros::<f32>([16])?;
+    let used: Vec<_> = (0..32).map(|_| home.ones::<f32>([512])).collect::<Result<_, _>>()?;
+    home.synchronize()?;
+    used.iter().try_for_each(|tensor| tensor.on(&stream)?.affine_in_place(1.0, 1.0))?;
+    let own: Vec<_> = (0..32).map(|_| stream.ones::<f32>([512])).collect::<Result<_, _>>()?;
+    let (_, graph) = stream.capture(|| own[0].affine_in_place(1.0, 1.0))?;
+    stream.wait_gate(&gate)?;
+    let launched = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let launcher = scope.spawn(|| {
+            (0..3000).try_for_each(|_| {
+                x.affine_in_place(1.0, 1.0)?;
+                launched.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, DeviceError>(())
+            })
+        });
+        // Until the launcher is stuck, or through.
+        let mut seen = usize::MAX;
+        while launched.load(Ordering::Relaxed) != seen && seen != 3000 {
+            seen = launched.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop((used, own, graph));
+        gate.open();
+        launcher.join().map_err(|_| Failed::from("the launching thread panicked"))??;
+        Ok::<_, Failed>(())
+    })?;
+    let value = x.get([0])?.item()?;
+    ensure(value == 3000.0, || format!("{value} in place of 3000"))
 }
 
 fn trim(device: &Device) -> Result<(), Failed> {

@@ -144,14 +144,20 @@ impl Gpu {
 
     /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held.
     pub(crate) fn trim(&self) -> Result<()> {
+        self.collect();
+        if self.is_held() {
+            return Ok(());
+        }
+        self.host_blocks.release_all();
+        self.pinned.release_unused();
+        self.pool.trim()
+    }
+
+    /// Gives freed device memory back to the pool.
+    fn collect(&self) {
         self.reclaim();
         self.sweep();
         self.all_streams().iter().for_each(|stream| stream.give_back_free());
-        if !self.is_held() {
-            self.host_blocks.release_all();
-            self.pinned.release_unused();
-        }
-        self.pool.trim()
     }
 
     /// Memory where there was no room: what is cached goes back first, and frees that are pending are waited for.
@@ -159,7 +165,8 @@ impl Gpu {
     pub(crate) fn make_room(&self, allocate: impl Fn() -> Result<Allocation>) -> Result<Allocation> {
         let begin = Instant::now();
         loop {
-            self.trim()?;
+            self.collect();
+            self.pool.trim()?;
             // Before the attempt: what completes in between is in the next one.
             let idle = self.all_streams().iter().all(|stream| stream.is_over());
             let outcome = allocate();
