@@ -271,12 +271,11 @@ impl StreamInner {
     /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which
     /// may block: a drop adds to it.
     fn mark(&self) {
-        let (kept, event) = lock(&self.limbo).unmarked();
+        let kept = lock(&self.limbo).unmarked();
         if kept.is_empty() {
             return;
         }
-        let event = event.map_or_else(|| Event::new(self.raw.context(), false), Ok);
-        let recorded = event.and_then(|event| self.raw.record(&event).map(|()| event));
+        let recorded = Event::new(self.raw.context(), false).and_then(|event| self.raw.record(&event).map(|()| event));
         let mut limbo = lock(&self.limbo);
         match recorded {
             Ok(event) => limbo.marked(event, kept),

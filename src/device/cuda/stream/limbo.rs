@@ -45,7 +45,6 @@ impl Drop for Shared {
 pub(crate) struct Limbo {
     unmarked: Vec<Kept>,
     marked: VecDeque<(Event, Vec<Kept>)>,
-    spare: Vec<Event>,
 }
 
 impl Limbo {
@@ -57,10 +56,9 @@ impl Limbo {
         self.unmarked.is_empty() && self.marked.is_empty()
     }
 
-    /// What has no mark yet, and an event for it, if one is to spare.
-    pub(crate) fn unmarked(&mut self) -> (Vec<Kept>, Option<Event>) {
-        let event = if self.unmarked.is_empty() { None } else { self.spare.pop() };
-        (std::mem::take(&mut self.unmarked), event)
+    /// Takes what has no mark yet.
+    pub(crate) fn unmarked(&mut self) -> Vec<Kept> {
+        std::mem::take(&mut self.unmarked)
     }
 
     /// Adds what a mark was put behind; marks come in the order of the stream.
@@ -78,9 +76,8 @@ impl Limbo {
         let mut reached = Vec::new();
         while let Some((event, _)) = self.marked.front()
             && event.is_complete() == Ok(true)
-            && let Some((event, kept)) = self.marked.pop_front()
+            && let Some((_, kept)) = self.marked.pop_front()
         {
-            self.spare.push(event);
             reached.extend(kept);
         }
         reached
