@@ -6,7 +6,8 @@
 //!
 //! | room | holds |
 //! |---|---|
-//! | `driver` | the libraries, the context, owned handles |
+//! | `driver` | safe wrappers of the driver, the only `unsafe` besides the recorder |
+//! | `gpu` | what opened devices of one GPU share, and one opened device |
 //! | `memory` | device memory, host memory, copies |
 //! | `stream` | streams, events, gates, graphs, and what is enqueued |
 //! | `kernels` | the kernels, from source to handle |
@@ -16,9 +17,10 @@
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
-mod context;
+#[allow(unsafe_code)]
 mod driver;
 mod engine;
+mod gpu;
 pub mod kernels;
 mod matmul;
 mod memory;
@@ -29,21 +31,21 @@ use std::sync::Arc;
 
 use super::Listing;
 use super::engine::{Engine, Result};
-use driver::primary;
+use driver::context;
 
 /// The engine's name, as in a device name.
 const ENGINE: &str = "cuda";
 
 /// Opens device `index`.
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Engine>> {
-    primary::device_count()?;
+    context::device_count()?;
     Ok(Arc::new(engine::CudaEngine::open(index)?))
 }
 
 /// The devices of this machine, at least one; or why there is none.
 pub(crate) fn list() -> Result<Vec<Listing>> {
-    let listing = |index| Ok(Listing { name: primary::name(index), model: primary::model(index)? });
-    (0..primary::device_count()?).map(listing).collect()
+    let listing = |index| Ok(Listing { name: context::name(index), model: context::model(index)? });
+    (0..context::device_count()?).map(listing).collect()
 }
 
 #[cfg(test)]

@@ -6,20 +6,15 @@
 //! that can wait for the device.
 
 mod cache;
-pub(crate) mod compiler;
 
-use std::ffi::{CString, c_void};
-use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
-
-use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction, CUfunction_attribute, CUmodule};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::device::DType;
-use crate::device::cuda::driver::primary::Primary;
-use crate::device::cuda::kernels::cache::Cache;
-use crate::device::cuda::kernels::compiler::Compiler;
+use crate::device::cuda::driver::compiler::Compiler;
+use crate::device::cuda::driver::{Context, Function, Module};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
+use cache::Cache;
 
 /// Compiles every kernel file for `architecture` (`sm_90`), without a device and without the cache.
 ///
@@ -50,27 +45,35 @@ pub struct Compiled {
 struct Source {
     file: &'static str,
     text: &'static str,
-    kernels: &'static [&'static str],
+    /// By their names, with the number of their parameters.
+    kernels: &'static [(&'static str, usize)],
 }
 
 macro_rules! sources {
-    ($($file:literal: $($kernel:literal)+;)+) => {
-        [$(Source { file: $file, text: include_str!(concat!("../../../../kernels/", $file)), kernels: &[$($kernel),+] }),+]
+    ($($file:literal: $($kernel:literal $parameters:literal),+;)+) => {
+        [$(Source {
+            file: $file,
+            text: include_str!(concat!("../../../../kernels/", $file)),
+            kernels: &[$(($kernel, $parameters)),+],
+        }),+]
     };
 }
 
 /// In the order of [`Kernel`]'s files and indices.
-const SOURCES: [Source; 6] = sources! {
-    "random.cu": "normal_fp16" "normal_bf16" "normal_fp32";
+const SOURCES: [Source; 7] = sources! {
+    "random.cu": "normal_fp16" 4, "normal_bf16" 4, "normal_fp32" 4;
     "elementwise.cu":
-        "affine_fp16" "affine_bf16" "affine_fp32" "add_fp16" "add_bf16" "add_fp32"
-        "subtract_fp16" "subtract_bf16" "subtract_fp32" "multiply_fp16" "multiply_bf16" "multiply_fp32"
-        "greater_fp16" "greater_bf16" "greater_fp32" "fill";
-    "reduce.cu": "sum_fp16" "sum_bf16" "sum_fp32" "any_fp16" "any_bf16" "any_fp32" "any_u8" "any_i64";
+        "affine_fp16" 6, "affine_bf16" 6, "affine_fp32" 6, "add_fp16" 5, "add_bf16" 5, "add_fp32" 5,
+        "subtract_fp16" 5, "subtract_bf16" 5, "subtract_fp32" 5, "multiply_fp16" 5, "multiply_bf16" 5,
+        "multiply_fp32" 5, "greater_fp16" 5, "greater_bf16" 5, "greater_fp32" 5, "fill" 3;
+    "reduce.cu":
+        "sum_fp16" 4, "sum_bf16" 4, "sum_fp32" 4, "any_fp16" 4, "any_bf16" 4, "any_fp32" 4, "any_u8" 4, "any_i64" 4;
     "compact.cu":
-        "mark_nonzero_fp16" "mark_nonzero_bf16" "mark_nonzero_fp32" "mark_nonzero_u8" "mark_nonzero_i64" "positions";
-    "gather.cu": "gather_wide_16" "gather_wide_32" "gather_narrow_16" "gather_narrow_32";
-    "spin.cu": "spin";
+        "mark_nonzero_fp16" 7, "mark_nonzero_bf16" 7, "mark_nonzero_fp32" 7, "mark_nonzero_u8" 7,
+        "mark_nonzero_i64" 7, "positions" 4;
+    "gather.cu": "gather_wide_16" 8, "gather_wide_32" 8, "gather_narrow_16" 8, "gather_narrow_32" 8;
+    "spin.cu": "spin" 1;
+    "hold.cu": "hold" 2;
 };
 
 /// A kernel, by its place in the table of sources.
@@ -95,6 +98,7 @@ impl Kernel {
     pub(crate) const GATHER_WIDE: Self = Self { file: 4, index: 0 };
     pub(crate) const GATHER_NARROW: Self = Self { file: 4, index: 2 };
     pub(crate) const SPIN: Self = Self { file: 5, index: 0 };
+    pub(crate) const HOLD: Self = Self { file: 6, index: 0 };
 
     /// The variant for a type, where the family's names go fp16, bf16, fp32, and, where it takes any type, u8, i64.
     #[inline]
@@ -116,41 +120,30 @@ impl Kernel {
     }
 }
 
-/// The kernels of one opened device.
+/// The kernels of a GPU.
 pub(crate) struct Kernels {
+    context: Arc<Context>,
     architecture: String,
     multiprocessors: u32,
     start_early: bool,
-    loaded: [OnceLock<Loaded>; SOURCES.len()],
+    loaded: [OnceLock<Vec<Function>>; SOURCES.len()],
     loading: Mutex<()>,
 }
 
-/// A loaded file: its module, unloaded on drop, and its kernels in the table's order.
-struct Loaded {
-    module: CUmodule,
-    functions: Vec<CUfunction>,
-}
-
-// Safety: modules and functions may be used from any thread; the driver synchronizes its own calls.
-unsafe impl Send for Loaded {}
-// Safety: as above.
-unsafe impl Sync for Loaded {}
-
 impl Kernels {
-    pub(crate) fn new(primary: &Primary) -> Result<Self> {
-        let major = primary.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = primary.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        let multiprocessors = primary.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        let (major, minor) = context.architecture()?;
         Ok(Self {
             architecture: format!("sm_{major}{minor}"),
-            multiprocessors: multiprocessors.unsigned_abs(),
+            multiprocessors: context.multiprocessors()?,
             start_early: major >= 9,
             loaded: Default::default(),
             loading: Mutex::default(),
+            context: context.clone(),
         })
     }
 
-    /// The device's architecture: `sm_90`.
+    /// The GPU's architecture: `sm_90`.
     pub(crate) fn architecture(&self) -> &str {
         &self.architecture
     }
@@ -168,81 +161,54 @@ impl Kernels {
 
     /// The handle of a kernel; compiles and loads its file the first time.
     #[inline]
-    pub(crate) fn function(&self, primary: &Primary, kernel: Kernel) -> Result<CUfunction> {
-        let known = self.loaded.get(kernel.file).and_then(OnceLock::get).and_then(|l| l.functions.get(kernel.index));
+    pub(crate) fn function(&self, kernel: Kernel) -> Result<Function> {
+        let known = self.loaded.get(kernel.file).and_then(OnceLock::get).and_then(|loaded| loaded.get(kernel.index));
         match known {
             Some(&function) => Ok(function),
-            None => self.load(primary, kernel),
+            None => self.load(kernel),
         }
     }
 
     /// Loads every file that is not loaded yet.
-    pub(crate) fn load_all(&self, primary: &Primary) -> Result<()> {
-        (0..SOURCES.len()).try_for_each(|file| self.load(primary, Kernel { file, index: 0 }).map(|_| ()))
+    pub(crate) fn load_all(&self) -> Result<()> {
+        (0..SOURCES.len()).try_for_each(|file| self.load(Kernel { file, index: 0 }).map(drop))
     }
 
     #[cold]
-    fn load(&self, primary: &Primary, kernel: Kernel) -> Result<CUfunction> {
+    fn load(&self, kernel: Kernel) -> Result<Function> {
         let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = || DeviceError::CallFailed {
-            device: primary.name().to_owned(),
-            call: "cuModuleGetFunction",
+            device: self.context.name().to_owned(),
+            call: "Kernels::load",
             reason: format!("there is no kernel {kernel:?}"),
         };
         let (source, cell) = SOURCES.get(kernel.file).zip(self.loaded.get(kernel.file)).ok_or_else(missing)?;
         let loaded = match cell.get() {
             Some(loaded) => loaded,
             None => {
-                let loaded = self.build(primary, source)?;
+                let loaded = self.build(source)?;
                 cell.get_or_init(|| loaded)
             }
         };
-        loaded.functions.get(kernel.index).copied().ok_or_else(missing)
+        loaded.get(kernel.index).copied().ok_or_else(missing)
     }
 
-    /// A cached cubin that the driver refuses is compiled anew.
-    fn build(&self, primary: &Primary, source: &Source) -> Result<Loaded> {
-        let compiler = Compiler::load()?;
-        let cache = Cache::from_environment();
-        let cubin = |fresh| compiler.cubin(source.file, source.text, &self.architecture, &cache, fresh);
-        Loaded::new(primary, source, &cubin(false)?).or_else(|_| Loaded::new(primary, source, &cubin(true)?))
-    }
-}
-
-impl Loaded {
-    fn new(primary: &Primary, source: &Source, cubin: &[u8]) -> Result<Self> {
-        let mut module = ptr::null_mut();
-        // Safety: a cubin carries its own length; it came from the compiler, or from the cache with its checksum.
-        let status = unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast::<c_void>()) };
-        primary.check("cuModuleLoadData", status)?;
-        let mut loaded = Self { module, functions: Vec::with_capacity(source.kernels.len()) };
-        for kernel in source.kernels {
-            loaded.functions.push(loaded.function(primary, kernel)?);
+    /// A cached image that the driver refuses is compiled anew.
+    fn build(&self, source: &Source) -> Result<Vec<Function>> {
+        let (compiler, cache) = (Compiler::load()?, Cache::from_environment());
+        let inputs = compiler.inputs(source.text, &self.architecture);
+        let key = cache::hash(inputs.iter().map(|input| input.as_bytes()));
+        if let Some(functions) = cache.load(key).and_then(|image| self.functions(source, &image).ok()) {
+            return Ok(functions);
         }
-        Ok(loaded)
+        let image = compiler.compile(source.file, source.text, &self.architecture)?;
+        cache.store(key, &image);
+        self.functions(source, &image)
     }
 
-    fn function(&self, primary: &Primary, kernel: &'static str) -> Result<CUfunction> {
-        let name = CString::new(kernel).unwrap_or_default();
-        let mut function = ptr::null_mut();
-        // Safety: the module is live, the name terminated; writes one handle.
-        let status = unsafe { sys::cuModuleGetFunction(&mut function, self.module, name.as_ptr()) };
-        primary.check("cuModuleGetFunction", status)?;
-        // The driver loads lazily, up to the first launch; asking for an attribute makes it load now.
-        let mut registers = 0;
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS;
-        // Safety: the function is live; writes one integer.
-        let status = unsafe { sys::cuFuncGetAttribute(&mut registers, attribute, function) };
-        primary.check("cuFuncGetAttribute", status)?;
-        Ok(function)
-    }
-}
-
-impl Drop for Loaded {
-    /// Runs when the device closes: nothing is enqueued any more. A drop cannot return an error.
-    fn drop(&mut self) {
-        // Safety: the module is live and its functions are not used again.
-        unsafe { sys::cuModuleUnload(self.module) };
+    fn functions(&self, source: &Source, image: &[u8]) -> Result<Vec<Function>> {
+        let module = Module::load(&self.context, image)?;
+        source.kernels.iter().map(|&(name, parameters)| module.function(name, parameters)).collect()
     }
 }
 
@@ -252,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_kernel_is_found_under_its_name() {
-        let name = |kernel: Kernel| SOURCES[kernel.file].kernels[kernel.index];
+        let name = |kernel: Kernel| SOURCES[kernel.file].kernels[kernel.index].0;
         for (kernel, expected) in [
             (Kernel::NORMAL.of(DType::BF16), "normal_bf16"),
             (Kernel::AFFINE.of(DType::F16), "affine_fp16"),
@@ -268,8 +234,28 @@ mod tests {
             (Kernel::GATHER_WIDE.of_width(DType::F32), "gather_wide_32"),
             (Kernel::GATHER_NARROW.of_width(DType::BF16), "gather_narrow_16"),
             (Kernel::SPIN, "spin"),
+            (Kernel::HOLD, "hold"),
         ] {
             assert_eq!(name(kernel), expected);
+        }
+    }
+
+    /// What stands between the parentheses that follow the first occurrence of `name`.
+    fn parameters<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+        let after = text.split_once(&format!("{name}("))?.1;
+        after.split_once(") {").map(|(parameters, _)| parameters)
+    }
+
+    #[test]
+    fn a_kernel_declares_as_many_parameters_as_the_table_says() {
+        for source in &SOURCES {
+            for (name, expected) in source.kernels {
+                // A family is declared by a macro, under its name up to the type.
+                let family = name.rsplit_once('_').map_or(name.to_string(), |(family, _)| format!("{family}_##NAME"));
+                let found = parameters(source.text, name).or_else(|| parameters(source.text, &family));
+                let found = found.unwrap_or_else(|| panic!("{name} is not declared in {}", source.file));
+                assert_eq!(found.split(',').count(), *expected, "{name} in {}: {found}", source.file);
+            }
         }
     }
 }

@@ -13,15 +13,16 @@
 //! bound is ε/2·│result│, with no term for the operands, at every inner size; and an algorithm that rounds its partial sums
 //! to the output's type exceeds it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::cublaslt::sys::cublasLtHandle_t;
-use cudarc::driver::sys as driver;
 use half::{bf16, f16};
 
-use crate::device::cuda::driver::handles::EventHandle;
-use crate::device::cuda::matmul::plan::{self, Algorithm, Descriptors, MatmulShape};
-use crate::device::cuda::stream::inner::{Scratch, StreamInner, WORKSPACE_BYTES};
+use crate::device::cuda::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
+use crate::device::cuda::driver::{Allocation, Event, Span};
+use crate::device::cuda::gpu::Opened;
+use crate::device::cuda::memory::pinned::SLOT_BYTES;
+use crate::device::cuda::stream::guard::{Scratch, StreamInner, WORKSPACE_BYTES};
 use crate::device::cuda::stream::operations;
 use crate::device::engine::Result;
 use crate::device::{DType, philox};
@@ -51,23 +52,17 @@ const SEED: u64 = 1;
 const PATTERN: usize = 65_521;
 
 /// The fastest of the proposed algorithms that is right; the first one, unchecked, where there is no room to try them.
-pub(super) fn search(
-    user: &StreamInner,
-    library: cublasLtHandle_t,
-    shape: &MatmulShape,
-    descriptors: &Descriptors,
-) -> Result<Algorithm> {
-    let device = user.context.primary.name();
-    let candidates = descriptors.candidates(shape, library, device)?;
+pub(super) fn search(device: &Arc<Opened>, shape: &MatmulShape, descriptors: &Descriptors) -> Result<Algorithm> {
+    let candidates = descriptors.candidates(shape, device.gpu.blas()?, WORKSPACE_BYTES)?;
     let Some(&first) = candidates.first() else {
-        return Err(plan::no_algorithm(shape, device));
+        return Err(blas::no_algorithm(shape, device.name()));
     };
-    let Ok(autotune) = Autotune::new(user, library, shape, descriptors) else { return Ok(first) };
+    let Ok(autotune) = Autotune::new(device, shape, descriptors) else { return Ok(first) };
     let timed = autotune.fastest_first(&candidates)?;
     let patterns = autotune.integers()?;
     let right = timed.iter().find(|algorithm| autotune.is_right(algorithm, &patterns));
     right.copied().ok_or_else(|| DeviceError::CallFailed {
-        device: device.to_owned(),
+        device: device.name().to_owned(),
         call: "cublasLtMatmul",
         reason: format!("none of {} algorithms computes {:?} rightly", timed.len(), shape.sizes),
     })
@@ -75,51 +70,49 @@ pub(super) fn search(
 
 /// A stream, operands and an output.
 struct Autotune<'a> {
-    library: cublasLtHandle_t,
     shape: &'a MatmulShape,
     descriptors: &'a Descriptors,
-    start: EventHandle,
-    end: EventHandle,
-    /// With their sizes.
-    memory: Vec<(u64, usize)>,
-    pointers: [u64; 3],
-    stream: StreamInner,
+    start: Event,
+    end: Event,
+    memory: Vec<Allocation>,
+    operands: [Span; 3],
+    workspace: Span,
+    stream: Arc<StreamInner>,
 }
 
 impl<'a> Autotune<'a> {
-    fn new(
-        user: &StreamInner,
-        library: cublasLtHandle_t,
-        shape: &'a MatmulShape,
-        descriptors: &'a Descriptors,
-    ) -> Result<Self> {
-        let (context, [m, k, n]) = (&user.context, shape.sizes);
-        let mut autotune = Self {
-            library,
-            shape,
-            descriptors,
-            start: EventHandle::new(&context.primary, true)?,
-            end: EventHandle::new(&context.primary, true)?,
-            memory: Vec::new(),
-            pointers: [0; 3],
-            stream: StreamInner::new(context.clone())?,
-        };
-        autotune.stream.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
-        for (i, len) in [m * k, k * n, m * n].into_iter().enumerate() {
+    fn new(device: &Arc<Opened>, shape: &'a MatmulShape, descriptors: &'a Descriptors) -> Result<Self> {
+        let (context, [m, k, n]) = (&device.gpu.context, shape.sizes);
+        let (start, end) = (Event::new(context, true)?, Event::new(context, true)?);
+        let stream = StreamInner::new(device)?;
+        let workspace = stream.enter()?.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
+        let mut memory = Vec::new();
+        let made = [(m * k, 0), (k * n, 1), (m * n, 2)].map(|(len, i)| -> Result<Span> {
             let bytes = len * shape.dtype.size();
             // As badly aligned as the user's operands, so that the search is for the same thing.
-            let offset = u64::from(shape.alignments[i]) % 256;
-            let memory = autotune.stream.allocate(bytes + 256)?;
-            autotune.memory.push((memory, bytes + 256));
-            autotune.pointers[i] = memory + offset;
-            let (pointer, stream) = (autotune.pointers[i], &autotune.stream);
-            // Safety: the memory is that long. Without NVRTC the times are those of zeros.
-            unsafe {
-                if operations::launch_normal(stream, shape.dtype, pointer, len, SEED, i as u64).is_err() {
-                    stream.clear(pointer, bytes)?;
-                }
+            let offset = shape.alignments[i] as usize % 256;
+            let guard = stream.enter()?;
+            let allocation = guard.allocate(bytes + 256)?;
+            let span = allocation.span().part(offset, bytes);
+            memory.push(allocation);
+            let span = span.ok_or_else(|| blas::no_algorithm(shape, device.name()))?;
+            // Without NVRTC the times are those of zeros.
+            operations::launch_normal(&guard, shape.dtype, span, len, SEED, i as u64).or_else(|_| guard.clear(span))?;
+            Ok(span)
+        });
+        let [first, second, out] = made;
+        let operands = match (first, second, out) {
+            (Ok(first), Ok(second), Ok(out)) => [first, second, out],
+            (first, second, out) => {
+                memory.into_iter().for_each(|allocation| stream.free(allocation));
+                return Err(first
+                    .and(second)
+                    .and(out)
+                    .err()
+                    .unwrap_or_else(|| blas::no_algorithm(shape, device.name())));
             }
-        }
+        };
+        let autotune = Self { shape, descriptors, start, end, memory, operands, workspace, stream };
         autotune.stream.synchronize()?;
         Ok(autotune)
     }
@@ -168,25 +161,30 @@ impl<'a> Autotune<'a> {
     fn integers(&self) -> Result<[Vec<i8>; 2]> {
         let [m, k, n] = self.shape.sizes;
         let patterns = [0, 1].map(pattern);
-        for (pattern, (len, pointer)) in patterns.iter().zip([(m * k, self.pointers[0]), (k * n, self.pointers[1])]) {
+        let guard = self.stream.enter()?;
+        let operands = [(m * k, self.operands[0]), (k * n, self.operands[1])];
+        let mut pieces = Vec::new();
+        for (pattern, (len, operand)) in patterns.iter().zip(operands) {
             let bytes = encoded(pattern, self.shape.dtype);
             let size = len * self.shape.dtype.size();
+            let part = |from, bytes| operand.part(from, bytes).ok_or_else(|| blas::no_algorithm(self.shape, "cuda"));
             let mut filled = bytes.len().min(size);
-            // Safety: the operand is `size` bytes long; the source is borrowed until the stream is waited for.
-            self.stream.check("cuMemcpyHtoDAsync", unsafe {
-                driver::cuMemcpyHtoDAsync_v2(pointer, bytes.as_ptr().cast(), filled, self.stream.raw())
-            })?;
-            self.stream.synchronize()?;
+            for (i, bytes) in bytes[..filled].chunks(SLOT_BYTES).enumerate() {
+                let mut slot = self.stream.device.gpu.pinned.take_slot(bytes.len())?;
+                slot.write(bytes);
+                guard.upload_piece(&slot, part(i * SLOT_BYTES, bytes.len())?)?;
+                pieces.push(slot);
+            }
             // A whole number of patterns each time, but the last.
             while filled < size {
                 let more = filled.min(size - filled);
-                // Safety: both parts lie within the operand, one behind the other.
-                self.stream.check("cuMemcpyDtoDAsync", unsafe {
-                    driver::cuMemcpyDtoDAsync_v2(pointer + filled as u64, pointer, more, self.stream.raw())
-                })?;
+                guard.copy(part(0, more)?, part(filled, more)?)?;
                 filled += more;
             }
         }
+        drop(guard);
+        self.stream.synchronize()?;
+        drop(pieces);
         Ok(patterns)
     }
 
@@ -194,10 +192,8 @@ impl<'a> Autotune<'a> {
     fn is_right(&self, algorithm: &Algorithm, [first, second]: &[Vec<i8>; 2]) -> bool {
         let [m, k, n] = self.shape.sizes;
         // All ones are no number: what is left out is seen.
-        // Safety: the output is that long.
-        unsafe {
-            let bytes = m * n * self.shape.dtype.size();
-            driver::cuMemsetD8Async(self.pointers[2], 0xff, bytes, self.stream.raw());
+        if self.stream.enter().and_then(|guard| guard.fill(self.operands[2], 0xff)).is_err() {
+            return false;
         }
         if self.time(algorithm, 1, 0.0).is_none() {
             return false;
@@ -214,47 +210,38 @@ impl<'a> Autotune<'a> {
     /// Element `at` of the output; the stream is idle.
     fn output(&self, at: usize) -> Option<f64> {
         let (size, mut bytes) = (self.shape.dtype.size(), [0; 4]);
-        let from = self.pointers[2] + (at * size) as u64;
-        // Safety: the output holds the element; writes `size` bytes, at most 4.
-        let status = unsafe { driver::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), from, size.min(4)) };
-        self.stream.check("cuMemcpyDtoH", status).ok().map(|()| decoded(self.shape.dtype, bytes))
+        let from = self.operands[2].part(at * size, size)?;
+        let slot = self.stream.device.gpu.pinned.take_slot(size).ok()?;
+        self.stream.enter().ok()?.download_piece(from, &slot).ok()?;
+        self.stream.synchronize().ok()?;
+        slot.receive(&mut bytes[..size]);
+        Some(decoded(self.shape.dtype, bytes))
     }
 
     /// Milliseconds a run, over `runs` in a row, of an algorithm that is expected to take `expected`; `None` where it does
     /// not run.
     fn time(&self, candidate: &Algorithm, runs: u32, expected: f32) -> Option<f32> {
-        let (stream, primary) = (&self.stream, &self.stream.context.primary);
-        let record = |event: &EventHandle| {
-            // Safety: both handles are live.
-            primary.check("cuEventRecord", unsafe { driver::cuEventRecord(event.raw(), stream.raw()) }).ok()
-        };
-        let workspace = candidate.workspace(stream).ok()?;
+        let guard = self.stream.enter().ok()?;
+        let workspace = (candidate.workspace() > 0).then_some(self.workspace);
         if runs > 1 && expected < SHORT_MS {
             // Without NVRTC there is no such kernel, and the host's calls are in the time.
-            let _ = operations::spin(stream, ENQUEUE * runs);
+            let _ = operations::spin(&guard, ENQUEUE * runs);
         }
-        record(&self.start)?;
+        guard.record(&self.start).ok()?;
         for _ in 0..runs {
-            // Safety: the operands have the shape's sizes and alignments.
-            unsafe {
-                self.descriptors
-                    .enqueue(candidate, self.library, stream, stream.raw(), workspace, self.pointers)
-                    .ok()?;
-            }
+            guard.multiply(self.descriptors, candidate, workspace, self.operands).ok()?;
         }
-        record(&self.end)?;
-        stream.synchronize().ok()?;
-        let (milliseconds, status) = primary.elapsed_time(self.start.raw(), self.end.raw());
-        primary.check("cuEventElapsedTime", status).ok()?;
-        Some(milliseconds / runs as f32)
+        guard.record(&self.end).ok()?;
+        drop(guard);
+        self.stream.synchronize().ok()?;
+        let time = self.end.elapsed_since(&self.start).ok()??;
+        Some(time.as_secs_f32() * 1e3 / runs as f32)
     }
 }
 
 impl Drop for Autotune<'_> {
     fn drop(&mut self) {
-        for (memory, bytes) in self.memory.drain(..) {
-            self.stream.free(memory, bytes);
-        }
+        self.memory.drain(..).for_each(|allocation| self.stream.free(allocation));
     }
 }
 

@@ -4,16 +4,16 @@
 //! would cost more than half a microsecond for each allocation and each free. Only a piece of the same size is used
 //! again, the one that was freed last first: its content may still lie in the cache.
 
-use cudarc::driver::sys::CUdeviceptr;
+use crate::device::cuda::driver::Allocation;
 
-/// How much a stream keeps at most.
+/// How much a stream keeps at most once it asks for new memory.
 const MOST_BYTES: usize = 1 << 30;
 const MOST_PIECES: usize = 64;
 
 /// What one stream keeps, in the order in which it was freed.
 #[derive(Default)]
 pub(crate) struct FreeList {
-    pieces: Vec<(usize, CUdeviceptr)>,
+    pieces: Vec<Allocation>,
     bytes: usize,
 }
 
@@ -25,33 +25,38 @@ pub(crate) fn rounded(bytes: usize) -> usize {
 impl FreeList {
     /// A piece of just this rounded size.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: usize) -> Option<CUdeviceptr> {
-        let at = self.pieces.iter().rposition(|piece| piece.0 == bytes)?;
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<Allocation> {
+        let at = self.pieces.iter().rposition(|piece| piece.size() == bytes)?;
         self.bytes -= bytes;
-        Some(self.pieces.remove(at).1)
+        Some(self.pieces.remove(at))
     }
 
-    /// Keeps a piece of a rounded size; what is then too much is returned by [`excess`](Self::excess).
+    /// Keeps a piece. A push on a list, as drops need it; what is then too much goes with [`take_excess`](Self::take_excess).
     #[inline]
-    pub(crate) fn keep(&mut self, bytes: usize, pointer: CUdeviceptr) {
-        self.pieces.push((bytes, pointer));
-        self.bytes += bytes;
+    pub(crate) fn keep(&mut self, piece: Allocation) {
+        self.bytes += piece.size();
+        self.pieces.push(piece);
     }
 
-    /// The oldest piece while more is kept than should be.
-    #[inline]
-    pub(crate) fn excess(&mut self) -> Option<CUdeviceptr> {
-        let over = self.bytes > MOST_BYTES || self.pieces.len() > MOST_PIECES;
-        if over { self.oldest() } else { None }
+    /// The oldest pieces, as many as are too much.
+    pub(crate) fn take_excess(&mut self) -> Vec<Allocation> {
+        let (mut bytes, mut count) = (self.bytes, self.pieces.len());
+        let excess = self.pieces.iter().take_while(|piece| {
+            let over = bytes > MOST_BYTES || count > MOST_PIECES;
+            bytes -= piece.size();
+            count -= 1;
+            over
+        });
+        let excess = excess.count();
+        let excess: Vec<_> = self.pieces.drain(..excess).collect();
+        self.bytes -= excess.iter().map(Allocation::size).sum::<usize>();
+        excess
     }
 
-    /// The oldest piece.
-    pub(crate) fn oldest(&mut self) -> Option<CUdeviceptr> {
-        (!self.pieces.is_empty()).then(|| {
-            let (bytes, pointer) = self.pieces.remove(0);
-            self.bytes -= bytes;
-            pointer
-        })
+    /// All pieces.
+    pub(crate) fn take_all(&mut self) -> Vec<Allocation> {
+        self.bytes = 0;
+        std::mem::take(&mut self.pieces)
     }
 }
 
@@ -59,25 +64,32 @@ impl FreeList {
 mod tests {
     use super::*;
 
+    fn addresses(pieces: &[Allocation]) -> Vec<u64> {
+        pieces.iter().map(|piece| piece.span().address()).collect()
+    }
+
     #[test]
     fn the_piece_of_the_size_that_was_freed_last_is_used_first() {
-        let mut spare = FreeList::default();
-        for (bytes, pointer) in [(512, 1), (1024, 2), (512, 3)] {
-            spare.keep(bytes, pointer);
+        let mut free = FreeList::default();
+        for (bytes, address) in [(512, 1), (1024, 2), (512, 3)] {
+            free.keep(Allocation::of_test(address, bytes));
         }
-        assert_eq!([spare.take(512), spare.take(512), spare.take(512)], [Some(3), Some(1), None]);
-        assert_eq!((spare.take(1024), spare.bytes), (Some(2), 0));
+        let mut take = |bytes| free.take(bytes).map(|piece| piece.span().address());
+        assert_eq!([take(512), take(512), take(512)], [Some(3), Some(1), None]);
+        assert_eq!((take(1024), free.bytes), (Some(2), 0));
     }
 
     #[test]
     fn what_is_too_much_goes_the_oldest_first() {
-        let mut spare = FreeList::default();
-        spare.keep(MOST_BYTES, 1);
-        assert_eq!(spare.excess(), None);
-        spare.keep(512, 2);
-        assert_eq!((spare.excess(), spare.excess()), (Some(1), None));
-        (0..MOST_PIECES as u64).for_each(|pointer| spare.keep(512, 10 + pointer));
-        assert_eq!((spare.excess(), spare.excess()), (Some(2), None));
+        let mut free = FreeList::default();
+        free.keep(Allocation::of_test(1, MOST_BYTES));
+        assert!(free.take_excess().is_empty());
+        free.keep(Allocation::of_test(2, 512));
+        assert_eq!(addresses(&free.take_excess()), [1]);
+        (0..MOST_PIECES as u64).for_each(|address| free.keep(Allocation::of_test(10 + address, 512)));
+        assert_eq!(addresses(&free.take_excess()), [2]);
+        assert_eq!(free.bytes, 512 * MOST_PIECES);
+        assert_eq!((free.take_all().len(), free.bytes), (MOST_PIECES, 0));
     }
 
     #[test]

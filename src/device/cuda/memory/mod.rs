@@ -4,6 +4,5 @@ pub(crate) mod device;
 pub(crate) mod free_list;
 pub(crate) mod host;
 pub(crate) mod pinned;
-pub(crate) mod pool;
 pub(crate) mod staging;
 pub(crate) mod transfers;

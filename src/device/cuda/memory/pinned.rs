@@ -1,24 +1,28 @@
-//! Small pinned memory that outlives the objects that use it: flags, fault words, staging slots.
+//! Small pinned memory: flags, fault words, slots for small transfers, staging buffers.
 //!
-//! Work that is still enqueued may read or write such memory after its stream or gate has been dropped, and freeing
-//! pinned memory can wait for the device. So nothing is given back before the device closes: pieces are recycled.
+//! Work that is still enqueued may read or write such memory after its stream or gate has been dropped, and giving
+//! pinned memory back can wait for the device. So pieces are recycled, and their blocks are given back by a trim alone.
+//!
+//! Slots come in three sizes, so that a thousand pending uploads of a word take a thousand times 256 bytes. Who has used a
+//! slot keeps it until its stream is past that (`stream::limbo`): there is no search for a free one.
 
-use std::collections::VecDeque;
-use std::ffi::c_void;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr, CUresult, CUstream};
-
-use crate::device::cuda::driver::handles::EventHandle;
-use crate::device::cuda::driver::primary::Primary;
-use crate::device::cuda::memory::staging::{PIECE_BYTES, StagingBuffer};
+use super::staging::{PIECE_BYTES, StagingBuffer};
+use crate::device::HostKind;
+use crate::device::cuda::driver::{Context, HostBlock, HostPiece, Stream};
+use crate::device::cuda::gpu::lock;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
-/// The size of a staging slot, and the largest transfer that goes through one.
+/// The sizes of slots.
+const SLOTS: [usize; 3] = [256, 4 << 10, SLOT_BYTES];
+
+/// The size of the largest slot, and the largest transfer that goes through one.
 pub(crate) const SLOT_BYTES: usize = 64 << 10;
 
 /// What a slot shows until its value has arrived: bytes that no truth or count has, and few numbers.
@@ -30,282 +34,213 @@ const LOOK: Duration = Duration::from_micros(50);
 /// The size of a cell: a cache line, so that the host's polling of one disturbs no other.
 const CELL_BYTES: usize = 64;
 
-const CELLS_A_CHUNK: usize = 1024;
-const SLOTS_A_CHUNK: usize = 16;
+/// The size of a block of cells, and the least of one of slots.
+const BLOCK_BYTES: usize = 64 << 10;
 
-/// 64 bytes of host memory that the device sees too; zero when first handed out.
-#[derive(Clone, Copy)]
-pub(crate) struct Cell {
-    host: NonNull<u8>,
-    device: CUdeviceptr,
-}
-
-// Safety: the memory lives until the device closes; access is by volatile or atomic operations of its owners.
-unsafe impl Send for Cell {}
-// Safety: as above.
-unsafe impl Sync for Cell {}
-
-impl Cell {
-    pub(crate) fn host<T>(self) -> NonNull<T> {
-        self.host.cast()
-    }
-
-    pub(crate) fn device(self) -> CUdeviceptr {
-        self.device
-    }
-}
-
-/// What a cell is used for, once and for all: a gate's word must never be set back, as clearing fault words would.
+/// What a cell is used for, once and for all: a gate's flag must never be set back, as clearing fault words would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Gate,
     Fault,
 }
 
-/// A staging slot: pinned memory and the event of its last use.
+/// Pinned memory for one small transfer. Dropped, it can be handed out again: where enqueued work uses it, it is kept until
+/// the stream is past that.
 pub(crate) struct Slot {
-    memory: NonNull<u8>,
-    device: CUdeviceptr,
-    last_use: EventHandle,
-    in_use: bool,
+    piece: Option<HostPiece>,
+    size: usize,
+    /// Whether the device has written what was expected of it.
+    arrived: AtomicBool,
+    pinned: Arc<Pinned>,
 }
 
-// Safety: the memory lives until the device closes and has one owner at a time.
-unsafe impl Send for Slot {}
-// Safety: a shared slot gives out its addresses alone.
-unsafe impl Sync for Slot {}
+impl Deref for Slot {
+    type Target = HostPiece;
+
+    #[allow(clippy::expect_used, reason = "the piece is taken by the drop alone")]
+    fn deref(&self) -> &HostPiece {
+        self.piece.as_ref().expect("a slot has its piece until it is dropped")
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            // The last that was given back is the first to be handed out: the next read finds it in the cache.
+            lock(&self.pinned.pieces).slots[self.size].push(piece);
+        }
+    }
+}
 
 impl Slot {
-    /// The start of its [`SLOT_BYTES`] bytes.
-    pub(crate) fn memory(&self) -> NonNull<u8> {
-        self.memory
-    }
-
-    /// The same, as the device sees it.
-    pub(crate) fn device(&self) -> CUdeviceptr {
-        self.device
+    /// Fills its head.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        if let Some(piece) = &mut self.piece {
+            piece.write(bytes);
+        }
     }
 
     /// Prepares the slot for one value of the device: see [`has_arrived`](Self::has_arrived).
     pub(crate) fn expect(&self) {
-        // Safety: the slot is the caller's, larger than 8 bytes and aligned; nothing writes it yet.
-        unsafe { self.memory.cast::<u64>().write_volatile(NOTHING) };
+        self.store(NOTHING);
     }
 
     /// Whether a value of 1, 2, 4 or 8 bytes, which the device writes in one, is there: then nothing before it on its
     /// stream is pending. One that looks like nothing is never seen to arrive, and neither is one that takes long: then a
     /// wait by the driver tells when it is there, a microsecond or two later.
     pub(crate) fn has_arrived(&self, bytes: usize) -> bool {
-        let shown = || {
-            // Safety: as above; the device writes values of these sizes whole.
-            unsafe {
-                match bytes {
-                    1 => self.memory.read_volatile().into(),
-                    2 => self.memory.cast::<u16>().read_volatile().into(),
-                    4 => self.memory.cast::<u32>().read_volatile().into(),
-                    _ => self.memory.cast::<u64>().read_volatile(),
-                }
-            }
-        };
         let nothing = NOTHING & (u64::MAX >> (64 - 8 * bytes.clamp(1, 8)));
         let begin = Instant::now();
-        while shown() == nothing {
+        while self.load(bytes) == nothing {
             if begin.elapsed() > LOOK {
                 return false;
             }
             std::hint::spin_loop();
         }
-        fence(Ordering::Acquire);
         true
     }
 
-    /// Keeps the slot from being handed out until the work enqueued on `stream` so far is over.
-    pub(crate) fn hold(&mut self, primary: &Primary, stream: CUstream) -> Result<()> {
-        self.in_use = true;
-        // Safety: both handles are live.
-        primary.check("cuEventRecord", unsafe { sys::cuEventRecord(self.last_use.raw(), stream) })
+    /// Copies what the device wrote; its stream is past that.
+    pub(crate) fn receive(&self, target: &mut [u8]) {
+        self.read(target);
+        self.arrived.store(true, Ordering::Relaxed);
     }
 
-    fn is_free(&self) -> bool {
-        // Safety: the event is live.
-        !self.in_use || unsafe { sys::cuEventQuery(self.last_use.raw()) } == CUresult::CUDA_SUCCESS
+    /// Whether nothing enqueued uses it any more.
+    pub(crate) fn is_done(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed)
     }
 }
 
-/// The pinned pieces of one opened device.
-pub(crate) struct Pinned(Mutex<Pieces>);
+/// The pinned pieces of a GPU.
+pub(crate) struct Pinned {
+    context: Arc<Context>,
+    pieces: Mutex<Pieces>,
+}
 
 #[derive(Default)]
 struct Pieces {
-    chunks: Vec<NonNull<c_void>>,
+    blocks: Vec<Arc<HostBlock>>,
     /// Never handed out yet.
-    cells: Vec<Cell>,
-    gates: Vec<Cell>,
-    faults: Vec<Cell>,
-    slots: VecDeque<Slot>,
-    staging_buffers: Vec<StagingBuffer>,
+    cells: Vec<HostPiece>,
+    gates: Vec<HostPiece>,
+    faults: Vec<HostPiece>,
+    slots: [Vec<HostPiece>; SLOTS.len()],
+    staging: Vec<StagingBuffer>,
 }
-
-// Safety: the chunks are reached through the lock alone, and freed once.
-unsafe impl Send for Pieces {}
 
 impl Pinned {
     /// Allocates the first pieces now: pinning later may wait for the device.
-    pub(crate) fn new(primary: &Primary) -> Result<Self> {
-        let pinned = Self(Mutex::default());
-        {
-            let mut pieces = pinned.lock();
-            pieces.add_cells(primary)?;
-            pieces.add_slots(primary)?;
-            pieces.add_staging_buffer(primary)?;
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut pieces = Pieces::default();
+        pieces.cells = pieces.block_of(context, CELL_BYTES)?;
+        for (slots, size) in SLOTS.into_iter().enumerate() {
+            pieces.slots[slots] = pieces.block_of(context, size)?;
         }
-        Ok(pinned)
+        let staging = pieces.staging_buffer(context)?;
+        pieces.staging.push(staging);
+        Ok(Self { context: context.clone(), pieces: Mutex::new(pieces) })
     }
 
-    /// A cell, with the content that its last owner left.
-    pub(crate) fn take_cell(&self, primary: &Primary, purpose: Purpose) -> Result<Cell> {
-        let mut pieces = self.lock();
+    /// Whether a stream can wait for a flag by itself, tried on one that is set.
+    pub(crate) fn probe_flag(&self, context: &Arc<Context>) -> Result<bool> {
+        let cell = self.take_cell(Purpose::Gate)?;
+        let stream = Stream::new(context)?;
+        let set = cell.flag().load(Ordering::Acquire);
+        let waits = stream.wait_flag(cell.span(), set).is_ok();
+        stream.synchronize()?;
+        self.return_cell(cell, Purpose::Gate);
+        Ok(waits)
+    }
+
+    /// A cell, with the content that its last owner left; zero at first.
+    pub(crate) fn take_cell(&self, purpose: Purpose) -> Result<HostPiece> {
+        let mut pieces = lock(&self.pieces);
         loop {
             if let Some(cell) = pieces.used(purpose).pop().or_else(|| pieces.cells.pop()) {
                 return Ok(cell);
             }
-            pieces.add_cells(primary)?;
+            pieces.cells = pieces.block_of(&self.context, CELL_BYTES)?;
         }
     }
 
     /// Gives a cell back to its purpose. Nothing enqueued may write it any more; a stream may still read a gate's.
-    pub(crate) fn return_cell(&self, cell: Cell, purpose: Purpose) {
-        self.lock().used(purpose).push(cell);
+    pub(crate) fn return_cell(&self, cell: HostPiece, purpose: Purpose) {
+        lock(&self.pieces).used(purpose).push(cell);
     }
 
-    /// A slot that nothing enqueued uses. Never waits for the device: where all are in use there will be more.
-    pub(crate) fn take_slot(&self, primary: &Primary) -> Result<Slot> {
-        let mut pieces = self.lock();
-        loop {
-            for _ in 0..pieces.slots.len() {
-                match pieces.slots.pop_front() {
-                    Some(mut slot) if slot.is_free() => {
-                        slot.in_use = false;
-                        return Ok(slot);
-                    }
-                    Some(slot) => pieces.slots.push_back(slot),
-                    None => break,
-                }
-            }
-            pieces.add_slots(primary)?;
+    /// A slot for `bytes`, at most [`SLOT_BYTES`], that nothing enqueued uses. Never waits for a stream: where all are in use
+    /// there will be more.
+    pub(crate) fn take_slot(self: &Arc<Self>, bytes: usize) -> Result<Slot> {
+        let size = SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
+            operation: "slot",
+            reason: format!("{bytes} bytes are more than a slot has"),
+        })?;
+        let mut pieces = lock(&self.pieces);
+        if pieces.slots[size].is_empty() {
+            pieces.slots[size] = pieces.block_of(&self.context, SLOTS[size])?;
+        }
+        let piece = pieces.slots[size].pop();
+        Ok(Slot { piece, size, arrived: AtomicBool::new(false), pinned: self.clone() })
+    }
+
+    /// A staging buffer that nobody uses.
+    pub(crate) fn take_staging_buffer(&self) -> Result<StagingBuffer> {
+        let mut pieces = lock(&self.pieces);
+        match pieces.staging.pop() {
+            Some(buffer) => Ok(buffer),
+            None => pieces.staging_buffer(&self.context),
         }
     }
 
-    /// Gives a slot back; one that was held is handed out again when its work is over.
-    ///
-    /// A slot that was not held is the first to be handed out: the next scalar read finds it in the cache.
-    pub(crate) fn return_slot(&self, slot: Slot) {
-        let mut pieces = self.lock();
-        if slot.in_use { pieces.slots.push_back(slot) } else { pieces.slots.push_front(slot) }
-    }
-
-    /// A buffer that nobody uses.
-    pub(crate) fn take_staging_buffer(&self, primary: &Primary) -> Result<StagingBuffer> {
-        let mut pieces = self.lock();
-        loop {
-            if let Some(buffer) = pieces.staging_buffers.pop() {
-                return Ok(buffer);
-            }
-            pieces.add_staging_buffer(primary)?;
-        }
-    }
-
-    /// Gives a buffer back that no copy fills any more.
+    /// Gives a staging buffer back that no copy fills any more.
     pub(crate) fn return_staging_buffer(&self, buffer: StagingBuffer) {
-        self.lock().staging_buffers.push(buffer);
+        lock(&self.pieces).staging.push(buffer);
     }
 
-    /// Poisoned pieces are still whole: each operation moves one piece.
-    fn lock(&self) -> MutexGuard<'_, Pieces> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Slot {
-    fn new(primary: &Primary, memory: NonNull<u8>, device: CUdeviceptr) -> Result<Self> {
-        Ok(Self { memory, device, last_use: EventHandle::new(primary, false)?, in_use: false })
+    /// Gives blocks of slots back to the system of which no slot is in use. May wait for the device.
+    pub(crate) fn release_unused(&self) {
+        let mut guard = lock(&self.pieces);
+        let pieces = &mut *guard;
+        pieces.staging.clear();
+        for slots in &mut pieces.slots {
+            let mut free: HashMap<*const HostBlock, usize> = HashMap::new();
+            slots.iter().for_each(|piece| *free.entry(Arc::as_ptr(piece.block())).or_default() += 1);
+            slots.retain(|piece| {
+                let (block, count) = (piece.block(), piece.block().size() / piece.size());
+                free.get(&Arc::as_ptr(block)).is_none_or(|free| *free < count)
+            });
+        }
+        let unused = |block: &mut Arc<HostBlock>| Arc::strong_count(block) == 1;
+        let unused: Vec<_> = pieces.blocks.extract_if(.., unused).collect();
+        drop(guard);
+        unused.into_iter().filter_map(Arc::into_inner).for_each(HostBlock::release);
     }
 }
 
 impl Pieces {
-    fn used(&mut self, purpose: Purpose) -> &mut Vec<Cell> {
+    fn used(&mut self, purpose: Purpose) -> &mut Vec<HostPiece> {
         match purpose {
             Purpose::Gate => &mut self.gates,
             Purpose::Fault => &mut self.faults,
         }
     }
 
-    /// New zeroed memory, as the host and as the device sees it.
-    fn allocate(&mut self, primary: &Primary, bytes: usize) -> Result<(NonNull<c_void>, CUdeviceptr)> {
-        let chunk = allocate_host(primary, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)?;
-        // Safety: the chunk is new and that long.
-        unsafe { chunk.cast::<u8>().write_bytes(0, bytes) };
-        self.chunks.push(chunk);
-        let mut device = 0;
-        // Safety: the chunk is mapped; writes one address.
-        let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, chunk.as_ptr(), 0) };
-        primary.check("cuMemHostGetDevicePointer", status).map(|()| (chunk, device))
+    fn block(&mut self, context: &Arc<Context>, bytes: usize) -> Result<Arc<HostBlock>> {
+        let block = Arc::new(HostBlock::allocate(context, HostKind::Pinned, bytes)?);
+        self.blocks.push(block.clone());
+        Ok(block)
     }
 
-    fn add_cells(&mut self, primary: &Primary) -> Result<()> {
-        let (chunk, device) = self.allocate(primary, CELLS_A_CHUNK * CELL_BYTES)?;
-        self.cells.extend((0..CELLS_A_CHUNK).rev().map(|i| Cell {
-            // Safety: within the chunk.
-            host: unsafe { chunk.cast::<u8>().add(i * CELL_BYTES) },
-            device: device + (i * CELL_BYTES) as u64,
-        }));
-        Ok(())
+    /// New pieces of `size`.
+    fn block_of(&mut self, context: &Arc<Context>, size: usize) -> Result<Vec<HostPiece>> {
+        let count = (BLOCK_BYTES / size).max(16);
+        let block = self.block(context, count * size)?;
+        Ok((0..count).rev().filter_map(|place| block.piece(place * size, size)).collect())
     }
 
-    fn add_staging_buffer(&mut self, primary: &Primary) -> Result<()> {
-        let (chunk, _) = self.allocate(primary, 2 * PIECE_BYTES)?;
-        self.staging_buffers.push(StagingBuffer::new(primary, chunk.cast())?);
-        Ok(())
+    fn staging_buffer(&mut self, context: &Arc<Context>) -> Result<StagingBuffer> {
+        let block = self.block(context, 2 * PIECE_BYTES)?;
+        StagingBuffer::new(context, &block)
     }
-
-    fn add_slots(&mut self, primary: &Primary) -> Result<()> {
-        let (chunk, device) = self.allocate(primary, SLOTS_A_CHUNK * SLOT_BYTES)?;
-        for i in 0..SLOTS_A_CHUNK {
-            // Safety: within the chunk.
-            let memory = unsafe { chunk.cast::<u8>().add(i * SLOT_BYTES) };
-            self.slots.push_front(Slot::new(primary, memory, device + (i * SLOT_BYTES) as u64)?);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Pieces {
-    /// Runs when the device closes: nothing is enqueued any more.
-    fn drop(&mut self) {
-        for chunk in &self.chunks {
-            // Safety: allocated by `allocate`, freed once.
-            unsafe { free_host(*chunk) };
-        }
-    }
-}
-
-/// Pinned host memory with the given flags of `cuMemHostAlloc`.
-pub(crate) fn allocate_host(primary: &Primary, bytes: usize, flags: u32) -> Result<NonNull<c_void>> {
-    let mut memory = ptr::null_mut();
-    // Safety: writes one address.
-    primary.check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, bytes, flags) })?;
-    NonNull::new(memory).ok_or_else(|| DeviceError::CallFailed {
-        device: primary.name().to_owned(),
-        call: "cuMemHostAlloc",
-        reason: format!("it gave no memory for {bytes} bytes"),
-    })
-}
-
-/// Frees what [`allocate_host`] gave. May wait for the device.
-///
-/// # Safety
-/// The memory came from `allocate_host`, is freed once, and nothing uses it any more.
-pub(crate) unsafe fn free_host(memory: NonNull<c_void>) {
-    // Safety: the caller's promise. A drop cannot return an error.
-    unsafe { sys::cuMemFreeHost(memory.as_ptr()) };
 }

@@ -1,96 +1,85 @@
-//! Events: marks in streams, with or without times between them.
+//! Events: marks in streams, with or without times between them, and with the failures that they cover.
 
 use std::any::Any;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cudarc::driver::sys::{self, CUevent, CUresult};
-
-use crate::device::cuda::context::Context;
-use crate::device::cuda::driver::handles::EventHandle;
-use crate::device::cuda::stream::inner::StreamInner;
+use super::fault::Causes;
+use super::guard::StreamGuard;
+use crate::device::cuda::driver::Event;
+use crate::device::cuda::gpu::{Opened, lock};
 use crate::device::engine::{EngineEvent, Result};
 use crate::error::DeviceError;
 
 /// An event of a CUDA device.
 pub(crate) struct CudaEvent {
-    // Before the context: it is destroyed first.
-    handle: EventHandle,
-    context: Arc<Context>,
-    timing: bool,
-    recorded: AtomicBool,
+    handle: Event,
+    device: Arc<Opened>,
+    /// Of the latest recording: whose failures are its own. Locked after the guard of a stream.
+    recorded: Mutex<Option<Causes>>,
 }
 
 impl CudaEvent {
-    pub(crate) fn new(context: Arc<Context>, timing: bool) -> Result<Self> {
-        context.bind()?;
-        let handle = EventHandle::new(&context.primary, timing)?;
-        Ok(Self { handle, context, timing, recorded: AtomicBool::new(false) })
+    pub(crate) fn new(device: &Arc<Opened>, timing: bool) -> Result<Self> {
+        device.check()?;
+        let handle = Event::new(&device.gpu.context, timing)?;
+        Ok(Self { handle, device: device.clone(), recorded: Mutex::default() })
     }
 
-    /// The event behind the interface, if it is one of the device of `context`.
-    pub(crate) fn of<'a>(event: &'a dyn EngineEvent, context: &Arc<Context>) -> Result<&'a Self> {
+    /// The event behind the interface, if it is one of this opened device.
+    pub(crate) fn of<'a>(event: &'a dyn EngineEvent, device: &Arc<Opened>) -> Result<&'a Self> {
         let event: &dyn Any = event;
         match event.downcast_ref::<Self>() {
-            Some(event) if Arc::ptr_eq(&event.context, context) => Ok(event),
-            _ => Err(DeviceError::ForeignObject { what: "event", device: context.primary.name().to_owned() }),
+            Some(event) if Arc::ptr_eq(&event.device, device) => Ok(event),
+            _ => Err(DeviceError::ForeignObject { what: "an event", device: device.name().to_owned() }),
         }
     }
 
-    pub(crate) fn raw(&self) -> CUevent {
-        self.handle.raw()
-    }
-
-    /// Enqueues a recording on `queue`.
-    pub(crate) fn record(&self, queue: &StreamInner) -> Result<()> {
-        // Safety: both handles are live and of one context.
-        queue.check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw(), queue.raw()) })?;
-        self.recorded.store(true, Ordering::Release);
+    /// Enqueues a recording.
+    pub(crate) fn record(&self, guard: &StreamGuard<'_>) -> Result<()> {
+        let mut recorded = lock(&self.recorded);
+        guard.record(&self.handle)?;
+        *recorded = Some(guard.causes());
         Ok(())
     }
-}
 
-impl Drop for CudaEvent {
-    /// The handle's own drop follows and needs the context current.
-    fn drop(&mut self) {
-        let _ = self.context.bind();
+    /// Enqueues a wait for the latest recording; there is nothing to wait for before the first.
+    pub(crate) fn enqueue_wait(&self, guard: &mut StreamGuard<'_>) -> Result<()> {
+        let recorded = lock(&self.recorded);
+        recorded.as_ref().map_or(Ok(()), |causes| guard.wait(&self.handle, causes))
+    }
+
+    /// The failure of the work before the latest recording.
+    fn check(&self) -> Result<()> {
+        lock(&self.recorded).as_ref().map_or(Ok(()), |causes| causes.check(self.device.name()))
     }
 }
 
 impl EngineEvent for CudaEvent {
     fn is_complete(&self) -> Result<bool> {
-        self.context.bind()?;
-        // Safety: the event is live.
-        match unsafe { sys::cuEventQuery(self.raw()) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            status => self.context.check("cuEventQuery", status).map(|()| true),
-        }
+        self.device.check()?;
+        if self.handle.is_complete()? { self.check().map(|()| true) } else { Ok(false) }
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.context.bind()?;
-        // Safety: the event is live.
-        self.context.check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw()) })
+        self.device.check()?;
+        self.handle.synchronize()?;
+        self.check()
     }
 
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration> {
-        let start = Self::of(start, &self.context)?;
+        let start = Self::of(start, &self.device)?;
         let not_ready = |reason| Err(DeviceError::EventNotReady { reason });
-        if !(self.timing && start.timing) {
+        if !(self.handle.has_timing() && start.handle.has_timing()) {
             return not_ready("one of them was made without timing");
         }
-        if !(self.recorded.load(Ordering::Acquire) && start.recorded.load(Ordering::Acquire)) {
+        if lock(&self.recorded).is_none() || lock(&start.recorded).is_none() {
             return not_ready("one of them was never recorded");
         }
-        self.context.bind()?;
-        match self.context.primary.elapsed_time(start.raw(), self.raw()) {
-            (_, CUresult::CUDA_ERROR_NOT_READY) => not_ready("the device has not reached both yet"),
-            (milliseconds, status) => {
-                self.context.check("cuEventElapsedTime", status)?;
-                // An end before its start gives a negative time, which a duration cannot hold.
-                Ok(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) / 1e3))
-            }
+        self.device.check()?;
+        match self.handle.elapsed_since(&start.handle)? {
+            Some(time) => self.check().map(|()| time),
+            None => not_ready("the device has not reached both yet"),
         }
     }
 }

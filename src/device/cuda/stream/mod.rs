@@ -1,91 +1,95 @@
-//! A stream of a CUDA device: the calls of the interface, each to the driver with as little as possible between.
+//! A stream of a CUDA device: the calls of the interface, each to the guard with as little as possible between.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `guard` | a stream and the one way to enqueue on it |
+//! | `operations` | from an operation to its launches |
+//! | `event`, `gate`, `graph` | marks, holds, captured work |
+//! | `fault` | what kernels report, and whose failure it is |
+//! | `limbo` | what was given up while it may still be used |
 
 pub(crate) mod event;
 pub(crate) mod fault;
 pub(crate) mod gate;
-pub(crate) mod graph;
-pub(crate) mod inner;
+mod graph;
+pub(crate) mod guard;
+pub(crate) mod limbo;
 pub(crate) mod operations;
 
 use std::any::Any;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUresult};
+use event::CudaEvent;
+use gate::CudaGate;
+use graph::CudaGraph;
+use guard::StreamInner;
 
+use super::gpu::Opened;
+use super::memory::device::CudaMemory;
+use super::memory::pinned::SLOT_BYTES;
+use super::memory::transfers;
 use crate::device::DType;
-use crate::device::cuda::context::Context;
-use crate::device::cuda::memory::device::CudaMemory;
-use crate::device::cuda::memory::pinned::SLOT_BYTES;
-use crate::device::cuda::memory::transfers;
-use crate::device::cuda::stream::event::CudaEvent;
-use crate::device::cuda::stream::gate::CudaGate;
-use crate::device::cuda::stream::inner::StreamInner;
 use crate::device::engine::{
-    DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation, Region, Result,
-    Transfer,
+    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation,
+    Region, Result, Transfer,
 };
 use crate::error::DeviceError;
 
 /// A stream of a CUDA device.
 pub(crate) struct CudaStream {
-    queue: Arc<StreamInner>,
+    inner: Arc<StreamInner>,
 }
 
 impl CudaStream {
-    pub(crate) fn new(context: Arc<Context>) -> Result<Self> {
-        context.bind()?;
-        Ok(Self { queue: context.queue()? })
+    pub(crate) fn new(device: &Arc<Opened>) -> Result<Self> {
+        device.gpu.sweep();
+        Ok(Self { inner: StreamInner::new(device)? })
     }
 
-    /// The stream behind the interface, if it is one of the device of `context`.
-    pub(crate) fn of<'a>(stream: &'a dyn EngineStream, context: &Context) -> Result<&'a Self> {
+    /// The stream behind the interface, if it is one of this opened device.
+    pub(crate) fn of<'a>(stream: &'a dyn EngineStream, device: &Arc<Opened>) -> Result<&'a Arc<StreamInner>> {
         let stream: &dyn Any = stream;
         match stream.downcast_ref::<Self>() {
-            Some(stream) if stream.queue.context.primary.is_same(&context.primary) => Ok(stream),
-            _ => Err(DeviceError::ForeignObject { what: "stream", device: context.primary.name().to_owned() }),
+            Some(stream) if Arc::ptr_eq(&stream.inner.device, device) => Ok(&stream.inner),
+            _ => Err(DeviceError::ForeignObject { what: "a stream", device: device.name().to_owned() }),
         }
-    }
-
-    pub(crate) fn queue(&self) -> &Arc<StreamInner> {
-        &self.queue
     }
 }
 
 impl EngineStream for CudaStream {
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
-        self.queue.begin()?;
-        Ok(Arc::new(CudaMemory::new(self.queue.clone(), dtype, len)?))
+        Ok(Arc::new(CudaMemory::new(self.inner.clone(), dtype, len)?))
     }
 
     fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.queue.begin()?;
-        Ok(Arc::new(CudaMemory::host_scalar(self.queue.clone(), dtype)?))
+        Ok(Arc::new(CudaMemory::host_scalar(self.inner.clone(), dtype)?))
     }
 
+    #[inline]
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
-        self.queue.begin()?;
-        operations::enqueue(&self.queue, operation)
+        let mut guard = self.inner.enter()?;
+        guard.keep(operation);
+        operations::enqueue(&mut guard, operation)
     }
 
     fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
-        self.queue.begin()?;
-        transfers::enqueue_upload(&self.queue, source, target)
+        transfers::enqueue_upload(&self.inner, source, target)
     }
 
     fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
-        self.queue.begin()?;
-        transfers::enqueue_download(&self.queue, source, target)
+        transfers::enqueue_download(&self.inner, source, target)
     }
 
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
-        self.queue.begin()?;
-        transfers::upload(&self.queue, source, target)
+        transfers::upload(&self.inner, source, target)
     }
 
-    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
-        self.queue.begin()?;
-        transfers::download(&self.queue, source, target)
+    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
+        transfers::download(&self.inner, source, target)
+    }
+
+    fn download_all(&self, source: Region<'_>) -> Result<Box<dyn Any>> {
+        transfers::download_all(&self.inner, source)
     }
 
     /// A copy into pageable memory returns when it is over (*API synchronization behavior* of the driver's manual).
@@ -97,46 +101,48 @@ impl EngineStream for CudaStream {
     }
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {
-        self.queue.begin()?;
-        CudaEvent::of(event, &self.queue.context)?.record(&self.queue)
+        let event = CudaEvent::of(event, &self.inner.device)?;
+        event.record(&self.inner.enter_uncaptured("record")?)
     }
 
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
-        self.queue.begin()?;
-        let event = CudaEvent::of(event, &self.queue.context)?;
-        // Safety: both handles are live and of one context. An event never recorded holds nothing.
-        let status = unsafe { sys::cuStreamWaitEvent(self.queue.raw(), event.raw(), 0) };
-        self.queue.check("cuStreamWaitEvent", status)
+        let event = CudaEvent::of(event, &self.inner.device)?;
+        event.enqueue_wait(&mut self.inner.enter_uncaptured("wait")?)
     }
 
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {
-        self.queue.begin()?;
-        CudaGate::enqueue_wait(gate, &self.queue)
+        let gate = CudaGate::of(gate, &self.inner.device)?;
+        gate.enqueue_wait(&self.inner.enter_uncaptured("wait_gate")?)
     }
 
     fn begin_capture(&self) -> Result<()> {
-        graph::begin(&self.queue)
+        self.inner.enter_uncaptured("capture")?.begin_capture()
     }
 
-    fn end_capture(&self) -> Result<Arc<dyn EngineGraph>> {
-        graph::end(&self.queue)
+    fn end_capture(&self) -> Result<(Arc<dyn EngineGraph>, Captured)> {
+        let (graph, captured) = self.inner.enter()?.end_capture()?;
+        Ok((Arc::new(CudaGraph::new(self.inner.clone(), graph)), captured))
+    }
+
+    fn give_up_capture(&self) {
+        self.inner.give_up_capture();
+    }
+
+    fn is_capturing(&self) -> bool {
+        self.inner.is_capturing()
     }
 
     fn is_complete(&self) -> Result<bool> {
-        self.queue.begin()?;
-        // Safety: the stream is live.
-        match unsafe { sys::cuStreamQuery(self.queue.raw()) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            status => {
-                self.queue.check("cuStreamQuery", status)?;
-                self.queue.check_fault().map(|()| true)
-            }
-        }
+        let complete = self.inner.enter_uncaptured("is_complete")?.is_complete()?;
+        // Once more: it may have failed meanwhile.
+        if complete { self.inner.check_failure().map(|()| true) } else { Ok(false) }
     }
 
     fn synchronize(&self) -> Result<()> {
-        // Not `begin`: a failed stream is waited for too, so that nothing runs on after the error.
-        self.queue.context.bind()?;
-        self.queue.synchronize()
+        // Not by the guard: a failed stream is waited for too, so that nothing runs on after the error.
+        if self.inner.is_capturing() {
+            return Err(DeviceError::Capturing { call: "synchronize" });
+        }
+        self.inner.synchronize()
     }
 }

@@ -4,17 +4,16 @@
 //! operations and the generator. Only three operations do more: a product looks its plan up, and a reduction and the
 //! search for non-zeros their scratch memory.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys;
 use half::{bf16, f16};
 
+use super::guard::{Scratch, StreamGuard, StreamInner};
 use crate::device::DType;
+use crate::device::cuda::driver::{Span, arguments};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
-use crate::device::cuda::stream::inner::{Scratch, StreamInner, WORKSPACE_BYTES};
 use crate::device::engine::{Binary, Operation, Region, Result};
 use crate::device::philox;
 
@@ -35,35 +34,34 @@ const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
 /// From this width on a row is worth a warp.
 const WIDE_ROW: usize = 32;
 
-/// The addresses of the arguments, as a launch takes them.
-macro_rules! arguments {
-    ($($argument:ident),+ $(,)?) => { [$((&raw const $argument).cast::<c_void>().cast_mut()),+] };
-}
-
-/// Enqueues `operation`; the context is current.
+/// Enqueues `operation`.
 #[inline]
-pub(crate) fn enqueue(queue: &Arc<StreamInner>, operation: &Operation<'_>) -> Result<()> {
+pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) -> Result<()> {
     match *operation {
-        Operation::Fill { out, value } => fill(queue, out, value),
-        Operation::Normal { out, seed, sequence } => normal(queue, out, seed, sequence),
+        Operation::Fill { out, value } => fill(guard, out, value),
+        Operation::Normal { out, seed, sequence } => normal(guard, out, seed, sequence),
         // Sums of no products.
-        Operation::Matmul { out, sizes: [_, 0, _], .. } => fill(queue, out, 0.0),
+        Operation::Matmul { out, sizes: [_, 0, _], .. } => fill(guard, out, 0.0),
         Operation::Matmul { a, b, out, sizes, precision } => {
             if out.len == 0 {
                 return Ok(());
             }
-            let pointers = [CudaMemory::of(a, queue)?, CudaMemory::of(b, queue)?, CudaMemory::of(out, queue)?];
-            queue.context.matmul.enqueue(queue, out.dtype(), sizes, precision, pointers)
+            let operands = [
+                CudaMemory::of(a, guard.stream())?,
+                CudaMemory::of(b, guard.stream())?,
+                CudaMemory::of(out, guard.stream())?,
+            ];
+            guard.stream().device.matmul.enqueue(guard, out.dtype(), sizes, precision, operands)
         }
-        Operation::Affine { x, out, scale, shift } => affine(queue, x, out, scale, shift),
-        Operation::Elementwise { kind, a, b, out } => elementwise(queue, kind, a, b, out),
-        Operation::Greater { x, out, threshold } => greater(queue, x, out, threshold),
-        Operation::Sum { x, out } => reduce(queue, Kernel::SUM.of(x.dtype()), x, out),
-        Operation::Any { x, out } => reduce(queue, Kernel::ANY.of(x.dtype()), x, out),
-        Operation::Nonzero { x, positions, count } => nonzero(queue, x, positions, count),
-        Operation::Gather { x, rows, out, width } => gather(queue, x, rows, out, width),
-        Operation::Copy { x, out } => copy(queue, x, out),
-        Operation::Spin { duration } => spin(queue, duration),
+        Operation::Affine { x, out, scale, shift } => affine(guard, x, out, scale, shift),
+        Operation::Elementwise { kind, a, b, out } => elementwise(guard, kind, a, b, out),
+        Operation::Greater { x, out, threshold } => greater(guard, x, out, threshold),
+        Operation::Sum { x, out } => reduce(guard, Kernel::SUM.of(x.dtype()), x, out),
+        Operation::Any { x, out } => reduce(guard, Kernel::ANY.of(x.dtype()), x, out),
+        Operation::Nonzero { x, positions, count } => nonzero(guard, x, positions, count),
+        Operation::Gather { x, rows, out, width } => gather(guard, x, rows, out, width),
+        Operation::Copy { x, out } => copy(guard, x, out),
+        Operation::Spin { duration } => spin(guard, duration),
     }
 }
 
@@ -79,15 +77,14 @@ fn packs(len: usize, dtype: DType) -> usize {
     (len * dtype.size()).div_ceil(16)
 }
 
-fn fill(queue: &Arc<StreamInner>, out: Region<'_>, value: f64) -> Result<()> {
+fn fill(guard: &StreamGuard<'_>, out: Region<'_>, value: f64) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    let to = CudaMemory::of(out, queue)?;
+    let to = CudaMemory::of(out, guard.stream())?.address();
     let (bytes, pattern) = ((out.len * out.dtype().size()) as u64, pattern(out.dtype(), value));
     let blocks = blocks(packs(out.len, out.dtype()));
-    // Safety: the arguments of `fill`; the region holds that many bytes.
-    unsafe { queue.launch(Kernel::FILL, blocks, THREADS, &mut arguments![to, bytes, pattern]) }
+    guard.launch(Kernel::FILL, blocks, THREADS, &mut arguments![to, bytes, pattern])
 }
 
 /// The bytes of `value` as a `dtype`, repeated to 8.
@@ -102,47 +99,46 @@ fn pattern(dtype: DType, value: f64) -> u64 {
     })
 }
 
-fn normal(queue: &Arc<StreamInner>, out: Region<'_>, seed: u64, sequence: u64) -> Result<()> {
+fn normal(guard: &StreamGuard<'_>, out: Region<'_>, seed: u64, sequence: u64) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    // Safety: the region is of this queue's device and holds that many elements.
-    unsafe { launch_normal(queue, out.dtype(), CudaMemory::of(out, queue)?, out.len, seed, sequence) }
+    launch_normal(guard, out.dtype(), CudaMemory::of(out, guard.stream())?, out.len, seed, sequence)
 }
 
-/// Enqueues normals into bare memory.
-///
-/// # Safety
-/// `to` names `len` elements of a real type, allocated in the order of `queue`.
+/// Enqueues `len` normals of a real type into bare memory, which has room for them.
 #[inline]
-pub(crate) unsafe fn launch_normal(
-    queue: &StreamInner,
+pub(crate) fn launch_normal(
+    guard: &StreamGuard<'_>,
     dtype: DType,
-    to: u64,
+    to: Span,
     len: usize,
     seed: u64,
     sequence: u64,
 ) -> Result<()> {
-    let (n, blocks, keys) = (len as u64, blocks(packs(len, dtype)), philox::keys(seed));
-    let arguments = &mut arguments![to, n, keys, sequence];
-    // Safety: the arguments of `normal_*`, and the caller's promise.
-    unsafe { queue.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, arguments) }
+    let (to, n, blocks, keys) = (to.address(), len as u64, blocks(packs(len, dtype)), philox::keys(seed));
+    guard.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, &mut arguments![to, n, keys, sequence])
+}
+
+/// Where a region begins, for work of this guard.
+#[inline]
+fn at(region: Region<'_>, guard: &StreamGuard<'_>) -> Result<u64> {
+    CudaMemory::of(region, guard.stream()).map(Span::address)
 }
 
 #[inline]
-fn affine(queue: &Arc<StreamInner>, x: Region<'_>, out: Region<'_>, scale: f32, shift: f32) -> Result<()> {
+fn affine(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, scale: f32, shift: f32) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
     let arguments = &mut arguments![from, to, n, backward, scale, shift];
-    // Safety: the arguments of `affine_*`; both regions hold `n` elements.
-    unsafe { queue.launch(Kernel::AFFINE.of(x.dtype()), blocks, THREADS, arguments) }
+    guard.launch(Kernel::AFFINE.of(x.dtype()), blocks, THREADS, arguments)
 }
 
 #[inline]
-fn elementwise(queue: &Arc<StreamInner>, kind: Binary, a: Region<'_>, b: Region<'_>, out: Region<'_>) -> Result<()> {
+fn elementwise(guard: &StreamGuard<'_>, kind: Binary, a: Region<'_>, b: Region<'_>, out: Region<'_>) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
@@ -151,125 +147,100 @@ fn elementwise(queue: &Arc<StreamInner>, kind: Binary, a: Region<'_>, b: Region<
         Binary::Subtract => Kernel::SUBTRACT,
         Binary::Multiply => Kernel::MULTIPLY,
     };
-    let (left, right) = (CudaMemory::of(a, queue)?, CudaMemory::of(b, queue)?);
-    let (to, n) = (CudaMemory::of(out, queue)?, out.len as u64);
-    let (blocks, backward) = (blocks(packs(out.len, out.dtype())), queue.direction());
-    let arguments = &mut arguments![left, right, to, n, backward];
-    // Safety: the arguments of `add_*` and its like; all regions hold `n` elements.
-    unsafe { queue.launch(kernel.of(out.dtype()), blocks, THREADS, arguments) }
+    let (left, right, to, n) = (at(a, guard)?, at(b, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, out.dtype())), guard.stream().direction());
+    guard.launch(kernel.of(out.dtype()), blocks, THREADS, &mut arguments![left, right, to, n, backward])
 }
 
-fn greater(queue: &Arc<StreamInner>, x: Region<'_>, out: Region<'_>, threshold: f32) -> Result<()> {
+fn greater(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, threshold: f32) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len as u64);
-    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), queue.direction());
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
     let arguments = &mut arguments![from, to, n, backward, threshold];
-    // Safety: the arguments of `greater_*`; both regions hold `n` elements.
-    unsafe { queue.launch(Kernel::GREATER.of(x.dtype()), blocks, THREADS, arguments) }
+    guard.launch(Kernel::GREATER.of(x.dtype()), blocks, THREADS, arguments)
 }
 
-/// Also of no elements, whose sum is 0.
-fn reduce(queue: &Arc<StreamInner>, kernel: Kernel, x: Region<'_>, out: Region<'_>) -> Result<()> {
-    let (from, to, n) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, x.len as u64);
-    let scratch = queue.scratch(Scratch::Reduce, REDUCE_BYTES)?;
+/// Of at least one element.
+fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_>) -> Result<()> {
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, x.len as u64);
+    let scratch = guard.scratch(Scratch::Reduce, REDUCE_BYTES)?.address();
     // By the length alone, so that a sum is the same on every device.
     let blocks = u32::try_from(packs(x.len, x.dtype()).div_ceil(THREADS as usize)).unwrap_or(u32::MAX);
     let arguments = &mut arguments![from, to, n, scratch];
-    // Safety: the arguments of `sum_*` and `any_*`; `x` holds `n` elements, `out` one, the scratch a result a block.
-    unsafe { queue.launch(kernel, blocks.clamp(1, REDUCE_BLOCKS), THREADS, arguments) }
+    guard.launch(kernel, blocks.clamp(1, REDUCE_BLOCKS), THREADS, arguments)
 }
 
-fn nonzero(queue: &Arc<StreamInner>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
-    let (from, n) = (CudaMemory::of(x, queue)?, x.len as u64);
-    let (to, total) = (CudaMemory::of(positions, queue)?, CudaMemory::of(count, queue)?);
-    if n == 0 {
-        // Safety: the region holds one i64.
-        return unsafe { queue.clear(total, 8) };
+fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
+    let total = CudaMemory::of(count, guard.stream())?;
+    if x.len == 0 {
+        return guard.clear(total);
     }
+    let (from, n, to, total) = (at(x, guard)?, x.len as u64, at(positions, guard)?, total.address());
     let tiles = x.len.div_ceil(TILE);
     let (groups, blocks) = (tiles.div_ceil(GROUP), u32::try_from(tiles).unwrap_or(u32::MAX));
-    let words = queue.scratch(Scratch::Groups, 8 * (1 + groups))?;
+    let words = guard.scratch(Scratch::Groups, 8 * (1 + groups))?.address();
     // A bit an element, then a count of 4 bytes for each tile and for each group.
-    let (bit_map, bytes) = (tiles * TILE / 8, tiles * TILE / 8 + 4 * (tiles + groups));
-    let marks = queue.allocate(bytes)?;
+    let bit_map = tiles * TILE / 8;
+    let memory = guard.allocate(bit_map + 4 * (tiles + groups))?;
+    let marks = memory.span().address();
     let counts = marks + bit_map as u64;
     let sums = counts + 4 * tiles as u64;
     let mark = &mut arguments![from, n, marks, counts, sums, words, total];
+    let marked = guard.launch(Kernel::MARK_NONZERO.of(x.dtype()), blocks, TILE_THREADS, mark);
     let write = &mut arguments![marks, counts, sums, to];
-    // Safety: the arguments of `mark_nonzero_*` and `positions`; the regions hold `n`, `n` and 1 elements, and the scratch
-    // memory what the kernels put there.
-    let launched = unsafe {
-        let marked = queue.launch(Kernel::MARK_NONZERO.of(x.dtype()), blocks, TILE_THREADS, mark);
-        marked.and_then(|()| queue.launch(Kernel::POSITIONS, blocks, TILE_THREADS, write))
-    };
-    queue.free(marks, bytes);
+    let launched = marked.and_then(|()| guard.launch(Kernel::POSITIONS, blocks, TILE_THREADS, write));
+    guard.stream().free(memory);
     launched
 }
 
-fn gather(queue: &Arc<StreamInner>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
+fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    let (from, numbers, to) = (CudaMemory::of(x, queue)?, CudaMemory::of(rows, queue)?, CudaMemory::of(out, queue)?);
+    // A matrix without rows lies nowhere, and is not read.
+    let from = if x.len == 0 { 0 } else { at(x, guard)? };
+    let (numbers, to) = (at(rows, guard)?, at(out, guard)?);
     let (rows_out, rows_in, columns) = (rows.len as u64, (x.len / width) as u64, width as u64);
-    let fault = queue.fault();
+    let (fault, ticket) = (guard.stream().fault(), guard.ticket());
     let (kernel, items) = match width {
         WIDE_ROW.. => (Kernel::GATHER_WIDE, rows.len.saturating_mul(32)),
         _ => (Kernel::GATHER_NARROW, out.len),
     };
-    let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault];
-    // Safety: the arguments of `gather_*`; the kernel reads no row outside of `x`, and the other regions hold
-    // `rows_out` numbers and as many rows of `columns` elements.
-    unsafe { queue.launch(kernel.of_width(x.dtype()), blocks(items), THREADS, arguments) }
+    let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault, ticket];
+    guard.launch(kernel.of_width(x.dtype()), blocks(items), THREADS, arguments)
 }
 
-fn copy(queue: &Arc<StreamInner>, x: Region<'_>, out: Region<'_>) -> Result<()> {
+fn copy(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>) -> Result<()> {
     if out.len == 0 {
         return Ok(());
     }
-    let (from, to, bytes) = (CudaMemory::of(x, queue)?, CudaMemory::of(out, queue)?, out.len * out.dtype().size());
-    // Safety: both regions hold `bytes` bytes and do not overlap.
-    queue.check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, queue.raw()) })
+    guard.copy(CudaMemory::of(x, guard.stream())?, CudaMemory::of(out, guard.stream())?)
 }
 
-pub(crate) fn spin(queue: &StreamInner, duration: Duration) -> Result<()> {
+pub(crate) fn spin(guard: &StreamGuard<'_>, duration: Duration) -> Result<()> {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    // Safety: the argument of `spin`.
-    unsafe { queue.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds]) }
-}
-
-/// Makes the scratch memory that captured operations may need, as none can be made while they are captured.
-pub(crate) fn prepare_scratch(queue: &StreamInner) -> Result<()> {
-    queue.scratch(Scratch::Reduce, REDUCE_BYTES)?;
-    queue.scratch(Scratch::Workspace, WORKSPACE_BYTES).map(drop)
+    guard.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds])
 }
 
 /// The host time of `launches` bare launches of a small `affine`, with everything prepared: what an enqueue costs at
-/// least.
-pub(crate) fn raw_launch_loop(queue: &Arc<StreamInner>, launches: usize) -> Result<Duration> {
+/// least. Not captured.
+pub(crate) fn raw_launch_loop(stream: &Arc<StreamInner>, launches: usize) -> Result<Duration> {
     const LEN: u64 = 1024; // one block of fp32
-    queue.begin()?;
-    let function = queue.function(Kernel::AFFINE.of(DType::F32))?;
     const BYTES: usize = 2 * 4 * LEN as usize;
-    let memory = queue.allocate(BYTES)?;
-    let (from, to, n, backward, scale, shift) = (memory, memory + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
+    let guard = stream.enter_uncaptured("raw_launch_loop")?;
+    let function = guard.function(Kernel::AFFINE.of(DType::F32))?;
+    let memory = guard.allocate(BYTES)?;
+    let from = memory.span().address();
+    let (to, n, backward, scale, shift) = (from + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
     let arguments = &mut arguments![from, to, n, backward, scale, shift];
-    // Safety: the memory is that long.
-    let run = unsafe { queue.clear(memory, BYTES) }.and_then(|()| {
+    let run = guard.clear(memory.span()).and_then(|()| {
         let start = Instant::now();
-        for _ in 0..launches {
-            // Safety: the arguments of `affine_fp32`; both halves hold `n` elements.
-            let status = unsafe {
-                let (stream, none) = (queue.raw(), std::ptr::null_mut());
-                sys::cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, stream, arguments.as_mut_ptr(), none)
-            };
-            queue.check("cuLaunchKernel", status)?;
-        }
+        (0..launches).try_for_each(|_| guard.launch_bare(function, THREADS, arguments))?;
         Ok(start.elapsed())
     });
-    queue.free(memory, BYTES);
+    stream.free(memory);
     run
 }
 

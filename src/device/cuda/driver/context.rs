@@ -1,15 +1,19 @@
-//! The primary context of a device: the one that the driver shares within a process.
+//! The context of a GPU: the one that the driver shares within a process.
 //!
-//! Retained while this value lives. A thread must have it current before most driver calls: [`Primary::bind`] is
-//! called at the head of every public call and costs one query where it already is.
+//! Retained while this value lives. A thread must have it current before most driver calls: every wrapper of this room
+//! makes it so, for the price of one query where it already is.
+//!
+//! Some errors end the context: each later call fails. The first cause is kept here, and named by every one of them.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::ptr;
+use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUevent, CUresult};
+use cudarc::driver::sys::{self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUresult};
 
+use super::libraries::Library;
+use super::status::{self, check, describe};
 use crate::device::cuda::ENGINE;
-use crate::device::cuda::driver::libraries::Library;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -18,18 +22,19 @@ const OLDEST_DRIVER: c_int = 12_000;
 
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 
-/// A retained primary context.
-pub(crate) struct Primary {
+/// A retained context.
+pub(crate) struct Context {
     device: CUdevice,
     raw: CUcontext,
     name: String,
     elapsed_time: ElapsedTime,
+    lost: OnceLock<DeviceError>,
 }
 
 // Safety: the driver's handles are not bound to a thread; each call binds the context to its own.
-unsafe impl Send for Primary {}
+unsafe impl Send for Context {}
 // Safety: as above; the driver synchronizes its own calls.
-unsafe impl Sync for Primary {}
+unsafe impl Sync for Context {}
 
 /// Loads and initializes the driver and gives the number of devices.
 pub(crate) fn device_count() -> Result<usize> {
@@ -94,8 +99,8 @@ pub(crate) fn model(index: usize) -> Result<String> {
     })
 }
 
-impl Primary {
-    /// Retains the context of device `index` and makes it current.
+impl Context {
+    /// Retains the context of device `index` and makes it current; the driver has been initialized.
     pub(crate) fn retain(index: usize) -> Result<Self> {
         let (name, device) = (name(index), device(index)?);
         // CUDA 13's bindings know this function only by its second version, which drivers before 12.8 lack; the
@@ -107,14 +112,14 @@ impl Primary {
         let mut raw = ptr::null_mut();
         // Safety: writes one handle, which is released on drop.
         check(&name, "cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
-        let primary = Self { device, raw, name, elapsed_time };
-        primary.bind()?;
-        Ok(primary)
+        let context = Self { device, raw, name, elapsed_time, lost: OnceLock::new() };
+        context.bind()?;
+        Ok(context)
     }
 
     /// Makes the context current on this thread.
     #[inline]
-    pub(crate) fn bind(&self) -> Result<()> {
+    pub(super) fn bind(&self) -> Result<()> {
         let mut current = ptr::null_mut();
         // Safety: writes one handle.
         let status = unsafe { sys::cuCtxGetCurrent(&mut current) };
@@ -125,10 +130,16 @@ impl Primary {
         self.check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
 
-    /// Turns a status into a result that names the call and the device.
+    /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.
     #[inline]
-    pub(crate) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
-        check(&self.name, call, status)
+    pub(super) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
+        if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.failed(call, status)) }
+    }
+
+    #[cold]
+    fn failed(&self, call: &'static str, status: CUresult) -> DeviceError {
+        let error = status::failed(&self.name, call, status);
+        if status::is_sticky(status) { self.lost.get_or_init(|| error).clone() } else { error }
     }
 
     /// The device's name: `cuda:0`.
@@ -137,7 +148,7 @@ impl Primary {
     }
 
     /// The driver's handle of the device.
-    pub(crate) fn device(&self) -> CUdevice {
+    pub(super) fn device(&self) -> CUdevice {
         self.device
     }
 
@@ -147,19 +158,49 @@ impl Primary {
         self.raw
     }
 
-    /// Whether both are the context of one device.
-    #[inline]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.raw == other.raw
+    /// Its memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> Result<usize> {
+        let mut memory = 0;
+        // Safety: writes one size.
+        let status = unsafe { sys::cuDeviceTotalMem_v2(&mut memory, self.device) };
+        self.check("cuDeviceTotalMem", status).map(|()| memory)
     }
 
-    /// An attribute of the device.
-    pub(crate) fn attribute(&self, attribute: CUdevice_attribute) -> Result<c_int> {
+    /// Major and minor version of the architecture: 9 and 0 of `sm_90`.
+    pub(crate) fn architecture(&self) -> Result<(u32, u32)> {
+        let major = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok((major, minor))
+    }
+
+    /// The number of multiprocessors.
+    pub(crate) fn multiprocessors(&self) -> Result<u32> {
+        self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+    }
+
+    /// The size of the last cache before the memory, in bytes.
+    pub(crate) fn cache_bytes(&self) -> Result<u32> {
+        self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+    }
+
+    /// The number of copies that can run beside kernels.
+    pub(crate) fn copy_engines(&self) -> Result<u32> {
+        self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
+    }
+
+    fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
         let mut value = 0;
         // Safety: writes one integer.
         let status = unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, self.device) };
-        self.check("cuDeviceGetAttribute", status)?;
-        Ok(value)
+        self.check("cuDeviceGetAttribute", status).map(|()| value.unsigned_abs())
+    }
+
+    /// How a host thread waits in this context: whoever made it chose.
+    pub(crate) fn wait_policy(&self) -> Result<&'static str> {
+        self.bind()?;
+        let mut flags = 0;
+        // Safety: writes one word; the context is current.
+        self.check("cuCtxGetFlags", unsafe { sys::cuCtxGetFlags(&mut flags) }).map(|()| policy(flags))
     }
 
     /// The place of the device in the machine: `0000:1b:00.0`.
@@ -171,7 +212,7 @@ impl Primary {
     }
 
     /// Milliseconds between two events, with the driver's status.
-    pub(crate) fn elapsed_time(&self, start: CUevent, end: CUevent) -> (f32, CUresult) {
+    pub(super) fn elapsed_time(&self, start: CUevent, end: CUevent) -> (f32, CUresult) {
         let mut milliseconds = 0.0;
         // Safety: both are live events of this context.
         let status = unsafe { (self.elapsed_time)(&mut milliseconds, start, end) };
@@ -179,8 +220,8 @@ impl Primary {
     }
 }
 
-impl Drop for Primary {
-    /// Errors are of no use here: there is nobody to tell and nothing left to undo.
+impl Drop for Context {
+    /// A drop cannot return an error, and nothing is left to undo.
     fn drop(&mut self) {
         // Safety: nothing made in the context is used after this; a dead context must not stay current.
         unsafe {
@@ -190,29 +231,16 @@ impl Drop for Primary {
     }
 }
 
-#[inline]
-fn check(device: &str, call: &'static str, status: CUresult) -> Result<()> {
-    match status {
-        CUresult::CUDA_SUCCESS => Ok(()),
-        status => Err(failed(device, call, status)),
+fn policy(flags: u32) -> &'static str {
+    const SPIN: u32 = CUctx_flags::CU_CTX_SCHED_SPIN as u32;
+    const YIELD: u32 = CUctx_flags::CU_CTX_SCHED_YIELD as u32;
+    const BLOCKING: u32 = CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+    match flags & CUctx_flags::CU_CTX_SCHED_MASK as u32 {
+        SPIN => "spin",
+        YIELD => "yield",
+        BLOCKING => "blocking",
+        _ => "auto (spin when there are at least as many processors as contexts, else yield)",
     }
-}
-
-#[cold]
-fn failed(device: &str, call: &'static str, status: CUresult) -> DeviceError {
-    DeviceError::CallFailed { device: device.to_owned(), call, reason: describe(status) }
-}
-
-/// A status by its name and the driver's words: `CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)`.
-fn describe(status: CUresult) -> String {
-    let mut words = ptr::null();
-    // Safety: writes a pointer to a static text, or null for an unknown status.
-    let known = unsafe { sys::cuGetErrorString(status, &mut words) } == CUresult::CUDA_SUCCESS && !words.is_null();
-    if !known {
-        return format!("{status:?}");
-    }
-    // Safety: a static, terminated text.
-    format!("{status:?} ({})", unsafe { CStr::from_ptr(words) }.to_string_lossy())
 }
 
 /// Reads a text that a call writes into a buffer.
@@ -222,4 +250,20 @@ fn text(write: impl FnOnce(*mut c_char, c_int) -> Result<()>) -> Result<String> 
     write(buffer.as_mut_ptr().cast(), 255)?;
     let len = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     Ok(String::from_utf8_lossy(&buffer[..len]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_policy_is_read_from_the_scheduling_bits_alone() {
+        assert_eq!([policy(8 | 1), policy(2), policy(16 | 4)], ["spin", "yield", "blocking"]);
+        assert!(policy(8).starts_with("auto"));
+    }
+
+    #[test]
+    fn a_version_is_shown_as_its_maker_writes_it() {
+        assert_eq!(dotted(12_090), "12.9");
+    }
 }

@@ -7,9 +7,8 @@ use std::ptr;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 
+use super::libraries::Library;
 use crate::device::cuda::ENGINE;
-use crate::device::cuda::driver::libraries::Library;
-use crate::device::cuda::kernels::cache::{self, Cache};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -42,24 +41,6 @@ impl Compiler {
         format!("{}.{}", self.version.0, self.version.1)
     }
 
-    /// The cubin of `source` for `architecture` (`sm_90`), from the cache where it is there.
-    pub(crate) fn cubin(
-        self,
-        file: &'static str,
-        source: &str,
-        architecture: &str,
-        cache: &Cache,
-        fresh: bool,
-    ) -> Result<Vec<u8>> {
-        let key = self.key(source, architecture);
-        if let Some(cubin) = (!fresh).then(|| cache.load(key)).flatten() {
-            return Ok(cubin);
-        }
-        let cubin = self.compile(file, source, architecture)?;
-        cache.store(key, &cubin);
-        Ok(cubin)
-    }
-
     /// The cubin of `source` for `architecture`, compiled now.
     pub(crate) fn compile(self, file: &'static str, source: &str, architecture: &str) -> Result<Vec<u8>> {
         let program = Program::new(file, source)?;
@@ -79,9 +60,10 @@ impl Compiler {
         program.cubin()
     }
 
-    fn key(self, source: &str, architecture: &str) -> u128 {
+    /// All that decides what [`compile`](Self::compile) gives.
+    pub(crate) fn inputs(self, source: &str, architecture: &str) -> [String; 5] {
         let (version, options) = (self.version(), OPTIONS.join(" "));
-        cache::hash([source, HEADER.1, architecture, &version, &options].map(str::as_bytes))
+        [source.to_owned(), HEADER.1.to_owned(), architecture.to_owned(), version, options]
     }
 }
 
@@ -155,12 +137,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_source_architecture_or_compiler_has_another_key() {
+    fn another_source_architecture_or_compiler_has_other_inputs() {
         let compiler = Compiler { version: (13, 0) };
-        let key = compiler.key("source", "sm_90");
-        assert_eq!(key, compiler.key("source", "sm_90"));
-        assert_ne!(key, compiler.key("source ", "sm_90"));
-        assert_ne!(key, compiler.key("source", "sm_80"));
-        assert_ne!(key, Compiler { version: (12, 9) }.key("source", "sm_90"));
+        let inputs = compiler.inputs("source", "sm_90");
+        assert_eq!(inputs, compiler.inputs("source", "sm_90"));
+        assert_ne!(inputs, compiler.inputs("source ", "sm_90"));
+        assert_ne!(inputs, compiler.inputs("source", "sm_80"));
+        assert_ne!(inputs, Compiler { version: (12, 9) }.inputs("source", "sm_90"));
     }
 }
