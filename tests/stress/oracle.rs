@@ -5,8 +5,8 @@
 //!
 //! **Gates.** The oracle knows which closed gates each stream waits for, directly or through events. Before a step that
 //! blocks, another step opens them: it comes earlier in the sequence, but nothing makes the blocking step wait for it, so
-//! that calls do block. A step through which a stream comes to wait for a further gate follows all earlier steps of that
-//! stream, so that none of these can wait for a gate that opens behind it.
+//! that calls do block. A step that waits for an event behind a gate follows all steps of its stream that come before the
+//! gate's opening, so that none of these can wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -710,22 +710,23 @@ impl Oracle {
                 let memory = &self.memories[memory];
                 memory.written.into_iter().chain(memory.read.iter().copied())
             });
-            let mut held = self.streams[stream].held.clone();
+            let mut brought = BTreeSet::new();
             for touch in read.chain(written) {
                 after.push(touch.step);
                 if touch.stream != stream {
                     waits.push(touch.step);
-                    held.extend(&self.held_behind[touch.step]);
+                    brought.extend(&self.held_behind[touch.step]);
                 }
             }
             after.push(self.streams[stream].id);
             after.extend(self.streams[stream].exclusive);
+            let held = &brought | &self.streams[stream].held;
             if blocks {
                 self.open(&held, thread);
             }
-            for gate in held.difference(&self.streams[stream].held) {
+            for gate in brought {
                 // What comes before the step that opens the gate is not to wait for it.
-                let opened = self.opened.get(gate).copied().unwrap_or(Id::MAX);
+                let opened = self.opened.get(&gate).copied().unwrap_or(Id::MAX);
                 after.extend(self.streams[stream].steps.iter().filter(|&&step| step < opened));
             }
             self.streams[stream].held = held;

@@ -518,7 +518,7 @@ fn failed_stream(device: &Device) -> Outcome<()> {
 /// way out may wait for the gate.
 fn leave(device: &Device, how: usize) -> Outcome<()> {
     let refused = match how % 4 {
-        0 if true => leave_capture(device), 0 => leave_with_copy(device),
+        0 => leave_with_copy(device),
         1 => catch_unwind(AssertUnwindSafe(|| leave_with_panic(device))).unwrap_or_else(|panic| {
             drop(panic);
             Err(DeviceError::EventNotReady { reason: "left by a panic" })
