@@ -79,7 +79,11 @@ fn stress(devices: &[Device; 2]) {
         seed += 1;
     }
     let total: usize = steps.values().sum();
-    println!("{names}: seeds {first} to {}, {total} steps in {:.1} s: {steps:?}", seed - 1, start.elapsed().as_secs_f64());
+    println!(
+        "{names}: seeds {first} to {}, {total} steps in {:.1} s: {steps:?}",
+        seed - 1,
+        start.elapsed().as_secs_f64()
+    );
 }
 
 /// Runs the program of a seed; shrinks it if it fails.

@@ -41,44 +41,138 @@ pub(crate) struct Step {
 /// What a step does.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    NewStream { device: usize },
-    Full { dtype: DType, len: usize, value: i64 },
-    Upload { dtype: DType, values: Values },
-    Affine { x: Id, scale: i64, shift: i64 },
-    AffineInPlace { x: Id, scale: i64, shift: i64 },
-    Elementwise { kind: Kind, x: Id, y: Id },
-    Matmul { x: Id, y: Id, sizes: [usize; 3] },
-    Greater { x: Id, threshold: i64 },
-    Sum { x: Id },
-    Gather { x: Id, width: usize, rows: Vec<usize>, by_host: bool },
-    Stack { x: Id, y: Id },
-    Assign { target: Id, source: Id },
-    View { x: Id, width: usize, row: usize },
-    Share { x: Id },
-    Spin { microseconds: u64 },
+    NewStream {
+        device: usize,
+    },
+    Full {
+        dtype: DType,
+        len: usize,
+        value: i64,
+    },
+    Upload {
+        dtype: DType,
+        values: Values,
+    },
+    Affine {
+        x: Id,
+        scale: i64,
+        shift: i64,
+    },
+    AffineInPlace {
+        x: Id,
+        scale: i64,
+        shift: i64,
+    },
+    Elementwise {
+        kind: Kind,
+        x: Id,
+        y: Id,
+    },
+    Matmul {
+        x: Id,
+        y: Id,
+        sizes: [usize; 3],
+    },
+    Greater {
+        x: Id,
+        threshold: i64,
+    },
+    Sum {
+        x: Id,
+    },
+    Gather {
+        x: Id,
+        width: usize,
+        rows: Vec<usize>,
+        by_host: bool,
+    },
+    Stack {
+        x: Id,
+        y: Id,
+    },
+    Assign {
+        target: Id,
+        source: Id,
+    },
+    View {
+        x: Id,
+        width: usize,
+        row: usize,
+    },
+    Share {
+        x: Id,
+    },
+    Spin {
+        microseconds: u64,
+    },
     /// Drops the handle that a step made.
-    Drop { of: Id },
-    Read { x: Id, expected: Values },
-    Item { x: Id, at: usize, expected: i64 },
-    Any { x: Id, expected: bool },
-    Nonzero { x: Id, expected: Values },
-    NewBuffer { device: usize, len: usize },
-    CopyTo { buffer: Id, x: Id },
-    CopyFrom { buffer: Id, x: Id },
-    ReadBuffer { buffer: Id, expected: Values },
-    WriteBuffer { buffer: Id, values: Values },
+    Drop {
+        of: Id,
+    },
+    Read {
+        x: Id,
+        expected: Values,
+    },
+    Item {
+        x: Id,
+        at: usize,
+        expected: i64,
+    },
+    Any {
+        x: Id,
+        expected: bool,
+    },
+    Nonzero {
+        x: Id,
+        expected: Values,
+    },
+    NewBuffer {
+        device: usize,
+        len: usize,
+    },
+    CopyTo {
+        buffer: Id,
+        x: Id,
+    },
+    CopyFrom {
+        buffer: Id,
+        x: Id,
+    },
+    ReadBuffer {
+        buffer: Id,
+        expected: Values,
+    },
+    WriteBuffer {
+        buffer: Id,
+        values: Values,
+    },
     Synchronize,
-    SynchronizeDevice { device: usize },
-    SynchronizeEvent { of: Id },
+    SynchronizeDevice {
+        device: usize,
+    },
+    SynchronizeEvent {
+        of: Id,
+    },
     /// Makes a closed gate and has the stream wait for it.
     Hold,
-    Open { gate: Id },
-    Capture { parts: Vec<Part> },
-    Launch { graph: Id },
+    Open {
+        gate: Id,
+    },
+    Capture {
+        parts: Vec<Part>,
+    },
+    Launch {
+        graph: Id,
+    },
     /// Fails a stream of another opening of the device, and looks for the error.
-    FailedStream { device: usize },
+    FailedStream {
+        device: usize,
+    },
     /// Leaves a function that has a stream held, by an error or a panic.
-    Leave { device: usize, how: usize },
+    Leave {
+        device: usize,
+        how: usize,
+    },
 }
 
 /// An elementwise operation.
@@ -92,9 +186,18 @@ pub(crate) enum Kind {
 /// An operation in a graph.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    InPlace { x: Id, scale: i64, shift: i64 },
+    InPlace {
+        x: Id,
+        scale: i64,
+        shift: i64,
+    },
     /// Through a tensor that only the graph keeps.
-    Through { target: Id, source: Id, scale: i64, shift: i64 },
+    Through {
+        target: Id,
+        source: Id,
+        scale: i64,
+        shift: i64,
+    },
 }
 
 /// Elements, of which a failure shows the first ones.
