@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// What a barrier waits for.
+/// What a synchronization point waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]

@@ -85,7 +85,7 @@ impl Timeline {
                 detail: None,
             });
         }
-        // A barrier's own stall is the barrier.
+        // The stall of a call that waits is the call.
         let within = log.stalls.iter().filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
         for (stall, call) in within.filter(|(_, call)| call.note.barrier.is_none()) {
             spans.push(Span {

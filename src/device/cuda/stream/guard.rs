@@ -428,7 +428,8 @@ impl<'a> StreamGuard<'a> {
         let apart = Stream::new(&self.stream.device.gpu.context)?;
         apart.begin_capture()?;
         let enqueued = enqueue(&apart);
-        let graph = apart.end_capture(&self.stream.raw);
+        // Made ready there, too: this one may be held.
+        let graph = apart.end_capture(&apart);
         enqueued.and(graph)
     }
 
