@@ -6,7 +6,7 @@ use super::bootstrap::Bootstrap;
 use super::estimate::{Estimate, median};
 use super::samples::Samples;
 use crate::error::MeasureError;
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// Two cases that were sampled in the same rounds, and their paired difference.
 ///
@@ -94,9 +94,8 @@ impl fmt::Display for Comparison {
 
 fn percent(share: f64, of: &str) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
-    let percent = share.abs() * 100.0;
-    let decimals = if percent < 10.0 { 1 } else { 0 };
-    format!("{sign}{percent:.decimals$} % of {of}")
+    let decimals = if share.abs() < 0.1 { 1 } else { 0 };
+    format!("{sign}{} of {of}", Scale::PERCENT.fixed(share.abs(), decimals))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use std::fmt;
 use super::dip::dip;
 use super::estimate::quantile;
 use super::protocol::Clock;
-use crate::units::{Unit, significant};
+use crate::units::{Scale, Unit};
 
 /// The share of the median from which on a trend, or the distance of two modes, matters.
 const MATTERS: f64 = 0.05;
@@ -155,7 +155,7 @@ impl fmt::Display for Diagnosis {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", significant(share * 100.0, 2))
+    Scale::PERCENT.significant(share, 2)
 }
 
 /// What is odd about `samples`, times in seconds in the order in which they were taken. Nothing for fewer than ten, or

@@ -24,7 +24,7 @@
 use std::fmt;
 
 use super::ranks::{LEAST_COVERAGE, Ranks};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// The median of samples, with an interval and the quartiles, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,21 +97,28 @@ impl Estimate {
         Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, ..*self }
     }
 
-    /// The estimate in `unit`, as in `14.4 µs (14.1 … 14.9, n = 50)`: one prefix and as many decimals for all three, so
-    /// many that the interval's width shows.
+    /// The estimate in `unit`, as in `14.40 µs (14.10 … 14.90, n = 50)`: one prefix and as many decimals for all three,
+    /// so many that the interval's width shows.
     ///
     /// Where there are too few samples for an interval, the brackets hold their range and it says so.
     pub fn format(&self, unit: Unit) -> String {
-        let scale = Scale::of(self, unit);
+        let (scale, decimals) = self.scale(unit);
         let kind = if self.is_interval() { "" } else { ", range" };
-        let median = scale.with_symbol(scale.number(self.median));
-        format!("{median} ({} … {}, n = {}{kind})", scale.number(self.low), scale.number(self.high), self.n)
+        let [low, high] = [self.low, self.high].map(|end| scale.number(end, decimals));
+        format!("{} ({low} … {high}, n = {}{kind})", scale.fixed(self.median, decimals), self.n)
     }
 
-    /// The interval alone, as in `[−0.2, 0.3] µs`.
+    /// The interval alone, as in `−0.20 … 0.30 µs`.
     pub fn format_interval(&self, unit: Unit) -> String {
-        let scale = Scale::of(self, unit);
-        scale.with_symbol(format!("{} … {}", scale.number(self.low), scale.number(self.high)))
+        let (scale, decimals) = self.scale(unit);
+        scale.interval((self.low, self.high), decimals)
+    }
+
+    /// The prefix and the decimals that the three numbers share.
+    fn scale(&self, unit: Unit) -> (Scale, usize) {
+        let largest = self.median.abs().max(self.low.abs()).max(self.high.abs());
+        let scale = unit.scale(largest);
+        (scale, scale.decimals_of_interval(largest, (self.low, self.high)))
     }
 }
 
@@ -119,42 +126,6 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.format(Unit::Seconds))
-    }
-}
-
-/// The prefix and the decimals that an estimate's three numbers share.
-struct Scale {
-    factor: f64,
-    symbol: &'static str,
-    decimals: usize,
-}
-
-impl Scale {
-    /// Three significant digits of the largest number, or as many as one digit of the width takes, up to six.
-    fn of(estimate: &Estimate, unit: Unit) -> Self {
-        let largest = estimate.median.abs().max(estimate.low.abs()).max(estimate.high.abs());
-        let (factor, symbol) = unit.scale(largest);
-        let decimals_for = |value: f64, digits: i32| match value / factor {
-            scaled if scaled > 0.0 && scaled.is_finite() => digits - 1 - scaled.log10().floor() as i32,
-            _ => 0,
-        };
-        let decimals = decimals_for(estimate.high - estimate.low, 1)
-            .clamp(decimals_for(largest, 3), decimals_for(largest, 6))
-            .clamp(0, 300);
-        Self { factor, symbol, decimals: decimals as usize }
-    }
-
-    fn number(&self, value: f64) -> String {
-        let text = format!("{:.*}", self.decimals, value / self.factor);
-        match text.strip_prefix('-') {
-            Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
-            Some(digits) => format!("−{digits}"),
-            None => text,
-        }
-    }
-
-    fn with_symbol(&self, number: String) -> String {
-        if self.symbol.is_empty() { number } else { format!("{number} {}", self.symbol) }
     }
 }
 
@@ -242,7 +213,7 @@ mod tests {
             n: 50,
             coverage: 0.9511,
         };
-        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.4 µs (14.1 … 14.9, n = 50)");
+        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.40 µs (14.10 … 14.90, n = 50)");
         assert_eq!(shown(14.4012e-6, 14.4001e-6, 14.4023e-6).to_string(), "14.401 µs (14.400 … 14.402, n = 50)");
         assert_eq!(shown(-1e-9, -1.2e-6, 1.3e-6).to_string(), "0.00 µs (−1.20 … 1.30, n = 50)");
         assert_eq!(shown(0.0, 0.0, 0.0).to_string(), "0 s (0 … 0, n = 50)");

@@ -11,7 +11,7 @@ use crate::present::{
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, Timeline};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// How many barriers of an audit are listed.
 const LISTED: usize = 20;
@@ -110,7 +110,7 @@ impl Show for Verdict {
     fn on(&self, page: Page) -> Page {
         page.note(match self {
             Verdict::Confirmed(share) | Verdict::Refuted(share) | Verdict::Inconclusive(share) => {
-                format!("Verdict: {self}. The statement holds in {:.1} % of the resamples.", 100.0 * share)
+                format!("Verdict: {self}. The statement holds in {} of the resamples.", Scale::PERCENT.fixed(*share, 1))
             }
             Verdict::NotTestable(_) => format!("Verdict: {self}."),
         })
@@ -119,7 +119,7 @@ impl Show for Verdict {
 
 impl Show for Timeline {
     fn on(&self, page: Page) -> Page {
-        let share = |share: f64| Cell::Text(format!("{:.0} %", 100.0 * share.abs()));
+        let share = |share: f64| Cell::Text(Scale::PERCENT.fixed(share, 0));
         let time = |ns: u64| Cell::Text(Unit::Seconds.format(ns as f64 * 1e-9, 3));
         let path = self.critical_path();
         let facts = [
@@ -159,7 +159,7 @@ impl Show for Audit {
             columns: columns.collect(),
             groups: vec![Group { label: None, rows }],
         };
-        let (count, share) = (self.barriers.len(), 100.0 * self.stalled_share.abs());
+        let (count, share) = (self.barriers.len(), Scale::PERCENT.fixed(self.stalled_share, 0));
         let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
         let lost = if self.dropped > 0 {
             format!(" {} records were lost: barriers may be missing.", self.dropped)
@@ -167,8 +167,7 @@ impl Show for Audit {
             String::new()
         };
         let noun = if count == 1 { "barrier" } else { "barriers" };
-        page.table(&table)
-            .note(format!("{count} {noun}{unlisted}. The host spent {share:.0} % of the time in them.{lost}"))
+        page.table(&table).note(format!("{count} {noun}{unlisted}. The host spent {share} of the time in them.{lost}"))
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::device::Device;
 use crate::measure::{Progress, Protocol, Sampler};
+use crate::units::Scale;
 
 /// How many seconds a [`sampler`] may take, unless [`Sampler::with_budget`] says otherwise.
 pub const BUDGET: f64 = 20.0;
@@ -67,7 +68,7 @@ impl Pace {
         let round = format!("round {}{of}", progress.round);
         Some(match progress.warming_up {
             true => format!("warming up: {round} after {seconds:.0} s"),
-            false => format!("{:.0} %: {round} after {seconds:.0} s", 100.0 * progress.share),
+            false => format!("{}: {round} after {seconds:.0} s", Scale::PERCENT.fixed(progress.share, 0)),
         })
     }
 }

@@ -9,19 +9,22 @@ use super::table::{Cell, Column, Group, Table, TableRow};
 use super::value::Value;
 use crate::units::Unit;
 
-pub(super) fn render(table: &Table) -> String {
-    let title = escape(&table.title);
-    let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
-    out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
-    for (place, column) in table.columns.iter().enumerate() {
-        out.push_str(&heading(column, &units(table, place)));
+impl Table {
+    /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
+    pub fn to_html(&self) -> String {
+        let title = escape(&self.title);
+        let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
+        out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
+        for (place, column) in self.columns.iter().enumerate() {
+            out.push_str(&heading(column, &units(self, place)));
+        }
+        out.push_str("</tr></thead>\n");
+        for group in &self.groups {
+            out.push_str(&rows(group, &self.columns));
+        }
+        out.push_str("</table>\n</div>\n");
+        out
     }
-    out.push_str("</tr></thead>\n");
-    for group in &table.groups {
-        out.push_str(&rows(group, &table.columns));
-    }
-    out.push_str("</table>\n</div>\n");
-    out
 }
 
 fn heading(column: &Column, units: &[&str]) -> String {

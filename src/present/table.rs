@@ -1,8 +1,5 @@
 //! The one table: what stands in it, whatever form it takes.
 
-use super::console;
-use super::html;
-use super::markdown;
 use super::value::Value;
 
 /// A table of results.
@@ -97,21 +94,6 @@ impl Table {
             columns: vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)],
             groups: vec![Group { label: None, rows }],
         }
-    }
-
-    /// The table as text in aligned columns, for a terminal.
-    pub fn to_console(&self) -> String {
-        console::render(self)
-    }
-
-    /// The table as Markdown.
-    pub fn to_markdown(&self) -> String {
-        markdown::render(self)
-    }
-
-    /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
-    pub fn to_html(&self) -> String {
-        html::render(self)
     }
 }
 

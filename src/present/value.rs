@@ -5,7 +5,7 @@
 //! document printed. A difference whose interval holds 0 is not written as a number at all, only as its interval:
 //! neither its size nor its sign is known.
 
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// A value with what is known of its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,26 +95,31 @@ impl Value {
 
     /// The symbol of the unit in which it is written; empty for a number without one.
     pub fn symbol(&self) -> &'static str {
-        Scale::of(self.unit, self.value, self.interval).symbol
+        self.scale().symbol
+    }
+
+    /// The largest of the value and the ends of its interval decides, so that all three share it.
+    fn scale(&self) -> Scale {
+        self.unit.scale(largest(self.value, self.interval))
     }
 
     /// What the value reads like.
     pub fn formatted(&self) -> Formatted {
-        let scale = Scale::of(self.unit, self.value, self.interval);
-        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let scale = self.scale();
+        let decimals = self.precision.decimals(scale, self.value, self.interval);
         let unknown = self.is_indistinguishable_from_zero();
         let main = if unknown {
             "not distinguishable from 0".to_owned()
         } else if self.terms.is_empty() {
-            scale.write(self.value, decimals)
+            scale.fixed(self.value, decimals)
         } else {
-            let terms: Vec<String> = self.terms.iter().map(|term| scale.write(*term, decimals)).collect();
-            format!("{} = {}", terms.join(" + "), scale.write(self.value, decimals))
+            let terms: Vec<String> = self.terms.iter().map(|term| scale.fixed(*term, decimals)).collect();
+            format!("{} = {}", terms.join(" + "), scale.fixed(self.value, decimals))
         };
         Formatted {
             main,
             share: self.share.as_ref().map(|share| share.formatted(unknown)),
-            interval: self.interval.map(|ends| scale.write_interval(ends, decimals)),
+            interval: self.interval.map(|ends| scale.interval(ends, decimals)),
             samples: self.samples.map(|n| format!("n = {n}")),
             notes: self.notes.clone(),
         }
@@ -124,11 +129,11 @@ impl Value {
 impl Share {
     /// The share in percent; as its interval alone where the value it belongs to cannot be told from 0.
     fn formatted(&self, unknown: bool) -> String {
-        let scale = Scale { factor: 0.01, symbol: "%" };
-        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let scale = Scale::PERCENT;
+        let decimals = self.precision.decimals(scale, self.value, self.interval);
         let text = match self.interval {
-            Some(ends) if unknown => scale.write_interval(ends, decimals),
-            _ => scale.write(self.value, decimals),
+            Some(ends) if unknown => scale.interval(ends, decimals),
+            _ => scale.fixed(self.value, decimals),
         };
         format!("{text} of {}", self.of)
     }
@@ -142,66 +147,20 @@ impl Formatted {
     }
 }
 
-/// A divisor and the symbol that goes with it.
-struct Scale {
-    factor: f64,
-    symbol: &'static str,
-}
-
-impl Scale {
-    /// The scale that suits a value and its interval; the largest of the three decides, so that all can share it.
-    fn of(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> Self {
-        let (factor, symbol) = unit.scale(largest(value, interval));
-        Self { factor, symbol }
-    }
-
-    fn decimals(&self, value: f64, interval: Option<(f64, f64)>, precision: Precision) -> usize {
-        let exponent = exponent(largest(value, interval) / self.factor);
-        let at = |digits: i64| (digits - 1 - exponent).max(0);
-        let decimals = match (precision, interval) {
+impl Precision {
+    /// The digits after the decimal point with which a value and its interval are written.
+    fn decimals(self, scale: Scale, value: f64, interval: Option<(f64, f64)>) -> usize {
+        let largest = largest(value, interval);
+        match (self, interval) {
             (Precision::Whole, _) => 0,
-            (Precision::Digits(digits), _) => at(i64::try_from(digits).unwrap_or(17)),
-            (Precision::Interval, Some((low, high))) if high > low => {
-                let half_width = (high - low) / 2.0 / self.factor;
-                (1 - self::exponent(half_width)).clamp(at(3), at(5))
-            }
-            (Precision::Interval, _) => at(4),
-        };
-        usize::try_from(decimals).unwrap_or(0)
-    }
-
-    fn number(&self, value: f64, decimals: usize) -> String {
-        let text = format!("{:.decimals$}", value / self.factor);
-        match text.strip_prefix('-') {
-            Some(digits) if digits.bytes().all(|b| matches!(b, b'0' | b'.')) => digits.to_owned(),
-            Some(digits) => format!("−{digits}"),
-            None => text,
+            (Precision::Digits(digits), _) => scale.decimals(largest, digits),
+            (Precision::Interval, interval) => scale.decimals_of_interval(largest, interval.unwrap_or((value, value))),
         }
-    }
-
-    fn write(&self, value: f64, decimals: usize) -> String {
-        if !value.is_finite() {
-            return "—".to_owned();
-        }
-        self.with_symbol(&self.number(value, decimals))
-    }
-
-    fn write_interval(&self, (low, high): (f64, f64), decimals: usize) -> String {
-        self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
-    }
-
-    fn with_symbol(&self, number: &str) -> String {
-        if self.symbol.is_empty() { number.to_owned() } else { format!("{number} {}", self.symbol) }
     }
 }
 
 fn largest(value: f64, interval: Option<(f64, f64)>) -> f64 {
     interval.map_or(value.abs(), |(low, high)| value.abs().max(low.abs()).max(high.abs()))
-}
-
-/// The power of ten of a value's first digit; 0 for 0.
-fn exponent(value: f64) -> i64 {
-    if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i64 }
 }
 
 #[cfg(test)]
@@ -250,11 +209,5 @@ mod tests {
     fn a_count_has_no_decimals() {
         let count = |value| Value::plain(value, Unit::Number, Precision::Whole).formatted().main;
         assert_eq!((count(0.0), count(10_000_000.0)), ("0".to_owned(), "10000000".to_owned()));
-    }
-
-    #[test]
-    fn a_rounded_negative_does_not_read_as_minus_zero() {
-        let scale = Scale { factor: 1.0, symbol: "" };
-        assert_eq!(scale.number(-0.001, 1), "0.0");
     }
 }

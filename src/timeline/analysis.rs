@@ -177,48 +177,9 @@ fn length(cover: &[(u64, u64)]) -> u64 {
     cover.iter().map(|(start, end)| end - start).sum()
 }
 
-/// Timelines made by hand.
-#[cfg(test)]
-pub(super) mod by_hand {
-    use super::super::Track;
-    use super::*;
-
-    /// A span of `kind` on stream or host from `start` to `end`.
-    pub(in super::super) fn span(kind: Kind, stream: u32, (start_ns, end_ns): (u64, u64), correlation: u64) -> Span {
-        Span {
-            track: if kind.is_on_device() { 1 + stream as usize } else { 0 },
-            name: kind.name().to_owned(),
-            start_ns,
-            end_ns,
-            kind,
-            stream: Some(stream),
-            bytes: None,
-            correlation: Some(correlation),
-            barrier: (kind == Kind::Synchronize).then_some(BarrierKind::Stream),
-            awaits: None,
-            site: None,
-            detail: None,
-        }
-    }
-
-    /// A timeline of one host thread and two streams.
-    pub(in super::super) fn timeline(spans: Vec<Span>) -> Timeline {
-        let mut spans = spans;
-        spans.sort_by_key(|span| (span.start_ns, span.track));
-        Timeline {
-            device: "cpu:0".to_owned(),
-            source: "by hand".to_owned(),
-            tracks: vec![Track::Host("main".to_owned()), Track::Stream(0), Track::Stream(1)],
-            spans,
-            dropped: 0,
-            region_ns: 0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::by_hand::{span, timeline};
+    use super::super::by_hand::{span, timeline};
     use super::*;
     use Kind::{Copy, Enqueue, Kernel, Synchronize, Wait};
 

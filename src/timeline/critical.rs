@@ -131,7 +131,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::analysis::by_hand::{span, timeline};
+    use super::super::by_hand::{span, timeline};
     use super::*;
     use Kind::{Copy, Enqueue, Kernel, Synchronize, Wait};
 

@@ -22,6 +22,8 @@
 
 mod analysis;
 mod audit;
+#[cfg(test)]
+pub(crate) mod by_hand;
 mod critical;
 mod record;
 mod trace;

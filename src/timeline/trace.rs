@@ -144,7 +144,7 @@ fn quoted(text: &str) -> String {
 #[cfg(all(test, feature = "report"))]
 mod tests {
     use super::super::Kind;
-    use super::super::analysis::by_hand::{span, timeline};
+    use super::super::by_hand::{span, timeline};
     use super::*;
     use serde_json::Value;
 
