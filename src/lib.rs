@@ -11,6 +11,8 @@ pub mod units;
 
 #[cfg(feature = "report")]
 pub mod book;
+#[cfg(feature = "report")]
+pub mod cli;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]

@@ -94,6 +94,12 @@ impl BookProject {
         self
     }
 
+    /// The names of its suites.
+    pub fn suites(&self) -> impl Iterator<Item = &str> {
+        let suites = self.below("suites").filter(|(path, _)| is_yaml(path));
+        suites.filter_map(|(path, _)| path.file_stem()?.to_str())
+    }
+
     /// The text of the suite in the file `suites/NAME.yaml`, with the file's name in messages.
     pub fn suite(&self, name: &str) -> Option<(String, &str)> {
         let path = format!("suites/{name}.yaml");

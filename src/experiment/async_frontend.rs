@@ -100,7 +100,7 @@ impl Experiment for AsyncFrontend {
         self.device(bench);
         graph_value(bench);
         self.branches(bench);
-        self.barriers(bench);
+        self.synchronization_points(bench);
         self.throughput(bench);
         self.model(bench);
     }
@@ -163,10 +163,7 @@ impl AsyncFrontend {
         for (branch, n) in [("small", self.small_branch.get()), ("large", self.large_branch.get())] {
             let matmuls = || Work::matmul(2.0 * matmul_flops(n) * chain as f64, "4 · size³ · chain");
             bench
-                .group(
-                    "Dependency graph",
-                    [("branch", branch.into()), ("size", n.into()), ("chain", chain.into())],
-                )
+                .group("Dependency graph", [("branch", branch.into()), ("size", n.into()), ("chain", chain.into())])
                 .setup(move |device| weights(device, n))
                 .host_time_within("async-frontend.graph.one-stream", "Two chains on one stream", move |(w, v)| {
                     Ok(chains(w.clone(), v.on(w.stream())?, chain))
@@ -180,7 +177,7 @@ impl AsyncFrontend {
         }
     }
 
-    fn barriers(&self, bench: &mut Bench) {
+    fn synchronization_points(&self, bench: &mut Bench) {
         let (iters, n) = (self.iters.get(), self.size.get());
         type Read = fn(&Tensor<f32>, &mut File) -> Result<(), DeviceError>;
         let [print, item, copy, branch]: [Read; 4] = [
@@ -216,8 +213,16 @@ impl AsyncFrontend {
             .host_time_within("async-frontend.barriers.item.ready", "Read a scalar, nothing pending", ready(item))
             .host_time_within("async-frontend.barriers.copy.pending", "Copy to the host, work pending", pending(copy))
             .host_time_within("async-frontend.barriers.copy.ready", "Copy to the host, nothing pending", ready(copy))
-            .host_time_within("async-frontend.barriers.branch.pending", "Branch on a value, work pending", pending(branch))
-            .host_time_within("async-frontend.barriers.branch.ready", "Branch on a value, nothing pending", ready(branch))
+            .host_time_within(
+                "async-frontend.barriers.branch.pending",
+                "Branch on a value, work pending",
+                pending(branch),
+            )
+            .host_time_within(
+                "async-frontend.barriers.branch.ready",
+                "Branch on a value, nothing pending",
+                ready(branch),
+            )
             .run();
     }
 
@@ -343,11 +348,7 @@ fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), Devi
 }
 
 /// Two chains of matmuls, each on the stream of its weight.
-fn chains(
-    a: Tensor<f32>,
-    b: Tensor<f32>,
-    chain: usize,
-) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
+fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
     move |watch| {
         // Closed while the host launches: what is timed is the device, not how fast it is fed.
         let gate = a.stream().device().gate()?;

@@ -34,6 +34,8 @@ enum Kind<'a, S> {
     Derived(Formula<'a>),
 }
 
+type Compute<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
+
 /// How a derived row is computed.
 pub struct Formula<'a> {
     /// What kind of computation it is.
@@ -43,7 +45,7 @@ pub struct Formula<'a> {
     /// The rows that it is computed from: identifiers and, where they are not the group's, parameters.
     pub operands: Vec<(&'static str, Option<Parameters>)>,
     /// The value of a round from the operands' samples of that round.
-    pub compute: Box<dyn Fn(&[f64]) -> f64 + 'a>,
+    pub compute: Compute<'a>,
 }
 
 impl<'a> Formula<'a> {
@@ -433,11 +435,12 @@ mod tests {
     #[test]
     fn a_case_that_cannot_be_made_takes_no_other_row_of_its_group_with_it() {
         let mut bench = bench();
-        let none = || DeviceError::NotApplicable { operation: "launch", reason: "no such call".to_owned() };
+        let (what, device, reason) = ("a call".to_owned(), "cpu:0".to_owned(), "no such call".to_owned());
+        let none = DeviceError::NotApplicable { what, device, reason };
         bench
             .group("G", [])
             .host_time("a.good", "Good", |_| Ok(|| Ok(())))
-            .host_time("a.none", "None", move |_| if true { Err(none()) } else { Ok(|| Ok(())) })
+            .host_time("a.none", "None", move |_| if true { Err(none) } else { Ok(|| Ok(())) })
             .difference("a.delta", "Difference", ["a.good", "a.none"])
             .run();
         let parameters = Parameters::new();

@@ -224,11 +224,7 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
     bench
         .group(
             "Double buffering",
-            [
-                ("elements", elements.into()),
-                ("steps", steps.into()),
-                ("memory", HostKind::Pageable.to_string().into()),
-            ],
+            [("elements", elements.into()), ("steps", steps.into()), ("memory", HostKind::Pageable.to_string().into())],
         )
         .host_time("overlap.single-buffer.total", "One pageable buffer, synchronize each iteration", move |device| {
             single(device, elements, steps)

@@ -104,7 +104,8 @@ impl Overlap {
             .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
                 let mut random = StdRng::seed_from_u64(0);
                 Ok(move || {
-                    let mut normal = || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
+                    let mut normal =
+                        || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
                     Ok([normal(), normal(), normal()])
                 })
             })

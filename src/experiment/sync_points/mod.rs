@@ -205,13 +205,17 @@ impl SyncPoints {
                 })
             })
             .work(matmuls())
-            .host_time("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
-                let (x, w) = (x.clone(), w.clone());
-                Ok(move || {
-                    let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
-                    Tensor::stack(&losses)?.mean()?.item()
-                })
-            })
+            .host_time(
+                "sync-points.training-loop.accumulated",
+                "Loss kept on the device, one read",
+                move |(_, x, w)| {
+                    let (x, w) = (x.clone(), w.clone());
+                    Ok(move || {
+                        let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
+                        Tensor::stack(&losses)?.mean()?.item()
+                    })
+                },
+            )
             .work(matmuls())
             .derived(
                 "sync-points.training-loop.each-step.extrapolated",

@@ -52,10 +52,7 @@ const BUSY: Duration = Duration::from_millis(5);
 
 pub(super) fn scope<T: Float>(bench: &mut Bench, n: usize) {
     bench
-        .group(
-            "Several streams",
-            [dtype::<T>(), ("size", n.into()), ("busy_seconds", BUSY.as_secs_f64().into())],
-        )
+        .group("Several streams", [dtype::<T>(), ("size", n.into()), ("busy_seconds", BUSY.as_secs_f64().into())])
         .setup(move |device| {
             let (stream, x, w) = operands::<T>(device, n)?;
             let other = device.stream()?;
@@ -68,20 +65,28 @@ pub(super) fn scope<T: Float>(bench: &mut Bench, n: usize) {
             };
             Ok((stream, other, begin))
         })
-        .host_time_within("sync-points.multi-stream.stream-synchronize", "Stream synchronize, other stream busy", |shared| {
-            let (stream, _, begin) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                let _result = begin()?;
-                watch.time(|| stream.synchronize())
-            })
-        })
-        .host_time_within("sync-points.multi-stream.device-synchronize", "Device synchronize, other stream busy", |shared| {
-            let (stream, _, begin) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                let _result = begin()?;
-                watch.time(|| stream.device().synchronize())
-            })
-        })
+        .host_time_within(
+            "sync-points.multi-stream.stream-synchronize",
+            "Stream synchronize, other stream busy",
+            |shared| {
+                let (stream, _, begin) = shared.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let _result = begin()?;
+                    watch.time(|| stream.synchronize())
+                })
+            },
+        )
+        .host_time_within(
+            "sync-points.multi-stream.device-synchronize",
+            "Device synchronize, other stream busy",
+            |shared| {
+                let (stream, _, begin) = shared.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let _result = begin()?;
+                    watch.time(|| stream.device().synchronize())
+                })
+            },
+        )
         .observed(
             "sync-points.multi-stream.other-still-pending",
             "Other stream still busy after a stream synchronize",
