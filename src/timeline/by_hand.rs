@@ -1,6 +1,7 @@
 //! Timelines made by hand, for tests.
 
-use super::{BarrierKind, Kind, Span, Timeline, Track};
+use super::span::{Span, Timeline, Track};
+use crate::device::kind::{Kind, SyncKind};
 
 /// A span of `kind` on stream or host from `start` to `end`.
 pub(crate) fn span(kind: Kind, stream: u32, (start_ns, end_ns): (u64, u64), correlation: u64) -> Span {
@@ -13,7 +14,7 @@ pub(crate) fn span(kind: Kind, stream: u32, (start_ns, end_ns): (u64, u64), corr
         stream: Some(stream),
         bytes: None,
         correlation: Some(correlation),
-        barrier: (kind == Kind::Synchronize).then_some(BarrierKind::Stream),
+        sync: (kind == Kind::Synchronize).then_some(SyncKind::Stream),
         awaits: None,
         site: None,
         detail: None,
