@@ -1,7 +1,7 @@
 //! A table as text in aligned columns.
 //!
-//! A column of values is two: the value itself, aligned to the right so that magnitudes compare at a glance, and what
-//! is known of it, aligned to the left.
+//! A column of values has two parts: the value, aligned to the right so that magnitudes are easy to compare, and its
+//! details, aligned to the left.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -10,11 +10,11 @@ use super::table::{Cell, Column, Table};
 /// What separates two columns.
 const GAP: &str = "  ";
 
-/// A cell as text: the part that is aligned to the right and what follows it.
+/// A cell as text: the part that is aligned to the right, and the details after it.
 struct Text {
     main: String,
     detail: String,
-    /// Words are neither value nor detail: they run across both.
+    /// Words span both parts.
     words: bool,
 }
 

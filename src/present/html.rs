@@ -1,8 +1,8 @@
 //! A table as HTML.
 //!
-//! Every cell has the class of its column's role, so that a style sheet can tell a published value from a measured one.
-//! The table stands in a wrapper that scrolls sideways, which a keyboard can reach. No line is empty: an empty line
-//! would end a block of HTML in Markdown.
+//! Every cell has the class of its column's role, so that a style sheet distinguishes published from measured values. The
+//! table is in a wrapper that scrolls sideways and that the keyboard can reach. No line is empty: an empty line would end
+//! a block of HTML in Markdown.
 
 use super::escape::escape;
 use super::table::{Cell, Column, Group, Table, TableRow};
@@ -117,7 +117,7 @@ fn value_cell(value: &Value, role: &str) -> String {
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
 }
 
-/// What the cell says when it is pointed at: the same, in full words.
+/// The tooltip of the cell: the same, in full words.
 fn hint(value: &Value) -> String {
     let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
     let what = match (value.difference, value.unit) {

@@ -1,4 +1,4 @@
-//! The one table: what stands in it, whatever form it takes.
+//! A table: its columns, rows and cells, without a form.
 
 use super::value::Value;
 
@@ -20,7 +20,7 @@ pub struct Column {
     pub role: Role,
     /// Its heading.
     pub heading: String,
-    /// Whose values stand in it: a device.
+    /// The device whose values it has.
     pub detail: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub enum Role {
     Published,
     /// What a run measured.
     Measured,
-    /// What another program measured.
+    /// What another system measured.
     Peer,
     /// A measured value over another.
     Ratio,
@@ -69,9 +69,9 @@ pub enum Cell {
     Text(String),
     /// A value.
     Value(Box<Value>),
-    /// There is no value, and this is why.
+    /// There is no value, for this reason.
     Missing(Missing),
-    /// There is nothing to say: the document prints no figure.
+    /// An empty cell: the document prints no figure.
     Nothing,
 }
 
@@ -85,7 +85,7 @@ pub struct Missing {
 }
 
 impl Table {
-    /// A table of facts: a name and what is to be said of it.
+    /// A table of names and facts.
     pub fn facts(title: &str, headings: [&str; 2], facts: impl IntoIterator<Item = (String, Cell)>) -> Self {
         let [label, fact] = headings;
         let rows = facts.into_iter().map(|(label, cell)| TableRow { id: None, label, cells: vec![cell] }).collect();
@@ -103,7 +103,7 @@ impl Column {
         Self { role, heading: heading.into(), detail: None }
     }
 
-    /// The column, said to hold the values of one device.
+    /// The column with the name of the device whose values it has.
     pub fn of(self, device: impl Into<String>) -> Self {
         Self { detail: Some(device.into()), ..self }
     }

@@ -1,20 +1,19 @@
-//! A value and what it reads like.
+//! A value and how it is written.
 //!
-//! A value that was measured is written with as many decimals as its interval supports: two digits of the half width,
-//! but never fewer than three significant digits nor more than five. A published value keeps the digits that its
-//! document printed. A difference whose interval holds 0 is not written as a number at all, only as its interval:
-//! neither its size nor its sign is known.
+//! A measured value has as many decimals as its interval supports
+//! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
+//! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
 
 use crate::units::{Scale, Unit};
 
-/// A value with what is known of its uncertainty.
+/// A value with its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// The value, in `unit`.
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// With how many digits it is formatted.
+    /// The number of digits with which it is written.
     pub precision: Precision,
     /// The ends of its 95 % interval, in `unit`, where it has one.
     pub interval: Option<(f64, f64)>,
@@ -22,24 +21,24 @@ pub struct Value {
     pub samples: Option<usize>,
     /// Whether it is a difference of two measured values.
     pub difference: bool,
-    /// What it is a sum of, in `unit`, where its source gives the terms.
+    /// The terms of which it is the sum, in `unit`, where its source gives them.
     pub terms: Vec<f64>,
     /// The value as a share of another.
     pub share: Option<Share>,
-    /// What took it, for a reader who asks: `device events`.
+    /// The clock that took it, or its formula: `device events`.
     pub source: Option<String>,
-    /// What must stand beside it: a deviating size, an extrapolation.
+    /// Notes beside it: another size, an extrapolation.
     pub notes: Vec<String>,
 }
 
-/// With how many digits a value is formatted.
+/// The number of digits with which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// This many significant digits.
     Digits(usize),
     /// As many as its interval supports.
     Interval,
-    /// None behind the point: it counts something.
+    /// No decimals: it is a count.
     Whole,
 }
 
@@ -50,16 +49,16 @@ pub struct Share {
     pub value: f64,
     /// The ends of its interval, where it has one.
     pub interval: Option<(f64, f64)>,
-    /// With how many digits it is formatted.
+    /// The number of digits with which it is written.
     pub precision: Precision,
-    /// What the whole is: `async`.
+    /// The name of the whole: `async`.
     pub of: String,
 }
 
-/// What a value reads like, in parts.
+/// A written value, in parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Formatted {
-    /// The value, or that it cannot be told from 0.
+    /// The value, or that it is not distinguishable from 0.
     pub main: String,
     /// Its interval, with the unit.
     pub interval: Option<String>,
@@ -67,12 +66,12 @@ pub struct Formatted {
     pub samples: Option<String>,
     /// Its share of another value.
     pub share: Option<String>,
-    /// What must stand beside it.
+    /// The notes beside it.
     pub notes: Vec<String>,
 }
 
 impl Value {
-    /// A value that stands for itself: no interval, no samples.
+    /// A value alone: no interval, no samples.
     pub fn plain(value: f64, unit: Unit, precision: Precision) -> Self {
         Self {
             value,
@@ -88,7 +87,7 @@ impl Value {
         }
     }
 
-    /// Whether it is a difference whose interval holds 0.
+    /// Whether it is a difference whose interval contains 0.
     pub fn is_indistinguishable_from_zero(&self) -> bool {
         self.difference && self.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0)
     }
@@ -98,12 +97,12 @@ impl Value {
         self.scale().symbol
     }
 
-    /// The largest of the value and the ends of its interval decides, so that all three share it.
+    /// The scale of the largest of the value and the ends of its interval, so that all three share it.
     fn scale(&self) -> Scale {
         self.unit.scale(largest(self.value, self.interval))
     }
 
-    /// What the value reads like.
+    /// The value as it is written.
     pub fn formatted(&self) -> Formatted {
         let scale = self.scale();
         let decimals = self.precision.decimals(scale, self.value, self.interval);
@@ -127,7 +126,7 @@ impl Value {
 }
 
 impl Share {
-    /// The share in percent; as its interval alone where the value it belongs to cannot be told from 0.
+    /// The share in percent; as its interval alone where its value is not distinguishable from 0.
     fn formatted(&self, unknown: bool) -> String {
         let scale = Scale::PERCENT;
         let decimals = self.precision.decimals(scale, self.value, self.interval);
@@ -140,7 +139,7 @@ impl Share {
 }
 
 impl Formatted {
-    /// All that stands beside the main text, in the order in which it is read.
+    /// Everything beside the main text, in reading order.
     pub fn details(&self) -> Vec<String> {
         let parts = [&self.interval, &self.samples, &self.share];
         parts.into_iter().flatten().chain(&self.notes).cloned().collect()
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_whose_interval_holds_zero_is_not_a_number() {
+    fn a_difference_whose_interval_contains_zero_is_not_a_number() {
         let share =
             Share { value: 0.001, interval: Some((-0.01, 0.02)), precision: Precision::Interval, of: "a".into() };
         let value = Value { difference: true, share: Some(share), ..measured(2e-6, -3e-6, 8e-6) };

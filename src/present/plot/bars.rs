@@ -1,7 +1,6 @@
 //! Horizontal bars with whiskers, each with its label and its value.
 //!
-//! Short labels stand beside their bars, long ones above them. Of two bars that are set against each other, the second
-//! is hatched.
+//! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
 use plotters::chart::ChartContext;
 use plotters::coord::types::RangedCoordf64;
@@ -29,7 +28,7 @@ pub struct BarPlot {
 /// Bars that are compared with each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// What they have in common; empty where there is nothing to tell them from.
+    /// What they have in common; empty where there is one group.
     pub label: String,
     /// The bars.
     pub bars: Vec<Bar>,
@@ -38,21 +37,21 @@ pub struct BarGroup {
 /// A bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it stands for.
+    /// Its label.
     pub label: String,
     /// Its length and the ends of its whisker; `None` where nothing was measured.
     pub extent: Option<(f64, Option<(f64, f64)>)>,
-    /// What is written at its end.
+    /// The text at its end.
     pub text: String,
 }
 
 impl Bar {
-    /// A bar of `value` with its interval, and what is written at its end.
+    /// A bar of `value` with its interval, and the text at its end.
     pub fn new(label: &str, value: f64, interval: Option<(f64, f64)>, text: String) -> Self {
         Self { label: label.to_owned(), extent: Some((value, interval)), text }
     }
 
-    /// No bar, and in its place why.
+    /// No bar, but the reason.
     pub fn missing(label: &str, state: &str) -> Self {
         Self { label: label.to_owned(), extent: None, text: state.to_owned() }
     }

@@ -1,8 +1,8 @@
-//! Histograms: how samples scatter, with the median and its interval above them.
+//! Histograms: the distribution of samples, with the median and its interval above.
 //!
 //! The number of bins is that of Freedman and Diaconis (*On the histogram as a density estimator*, 1981), within limits:
-//! their width follows the quartiles, so that a few extremes do not decide it. What lies far outside of the quartiles is
-//! counted in the outermost bins, and the axis says so.
+//! the width of a bin follows the quartiles, so that a few extremes do not decide it. Samples far outside the quartiles
+//! count in the outermost bins, and the axis says so.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;

@@ -1,8 +1,7 @@
-//! What stands in a lane of a timeline: its bars, and the names below them.
+//! A lane of a timeline: its bars, and the names below them.
 //!
-//! Spans too narrow to be told apart become one bar, and a run of equal ones has one name, with how many there are.
-//! Of a lane with few runs, names stand below their bars, the longest first, as far as there is room; of one with many,
-//! what it holds is counted below it. The description names the runs, too.
+//! Narrow spans become one bar, and a run of equal spans has one name with their number. In a lane with few runs, names are
+//! below their bars, the longest first, as far as there is room. In a lane with many runs, the names are counted below it.
 
 use super::picture::WIDTH;
 use crate::timeline::{Kind, Span};

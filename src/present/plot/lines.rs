@@ -1,7 +1,6 @@
 //! Lines over a parameter: marks with whiskers, joined, with a legend above.
 //!
-//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed, so
-//! that the two are read together where they part and where they meet.
+//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -35,13 +34,13 @@ pub struct LinePlot {
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it stands for.
+    /// Its label.
     pub label: String,
     /// The place of the line that it predicts, among the lines of the plot.
     pub predicts: Option<usize>,
     /// Its points, ascending.
     pub points: Vec<Point>,
-    /// What is to be said where points are missing: `50 skipped`.
+    /// Why points are missing: `50 skipped`.
     pub missing: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Timelines: a lane for each thread and each stream, a bar for each span. What stands in a lane is decided in `lane`.
+//! Timelines: a lane for each thread and each stream, a bar for each span.
 //!
-//! Each kind has a pattern of its own beside its colour, and the legend shows those that occur.
+//! Each kind has its own pattern beside its colour, and the legend shows the kinds that occur.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
