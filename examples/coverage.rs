@@ -1,0 +1,74 @@
+//! What the intervals of medians and of relative differences cover, how often equal cases are said to differ, and how
+//! often a diagnosis is made of plain and of odd samples, for every size: `cargo run --release --example coverage`.
+
+#![allow(clippy::unwrap_used, reason = "an example may panic")]
+
+#[path = "../tests/fixtures/truths.rs"]
+mod truths;
+
+use rand_distr::{Distribution, LogNormal, Normal};
+use syncscope::measure::{Comparison, Samples};
+use truths::*;
+
+fn main() {
+    medians();
+    relative_differences();
+    diagnoses();
+}
+
+fn medians() {
+    for truth in truths() {
+        let shares: Vec<(f64, usize)> = (15..=100).map(|n| (coverage(&truth, n, TRIALS), n)).collect();
+        let claims: Vec<(f64, usize)> = (15..=100).map(|n| (false_claims(&truth, n, TRIALS), n)).collect();
+        let least =
+            |shares: &[(f64, usize)]| shares.iter().copied().fold((1.0, 0), |a, b| if b.0 < a.0 { b } else { a });
+        let most =
+            |shares: &[(f64, usize)]| shares.iter().copied().fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
+        let mean = |shares: &[(f64, usize)]| shares.iter().map(|s| s.0).sum::<f64>() / shares.len() as f64;
+        println!(
+            "{:24} coverage {:.4}, {:?} to {:?}; false claims {:.4}, {:?} to {:?}",
+            truth.name,
+            mean(&shares),
+            least(&shares),
+            most(&shares),
+            mean(&claims),
+            least(&claims),
+            most(&claims)
+        );
+    }
+}
+
+/// Their interval is a plain bootstrap.
+fn relative_differences() {
+    let common = Normal::new(10.0, 1.0).unwrap();
+    let own = LogNormal::new(0.0, 0.5).unwrap();
+    for n in SIZES {
+        let share = share(1_000, n as u64, |rng| {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            for _ in 0..n {
+                let round: f64 = common.sample(rng);
+                a.push(round);
+                b.push(round + 5.0 * own.sample(rng));
+            }
+            let comparison = Comparison::new(Samples::new("a", a).unwrap(), Samples::new("b", b).unwrap()).unwrap();
+            comparison.relative_interval().is_some_and(|(low, high)| low <= 0.5 && 0.5 <= high)
+        });
+        println!("n = {n:3}: coverage of the relative difference {share:.3}");
+    }
+}
+
+fn diagnoses() {
+    for n in DIAGNOSED {
+        for truth in plain_shapes() {
+            let shares = diagnosed(|rng, _| (truth.source)(rng), n, 20_000);
+            println!("n = {n:3} {:22} {shares:.4?}", truth.name);
+        }
+        let found = |upper| diagnosed(|rng, _| two_clocks(rng, upper), n, 2_000)[1];
+        let drift = diagnosed(|rng, i| drifting(rng, i, n), n, 2_000)[0];
+        println!(
+            "n = {n:3} found: drift of 10 % {drift:.3}, two clocks 50 % {:.3}, 30 % {:.3}",
+            found(0.5),
+            found(0.3)
+        );
+    }
+}
