@@ -9,7 +9,7 @@ fn root() -> &'static Path {
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
         let path = entry.path();
         if path.is_dir() {
             found.extend(files(&path, ending));
@@ -22,7 +22,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 fn text(path: &Path) -> String {
-    fs::read_to_string(path).expect("a file of the sources")
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The functions of a kernel file by their names, each with its body; kernels are those declared `__global__`.
