@@ -11,6 +11,9 @@ pub mod units;
 
 #[cfg(feature = "report")]
 pub mod book;
+mod clean;
+#[cfg(feature = "report")]
+mod files;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]

@@ -8,12 +8,17 @@
 
 mod chapter;
 mod claims;
+mod config;
 mod data;
 pub mod document;
+mod folder;
 mod glossary;
+mod includes;
 mod landing;
 mod machine;
 mod notebooks;
+mod place;
+mod policy;
 pub mod predicate;
 mod project;
 mod recorded;
@@ -25,6 +30,7 @@ mod tables;
 mod templates;
 mod warning;
 
+pub use place::check_place;
 pub use project::BookProject;
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
