@@ -13,6 +13,8 @@ pub mod units;
 pub mod book;
 mod clean;
 #[cfg(feature = "report")]
+pub mod cli;
+#[cfg(feature = "report")]
 mod files;
 #[cfg(feature = "notebook")]
 pub mod notebook;

@@ -7,14 +7,23 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use syncscope::cli::App;
 use syncscope::device::Device;
+use syncscope::experiment::{Bench, Registry};
+use syncscope::results::{MetricSpec, Outcome, Results, RunOutcome};
 
 const TINY: &str = "title: Tiny
 sampling: { samples: 3, warmup: 1 }
 experiments:
-  - sync-points: { iters: 2, big: 32, small: 8, steps: 3, samples: 2 }
+  - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
   - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
+
+/// The rows that the suite's experiment declares.
+fn planned() -> Vec<MetricSpec> {
+    let registry = Registry::builtin();
+    Bench::plan(registry.get("launch-path").unwrap().default_for("cpu").as_ref(), "cpu")
+}
 
 fn report(arguments: &[&str], folder: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_report")).args(arguments).current_dir(folder).output().unwrap()
@@ -44,12 +53,12 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
     let output = report(&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let text = stdout(&output);
-    for part in ["Big product", "Small product", "Takeaways", "results: out/results.json", "out/site/index.html"] {
+    for part in ["Takeaways", "results: out/results.json", "out/site/index.html"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let order = ["Big product", "Small product", "Implicit synchronization", "Scalar read after"].map(|p| text.find(p));
-    assert!(order.is_sorted(), "{text}");
-    assert!(folder.path().join("out/site/sync-points.html").is_file());
+    let places: Vec<Option<usize>> = planned().iter().map(|spec| text.find(&spec.label)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
+    assert!(folder.path().join("out/site/launch-path.html").is_file());
 }
 
 #[test]
@@ -61,18 +70,19 @@ fn a_book_is_rendered_from_a_results_file_alone_and_twice_alike() {
         let output = report(&["render", "r.json", "--out", out], folder.path());
         assert_eq!(code(&output), 0, "{}", stderr(&output));
     }
-    let page = |out: &str| std::fs::read(folder.path().join(out).join("site/sync-points.html")).unwrap();
+    let page = |out: &str| std::fs::read(folder.path().join(out).join("site/launch-path.html")).unwrap();
     assert!(page("a") == page("b"));
 }
 
 #[test]
 fn a_wrong_suite_is_refused_with_its_place_and_runs_nothing() {
     for (wrong, parts) in [
-        (TINY.replace("iters", "itres"), vec!["suite.yaml:4:", "`itres`", "did you mean `iters`?"]),
-        (TINY.replace("sync-points", "sync-pionts"), vec!["suite.yaml:4:", "did you mean `sync-points`?"]),
-        (TINY.replace("big: 32", "big: 0"), vec!["suite.yaml:4:", "nonzero"]),
-        (TINY.replace("iters: 2", "dtypes: [fp8]"), vec!["suite.yaml:4:", "`fp8`", "fp16"]),
+        (TINY.replace("iterations", "iteratoins"), vec!["suite.yaml:4:", "`iteratoins`", "did you mean `iterations`?"]),
+        (TINY.replace("launch-path", "lanch-path"), vec!["suite.yaml:4:", "did you mean `launch-path`?"]),
+        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:4:", "nonzero"]),
+        (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:4:", "many"]),
         (TINY.replace("title: Tiny", "title: [1]"), vec!["suite.yaml:1:", "string"]),
+        (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:3:", "`on_cpu`", "`engines: {cpu: …}`"]),
         ("title: [".to_owned(), vec!["suite.yaml:"]),
     ] {
         let folder = folder_with(&wrong);
@@ -93,13 +103,18 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["run", "--device", "cuda:77"][..], 2, "there is no device `cuda:77`; there are: "),
         (&["run", "--device", "gpu"], 2, "there is no device `gpu`"),
         (&["run", "--suite", "none.yaml"], 2, "none.yaml"),
-        (&["bench", "sync-point"], 2, "there are: self-audit"),
-        (&["bench", "self-audit", "--dtype", "fp16", "--device", "cpu:0"], 2, "no element type"),
-        (&["bench", "sync-points", "--dtype", "fp8"], 2, "fp16, bf16, fp32"),
-        (&["bench", "sync-points", "--iters", "0"], 2, "iters"),
+        (&["run", "--suite", "quik"], 2, "there is no suite `quik` and no such file; did you mean `quick`?"),
+        (&["run", "--course", "none"], 2, "none"),
+        (&["bench", "lanch-path"], 2, "did you mean `launch-path`?"),
+        (&["bench", "launch-path", "--dtype", "fp16", "--device", "cpu:0"], 2, "no element type"),
+        (&["bench", "launch-path", "--dtype", "fp8"], 2, "fp16, bf16, fp32"),
+        (&["bench", "launch-path", "--iters", "0"], 2, "iters"),
         (&["render", "none.json"], 2, "none.json"),
         (&["run", "--out", "suite.yaml/r.json", "--device", "cpu:0"], 2, "suite.yaml"),
         (&["frobnicate"], 2, "frobnicate"),
+        (&["peers", "p.json", "--into", "r.json"], 2, "`peers` is called `attach` now"),
+        (&["verify", "r.json"], 2, "`verify` is called `reproduce` now"),
+        (&["compare", "a.json", "b.json", "--across"], 2, "`--across` is called `--allow-mismatch` now"),
     ] {
         let output = report(arguments, folder.path());
         let text = stderr(&output);
@@ -114,13 +129,14 @@ fn a_broken_results_file_says_what_is_wrong_and_leaves_the_site_that_stood_there
     let run = report(&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
     assert_eq!(code(&run), 0, "{}", stderr(&run));
     let good = std::fs::read_to_string(folder.path().join("out/results.json")).unwrap();
-    let site = || std::fs::read(folder.path().join("out/site/sync-points.html")).unwrap();
+    let site = || std::fs::read(folder.path().join("out/site/launch-path.html")).unwrap();
     let before = site();
     for (text, part) in [
         (good[..good.len() / 2].to_owned(), "not a whole results file"),
         ("title: no JSON".to_owned(), "not a whole results file"),
-        (good.replace("\"schema_version\": 1", "\"schema_version\": 999"), "schema version 999"),
+        (good.replace("\"schema_version\": 2", "\"schema_version\": 999"), "schema version 999"),
         (good.replace("\"rows\"", "\"rosw\""), "rosw"),
+        (good.replace("\"id\": \"syncscope-1\"", "\"id\": \"gone\""), "a run `syncscope-1`, which is not there"),
         ("{}".to_owned(), "schema_version"),
     ] {
         std::fs::write(folder.path().join("bad.json"), text).unwrap();
@@ -134,12 +150,12 @@ fn a_broken_results_file_says_what_is_wrong_and_leaves_the_site_that_stood_there
 
 #[test]
 fn a_row_that_fails_is_recorded_the_others_run_and_the_exit_code_says_so() {
-    let folder = folder_with(&TINY.replace("big: 32", "dtypes: [fp32], big: 8000000"));
+    let folder = folder_with(&TINY.replace("elements: 8", "elements: 100000000000000"));
     let output = report(&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("failed: ") && text.contains("has no room for"), "{text}");
-    let chapter = std::fs::read_to_string(folder.path().join("out/site/sync-points.html")).unwrap();
+    let chapter = std::fs::read_to_string(folder.path().join("out/site/launch-path.html")).unwrap();
     assert!(chapter.contains("has no room for"));
 }
 
@@ -147,10 +163,12 @@ fn a_row_that_fails_is_recorded_the_others_run_and_the_exit_code_says_so() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
-    use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 
-    let folder = folder_with(&TINY.replace("samples: 3", "samples: 200"));
+    // A group ends by its time limit, and there are so many that the second experiment cannot end before the interrupt.
+    let many: Vec<String> = (1..400).map(|operations| operations.to_string()).collect();
+    let suite = TINY.replace("samples: 3", "samples: 1000000, time_limit: 0.1");
+    let folder = folder_with(&suite.replace("operations: [1, 2]", &format!("operations: [{}]", many.join(", "))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_report"))
         .args(["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"])
         .current_dir(folder.path())
@@ -159,22 +177,27 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().starts_with("2/3 sync-points")), "the second experiment began");
+    assert!(lines.any(|line| line.unwrap().starts_with("2/3 launch-path")), "the second experiment began");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("report run --resume r.json")), "{rest:?}");
 
-    let read = || -> serde_json::Value {
-        serde_json::from_slice(&std::fs::read(folder.path().join("r.json")).unwrap()).unwrap()
-    };
-    let partial = read();
-    assert_eq!(partial["partial"], true);
+    let file = folder.path().join("r.json");
+    let mut partial = Results::read(&file).unwrap();
+    assert_eq!(partial.run().outcome, RunOutcome::Interrupted);
+    // What is left need not take long.
+    partial.suite["sampling"] = serde_json::json!({ "samples": 1, "warmup": 0 });
+    partial.write(&file).unwrap();
     let resumed = report(&["run", "--resume", "r.json"], folder.path());
     assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
-    let whole = read();
-    assert_eq!(whole["partial"], false);
-    assert_eq!(whole["experiments"][0], partial["experiments"][0], "what was finished is kept");
+    let whole = Results::read(&file).unwrap();
+    assert_eq!(whole.run().outcome, RunOutcome::Complete);
+    let finished: Vec<_> = partial.outcomes().filter(|(_, outcome)| outcome.is_finished()).collect();
+    assert!(
+        !finished.is_empty() && finished.iter().all(|(row, _)| whole.rows.contains(row)),
+        "what was finished is kept"
+    );
     let again = report(&["run", "--resume", "r.json"], folder.path());
     assert_eq!(code(&again), 2, "{}", stderr(&again));
 }
@@ -183,16 +206,16 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
 fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
     let folder = folder_with(TINY);
     let arguments =
-        ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "sync-points.timing", "--out", "r.json"];
+        ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "launch-path.batched", "--out", "r.json"];
     let output = report(&arguments, folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let rows = run["experiments"][0]["rows"].as_array().unwrap();
-    let measured = rows.iter().filter(|row| row["outcome"].get("measured").is_some());
-    assert_eq!(measured.map(|row| row["id"].as_str().unwrap()).collect::<Vec<_>>().len(), 3);
-    let unknown = report(&["run", "--skip", "sync-pints", "--device", "cpu:0"], folder.path());
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    let measured = results.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Measured { .. }));
+    let chosen = planned().iter().filter(|spec| spec.id.starts_with("launch-path.batched.")).count() / 4;
+    assert_eq!(measured.count(), 2 * chosen, "for each of two numbers of operations");
+    let unknown = report(&["run", "--skip", "lanch-path", "--device", "cpu:0"], folder.path());
     assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("no row begins with `lanch-path`"), "{}", stderr(&unknown));
 }
 
 #[test]
@@ -202,27 +225,33 @@ fn the_lists_name_what_there_is() {
     assert!(Device::list().iter().all(|device| devices.contains(&device.name)), "{devices}");
     assert_eq!(devices.contains("no GPU: "), Device::cuda_unavailable().is_some(), "{devices}");
     let experiments = stdout(&report(&["experiments"], folder.path()));
-    for id in ["self-audit.timer.cost", "sync-points.big.async", "sync-points.multi-stream.two-streams"] {
-        assert!(experiments.contains(id), "{id}");
+    for entry in Registry::builtin().entries() {
+        for spec in Bench::plan(entry.default_for("cuda").as_ref(), "cuda") {
+            let listed = |line: &str| line.contains(&format!(" {} ", spec.id)) && line.contains(&spec.label);
+            assert!(experiments.lines().any(listed), "{}", spec.id);
+            assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);
+        }
     }
 }
 
 #[test]
 fn the_schemas_are_json_and_the_carried_suites_are_good() {
     let folder = tempfile::tempdir().unwrap();
-    for of in ["suite", "results"] {
+    for of in ["suite", "results", "system"] {
         let schema: serde_json::Value = serde_json::from_str(&stdout(&report(&["schema", of], folder.path()))).unwrap();
         assert!(schema["properties"].is_object(), "{of}");
     }
-    for suite in ["quick", "full"] {
-        assert_eq!(code(&report(&["check", suite], folder.path())), 0, "{suite}");
+    for what in [&["check"][..], &["check", "quick"], &["check", "full"]] {
+        let output = report(what, folder.path());
+        assert_eq!(code(&output), 0, "{what:?}: {}", stderr(&output));
     }
 }
 
 #[test]
 fn every_subcommand_has_an_example_in_its_help() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["run", "render", "bench", "compare", "verify", "devices", "experiments", "check", "schema"] {
+    let command = App::new().command();
+    for command in command.get_subcommands().map(clap::Command::get_name) {
         let help = stdout(&report(&[command, "--help"], folder.path()));
         assert!(help.contains("Example") && help.contains(&format!("\n  report {command}")), "{help}");
     }
@@ -238,7 +267,7 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
     let output = report(&job, folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stdout(&output).contains("to read it: report serve out"), "{}", stdout(&output));
-    let page = |out: &str| std::fs::read(folder.path().join(out).join("site/sync-points.html")).unwrap();
+    let page = |out: &str| std::fs::read(folder.path().join(out).join("site/launch-path.html")).unwrap();
     let plain = report(&["render", "out/results.json", "--out", "plain"], folder.path());
     assert_eq!(code(&plain), 0, "{}", stderr(&plain));
     assert!(page("out") == page("plain"));
@@ -249,17 +278,84 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
 }
 
 #[test]
-fn a_mistake_in_a_course_is_found_before_anything_is_measured() {
+fn a_mistake_in_a_course_is_found_with_its_place_before_anything_is_measured() {
+    for (right, wrong, parts) in [
+        ("order: 9", "ordre: 9", vec!["`ordre`", "did you mean `order`?"]),
+        (
+            "{id: launch-path.graph.gain}",
+            "{id: launch-path.graph.gian}",
+            vec!["did you mean `launch-path.graph.gain`?"],
+        ),
+        ("each: operations", "each: operatoins", vec!["`operatoins`", "did you mean `operations`?"]),
+        ("{id: launch-path.graph.gain}", "{id: launch-path.graph.gain, unit: ratio}", vec!["`unit`"]),
+    ] {
+        let folder = folder_with(TINY);
+        assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+        let document = folder.path().join("course/documents/launch-path.yaml");
+        let text = std::fs::read_to_string(&document).unwrap();
+        assert!(text.contains(right), "{right}: {text}");
+        std::fs::write(&document, text.replacen(right, wrong, 1)).unwrap();
+        for command in [
+            &["--course", "course", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"][..],
+            &["check", "course"],
+            &["check", "--course", "course"],
+            &["check", "course/documents/launch-path.yaml"],
+        ] {
+            let output = report(command, folder.path());
+            let text = stderr(&output);
+            assert_eq!(code(&output), 2, "{command:?}: {text}");
+            // Its line and column stand behind the file's name.
+            let place = text.split("course/documents/launch-path.yaml:").nth(1).unwrap_or_default();
+            assert!(place.starts_with(|c: char| c.is_ascii_digit()), "{command:?}: {text}");
+            assert!(parts.iter().all(|part| text.contains(part)), "{command:?}: {text}");
+            assert!(!folder.path().join("out").exists());
+        }
+    }
+}
+
+#[test]
+fn a_suite_of_a_course_is_found_by_its_name() {
     let folder = folder_with(TINY);
     assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
-    let document = folder.path().join("course/documents/overlap.yaml");
-    let text = std::fs::read_to_string(&document).unwrap();
-    std::fs::write(&document, text.replacen("order: 3", "ordre: 3", 1)).unwrap();
-    let output =
-        report(&["--course", "course", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
-    assert_eq!(code(&output), 2, "{}", stderr(&output));
-    assert!(stderr(&output).contains("course/documents/overlap.yaml:"), "{}", stderr(&output));
-    assert!(!folder.path().join("out").exists());
+    let quick = folder.path().join("course/suites/quick.yaml");
+    std::fs::write(&quick, TINY.replace("Tiny", "The course's own")).unwrap();
+    let job = ["run", "--course", "course", "--suite", "quick", "--device", "cpu:0", "--out", "r.json"];
+    let output = report(&job, folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(Results::read(&folder.path().join("r.json")).unwrap().title(), "The course's own");
+    let checked = report(&["check", "quick", "--course", "course"], folder.path());
+    assert!(stdout(&checked).contains("ceilings"), "{}", stdout(&checked));
+    std::fs::write(&quick, TINY.replace("launch-path", "lanch-path")).unwrap();
+    let wrong = report(&job, folder.path());
+    assert_eq!(code(&wrong), 2, "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("course/suites/quick.yaml:4:"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn results_of_an_experiment_that_this_program_has_not_are_rendered_and_not_run() {
+    let folder = folder_with(TINY);
+    let run = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
+    assert_eq!(code(&run), 0, "{}", stderr(&run));
+    let text = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+    std::fs::write(folder.path().join("foreign.json"), text.replace("launch-path", "somebody-elses")).unwrap();
+    let rendered = report(&["render", "foreign.json", "--out", "out"], folder.path());
+    assert_eq!(code(&rendered), 0, "{}", stderr(&rendered));
+    let page = std::fs::read_to_string(folder.path().join("out/site/somebody-elses.html")).unwrap();
+    assert!(planned().iter().all(|spec| page.contains(&spec.label)), "{page}");
+    let again = report(&["reproduce", "foreign.json", "--out", "again.json"], folder.path());
+    assert_eq!(code(&again), 2, "{}", stderr(&again));
+    assert!(stderr(&again).contains("no experiment `somebody-elses`"), "{}", stderr(&again));
+}
+
+#[test]
+fn a_file_of_schema_1_is_read_by_every_command_that_reads_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+    let fixture = fixture.to_str().unwrap();
+    for command in [&["render", fixture, "--out", "out"][..], &["claims", fixture], &["compare", fixture, fixture]] {
+        let output = report(command, folder.path());
+        assert_eq!(code(&output), 0, "{command:?}: {}", stderr(&output));
+    }
 }
 
 /// A server that ends with the test.

@@ -1,218 +1,414 @@
-//! Experiments on the CPU engine: every planned row is left, and what goes wrong is a row, not an end.
+//! Experiments on the CPU engine: every registered experiment measures every row that it declares, and what goes wrong is
+//! a row, not an end.
 
-#![allow(clippy::unwrap_used)]
+#![cfg(feature = "report")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::num::NonZeroUsize;
-use std::sync::Arc;
+#[path = "experiments/formula.rs"]
+mod formula;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
-use syncscope::device::Device;
-use syncscope::experiment::{Entry, Lookup, MissingReason, Outcome, Parameters, Row, Selection, Watcher};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use syncscope::device::{Device, FloatType, HostKind};
+use syncscope::error::DeviceError;
+use syncscope::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use syncscope::measure::{Progress, Protocol, Sampler};
-use syncscope::run::{Attendance, Environment, Run, Suite, resume, run, run_one};
+use syncscope::results::{
+    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Recorded, Results, Row, RunOutcome,
+    Selection, titled,
+};
+use syncscope::runner::{Suite, resume, run, run_one};
+use syncscope::units::Unit;
 
-struct Unwatched;
+struct Unobserved;
 
-impl Watcher for Unwatched {
-    fn begins(&self, _: &[&str], _: &Parameters) {}
-    fn advances(&self, _: Progress) {}
+impl RunObserver for Unobserved {
+    fn experiment(&self, _: usize, _: usize, _: &str) {}
+    fn group(&self, _: &[&str], _: &Parameters) {}
+    fn progress(&self, _: Progress) {}
 }
 
-fn suite(experiments: &str) -> Suite {
-    let text = format!("title: T\nsampling: {{ samples: 3, warmup: 1 }}\nexperiments:\n{experiments}");
-    Suite::parse(&text, "test").unwrap()
+fn observer() -> Arc<dyn RunObserver> {
+    Arc::new(Unobserved)
 }
 
-const TINY: &str = "  - sync-points: { iters: 2, big: 32, small: 8, steps: 3, samples: 2 }
-  - idle-device: { iters: 2, size: 8 }
-  - async-frontend: { iters: 2, size: 8, chain: 2, small_branch: 4, large_branch: 8, steps: 4, every: [1, 2], model: 8, operations: [1, 3] }
-  - synchronize: { size: 8, iters: 2, elements: 64 }
-  - overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3 }
-  - ceilings: { copies: [64], sizes: [8], link: [64] }
-";
-
-fn run_tiny(interrupt: bool) -> Run {
-    let device = Device::open("cpu:0").unwrap();
-    let interrupt = Arc::new(AtomicBool::new(interrupt));
-    let watcher: Arc<dyn Watcher> = Arc::new(Unwatched);
-    let attendance = Attendance { begins: &|_, _, _| {}, watcher, interrupt };
-    run(&suite(TINY), &Selection::default(), &device, Environment::now(&device, vec![]), &attendance)
+fn device() -> Device {
+    Device::open("cpu:0").unwrap()
 }
 
-/// There is no bare kernel launch and no pinned memory.
-const MEANINGLESS_ON_A_CPU: [&str; 7] = [
-    "self-audit.enqueue.raw",
-    "self-audit.enqueue.ratio",
-    "overlap.implicit.from-pinned.blocks",
-    "overlap.implicit.from-pinned.stall",
-    "overlap.implicit.to-pinned.blocks",
-    "overlap.implicit.to-pinned.stall",
-    "overlap.transfer.pin",
-];
+const SAMPLES: usize = 3;
+
+/// A suite of these experiments.
+fn suite_of(experiments: &Value, registry: &Registry) -> Suite {
+    let sampling = json!({ "samples": SAMPLES, "warmup": 1 });
+    let source = json!({ "title": "T", "sampling": sampling, "experiments": experiments });
+    Suite::of_results(&source, "test", registry).unwrap()
+}
+
+/// All experiments of a registry, each with its own default parameters made tiny: counts are at most 8, and a list holds
+/// no value twice.
+fn tiny(registry: &Registry) -> Suite {
+    fn shrunk(value: &Value) -> Value {
+        match value {
+            Value::Number(number) => number.as_u64().map_or_else(|| value.clone(), |count| json!(count.min(8))),
+            Value::Array(values) => {
+                let mut values: Vec<Value> = values.iter().map(shrunk).collect();
+                values.dedup();
+                Value::Array(values)
+            }
+            other => other.clone(),
+        }
+    }
+    let mut generator = SchemaGenerator::default();
+    let experiments = registry.entries().iter().map(|entry| {
+        let schema = entry.schema(&mut generator).to_value();
+        let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap();
+        let properties = generator.definitions()[name]["properties"].as_object().unwrap();
+        let parameters = properties.iter().map(|(key, property)| (key.clone(), shrunk(&property["default"])));
+        let parameters = parameters.filter(|(_, value)| !value.is_null()).collect::<serde_json::Map<_, _>>();
+        assert!(!parameters.is_empty(), "the schema of {} states no default to shrink", entry.name);
+        json!({ entry.name: parameters })
+    });
+    suite_of(&experiments.collect(), registry)
+}
+
+fn run_on_cpu(suite: &Suite, registry: &Registry, selection: &Selection, interrupted: bool) -> Results {
+    let (device, interrupt) = (device(), Arc::new(AtomicBool::new(interrupted)));
+    let environment = Environment::now(&device, vec![]);
+    run(suite, registry, selection, &device, environment, &observer(), &interrupt)
+}
+
+/// One run of all experiments that come with the library.
+fn whole() -> &'static Results {
+    static WHOLE: OnceLock<Results> = OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let registry = Registry::builtin();
+        run_on_cpu(&tiny(&registry), &registry, &Selection::default(), false)
+    })
+}
+
+/// The rows of one round of one experiment, stated in YAML, without a warm-up.
+fn run_once(experiment: &str, selection: Selection) -> Results {
+    let text = format!("title: T\nsampling: {{ samples: 1, warmup: 0 }}\nexperiments:\n  - {experiment}\n");
+    let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
+    let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
+    let experiment = suite.experiments[0].as_ref();
+    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu").1;
+    results
+}
+
+fn bench(run: &str) -> Bench {
+    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
+    Bench::new(&device(), sampler, observer(), run, Instant::now())
+}
+
+/// The medians of a row, one for each set of its parameters.
+fn medians(lookup: &Lookup<'_>, id: &str) -> Vec<f64> {
+    let none = Parameters::new();
+    let specs = lookup.specs_of(id, &none);
+    specs.map(|spec| lookup.estimate(id, &spec.parameters).unwrap().median).collect()
+}
+
+/// What the device says that it does not have.
+fn lacking(device: &Device) -> Vec<String> {
+    let stream = device.stream().unwrap();
+    let buffers = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
+    let buffers = buffers.into_iter().map(|kind| device.host_buffer::<f32>(kind, 1).map(drop));
+    let tried = buffers.chain([device.raw_launch_loop(&stream, 1).map(drop)]);
+    let reason = |tried: Result<(), DeviceError>| match tried {
+        Err(DeviceError::NotApplicable { reason, .. }) => Some(reason),
+        _ => None,
+    };
+    tried.filter_map(reason).collect()
+}
 
 #[test]
-fn every_planned_row_is_measured_on_the_cpu_engine() {
-    let run = run_tiny(false);
-    let names: Vec<_> = run.experiments.iter().map(|e| e.name.as_str()).collect();
-    let expected = ["self-audit", "sync-points", "idle-device", "async-frontend", "synchronize", "overlap", "ceilings"];
-    assert_eq!(names, expected);
-    let lookup = run.lookup();
-    for entry in run.suite.experiments.iter().chain(&Entry::default_for("self-audit", "cpu")) {
-        for plan in entry.experiment().rows() {
-            let found = lookup.find(plan.id, &Parameters::new(), &Parameters::new());
-            if MEANINGLESS_ON_A_CPU.contains(&plan.id) {
-                assert!(matches!(found, Err(MissingReason::NotApplicable(_))), "{}: {found:?}", plan.id);
-            } else {
-                assert_eq!(found.map(|f| f.samples.len()), Ok(3), "{}", plan.id);
+fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_engine() {
+    let (results, registry) = (whole(), Registry::builtin());
+    let names = registry.entries().iter().map(|entry| entry.name);
+    assert!(results.run().order.iter().map(|experiment| experiment.name.as_str()).eq(names));
+    let suite = tiny(&registry);
+    let planned = suite.experiments.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
+    let declared: Vec<MetricSpec> = planned.collect();
+    assert_eq!(results.rows.iter().map(|row| row.spec.clone()).collect::<Vec<_>>(), declared);
+    let lacking = lacking(&device());
+    for (row, outcome) in results.outcomes() {
+        match outcome {
+            Outcome::Measured { samples, order, started, .. } => {
+                assert!(samples.iter().all(|sample| sample.is_finite()), "{}: {samples:?}", row.spec.title());
+                assert_eq!([samples.len(), order.len(), started.len()], [SAMPLES; 3], "{}", row.spec.title());
+            }
+            Outcome::Derived { samples } => assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title()),
+            Outcome::NotApplicable { reason } => {
+                assert!(lacking.contains(reason), "{}: {reason}", row.spec.title());
+            }
+            other => panic!("{}: {other:?}", row.spec.title()),
+        }
+    }
+    assert!(!results.has_failures() && !results.is_partial());
+}
+
+#[test]
+fn every_scenario_is_recorded_and_named_by_a_row() {
+    let results = whole();
+    assert!(!results.timelines.is_empty());
+    for scenario in &results.timelines {
+        assert!(results.rows.iter().any(|row| row.spec.id == scenario.name), "{}", scenario.name);
+        assert!(matches!(scenario.recorded, Recorded::Timeline(_)), "{}: {:?}", scenario.name, scenario.recorded);
+    }
+}
+
+#[test]
+fn a_plan_needs_no_device_and_names_each_row_of_its_experiment_once() {
+    for engine in ["cuda", "cpu"] {
+        for entry in Registry::builtin().entries() {
+            let plan = Bench::plan(entry.default_for(engine).as_ref(), engine);
+            assert!(!plan.is_empty(), "{} declares no row on {engine}", entry.name);
+            let mut titles = HashSet::new();
+            for spec in &plan {
+                assert_eq!(spec.id.split_once('.').map(|(experiment, _)| experiment), Some(entry.name), "{}", spec.id);
+                assert!(!spec.label.trim().is_empty() && !spec.group.trim().is_empty(), "{}", spec.id);
+                assert!(titles.insert(spec.title()), "{} is declared twice", spec.title());
             }
         }
     }
-    assert!(!run.has_failures() && !run.partial);
 }
 
 #[test]
-fn the_ceilings_come_with_a_suite_that_does_not_name_them() {
-    let device = Device::open("cpu:0").unwrap();
-    let (watcher, interrupt): (Arc<dyn Watcher>, _) = (Arc::new(Unwatched), Arc::new(AtomicBool::new(false)));
-    let attendance = Attendance { begins: &|_, _, _| {}, watcher, interrupt };
+fn rows_with_different_identifiers_differ_in_their_label_or_heading() {
+    let plan = Registry::builtin().plan("cuda");
+    for (place, one) in plan.iter().enumerate() {
+        let same = |other: &&MetricSpec| {
+            let shown = |spec: &MetricSpec| (spec.experiment().to_owned(), spec.group.clone(), spec.label.clone());
+            other.id != one.id && shown(other) == shown(one)
+        };
+        let other = plan[..place].iter().find(same);
+        assert!(other.is_none(), "{} and {} are both `{}`", one.id, other.unwrap().id, one.label);
+    }
+}
+
+#[test]
+fn the_formula_of_the_work_of_a_row_gives_its_amount() {
+    let mut checked = 0;
+    for spec in Registry::builtin().plan("cuda") {
+        let Some(work) = &spec.work else { continue };
+        let amount = formula::evaluate(&work.formula, &spec.parameters).unwrap();
+        assert_eq!(amount, work.amount, "{}: {}", titled(&spec.id, &spec.parameters), work.formula);
+        checked += 1;
+    }
+    assert!(checked > 0);
+}
+
+#[test]
+fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
+    let registry = Registry::builtin();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let results = Results::read(&path).unwrap();
+        let origin = path.display().to_string();
+        let suite = Suite::of_results(&results.suite, &origin, &registry).unwrap();
+        let engine = results.environment().device.engine.as_str();
+        let stated = suite.experiments_on(engine);
+        let unstated = registry.entries().iter().filter(|entry| stated.iter().all(|one| one.name() != entry.name));
+        let unstated: Vec<Box<dyn AnyExperiment>> = unstated.map(|entry| entry.default_for(engine)).collect();
+        let ran = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
+        let experiments = stated.iter().chain(&unstated).filter(|experiment| ran(experiment.name()));
+        let plan = experiments.flat_map(|experiment| Bench::plan(experiment.as_ref(), engine));
+        let titles = |specs: &mut dyn Iterator<Item = (String, Unit)>| specs.collect::<BTreeMap<_, _>>();
+        let planned = titles(&mut plan.map(|spec| (spec.title(), spec.unit)));
+        let kept = titles(&mut results.outcomes().map(|(row, _)| (row.spec.title(), row.spec.unit)));
+        assert_eq!(kept, planned, "{origin}");
+    }
+}
+
+#[test]
+fn the_peak_rates_come_with_a_suite_that_does_not_name_them() {
+    let registry = Registry::builtin();
+    let suite = suite_of(&json!([{ "idle-device": { "iters": 2, "size": 8 } }]), &registry);
     let selection = Selection { only: vec!["ceilings.h2d".to_owned()], skip: vec![] };
-    let suite = suite("  - idle-device: { iters: 2, size: 8 }");
-    let run = run(&suite, &selection, &device, Environment::now(&device, vec![]), &attendance);
-    assert_eq!(run.experiments.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["ceilings"]);
-    let lookup = run.lookup();
-    for plan in ["ceilings.h2d.time", "ceilings.h2d.rate"] {
-        assert!(lookup.find(plan, &Parameters::new(), &Parameters::new()).is_ok(), "{plan}");
-    }
-}
-
-#[test]
-fn each_dtype_has_its_own_rows_with_their_parameters() {
-    let run = run_tiny(false);
-    for dtype in ["fp16", "bf16", "fp32"] {
-        let row =
-            run.rows().find(|row| row.id == "sync-points.small.forced" && row.parameters["dtype"].to_string() == dtype);
-        assert_eq!(row.map(|row| row.parameters["size"].to_string()), Some("8".to_owned()), "{dtype}");
-    }
-}
-
-#[test]
-fn every_section_of_a_summary_names_rows_that_are_planned() {
-    for entry in Entry::NAMES.iter().filter_map(|name| Entry::default_for(name, "cpu")) {
-        let experiment = entry.experiment();
-        let begins =
-            |id: &str, prefix: &str| id.strip_prefix(prefix).is_some_and(|r| r.is_empty() || r.starts_with('.'));
-        for plan in experiment.rows() {
-            let sections = experiment.sections().iter().flat_map(|s| s.rows).filter(|rows| begins(plan.id, rows));
-            assert_eq!(sections.count(), 1, "{} stands in one section", plan.id);
-        }
+    let results = run_on_cpu(&suite, &registry, &selection, false);
+    assert_eq!(results.run().order.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["ceilings"]);
+    for id in ["ceilings.h2d.time", "ceilings.h2d.rate"] {
+        assert!(results.lookup().find(id, &Parameters::new(), &Parameters::new()).is_ok(), "{id}");
     }
 }
 
 #[test]
 fn an_interrupted_run_is_partial_and_says_so_in_each_row_it_left_out() {
-    let run = run_tiny(true);
-    assert!(run.partial);
-    for row in run.rows() {
-        assert!(!matches!(row.outcome, Outcome::Measured { .. } | Outcome::Failed { .. }), "{}", row.id);
-        assert!(row.metric().is_err());
-    }
+    let registry = Registry::builtin();
+    let results = run_on_cpu(&tiny(&registry), &registry, &Selection::default(), true);
+    assert!(results.is_partial() && !results.has_failures());
+    assert!(results.outcomes().all(|(_, outcome)| *outcome == Outcome::Interrupted));
+    assert_eq!(results.rows.len(), whole().rows.len());
 }
 
 #[test]
 fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
-    let device = Device::open("cpu:0").unwrap();
-    let attend = || Attendance {
-        begins: &|_, _, _| {},
-        watcher: Arc::new(Unwatched),
-        interrupt: Arc::new(AtomicBool::new(false)),
-    };
-    let mut partial = run_tiny(false);
-    let kept = partial.experiments[2].rows[0].clone();
-    partial.partial = true;
-    let cut = &mut partial.experiments[2].rows;
-    let unfinished = cut.iter().position(|row| row.id == "idle-device.stream.other").unwrap();
-    for row in &mut cut[unfinished..] {
-        row.outcome = Outcome::Interrupted;
+    let (registry, before) = (Registry::builtin(), whole());
+    let cut = |row: &Row| row.spec.id.starts_with("idle-device.stream") || row.spec.experiment() == "ceilings";
+    let mut partial = before.clone();
+    partial.runs[0].outcome = RunOutcome::Interrupted;
+    for row in partial.rows.iter_mut().filter(|row| cut(row)) {
+        row.series[0].outcome = Outcome::Interrupted;
     }
-    let whole = resume(partial.clone(), &device, &attend());
-    assert!(!whole.partial && whole.resumed.len() == 1);
-    assert_eq!(whole.experiments[2].rows[0], kept);
-    assert!(whole.experiments[2].rows[unfinished].metric().is_ok());
-    assert_eq!(whole.experiments[1], partial.experiments[1]);
+    let suite = Suite::of_results(&partial.suite, "test", &registry).unwrap();
+    let after = resume(partial, &suite, &registry, &device(), &observer(), &Arc::new(AtomicBool::new(false)));
+    assert!(!after.is_partial() && after.run().resumed.len() == 1);
+    assert_eq!(after.rows.len(), before.rows.len());
+    for (row, kept) in after.rows.iter().zip(&before.rows) {
+        assert_eq!(row.spec, kept.spec);
+        if cut(row) {
+            let outcome = &row.series[0].outcome;
+            assert!(matches!(outcome, Outcome::Measured { .. } | Outcome::Derived { .. }), "{}", row.spec.title());
+        } else {
+            assert_eq!(row.series, kept.series, "{}", row.spec.title());
+        }
+    }
 }
 
 #[test]
 fn only_the_chosen_rows_are_measured() {
-    let device = Device::open("cpu:0").unwrap();
-    let chosen =
-        Selection { only: vec!["sync-points.big".to_owned()], skip: vec!["sync-points.big.forced".to_owned()] };
-    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
-    let entry = &suite(TINY).experiments[0];
-    let left = run_one(entry, &chosen, None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows;
-    let measured: Vec<_> = left.iter().filter(|row| row.metric().is_ok()).map(|row| row.id.as_str()).collect();
-    assert_eq!(measured, ["sync-points.big.async"; 3]);
-    let skipped = |row: &&Row| matches!(row.outcome, Outcome::Skipped { .. });
-    assert_eq!(left.iter().filter(skipped).count(), left.len() - 3);
+    let only = vec!["sync-points.big".to_owned()];
+    let selection = Selection { only, skip: vec!["sync-points.big.forced".to_owned()] };
+    let results = run_once("sync-points: { iters: 2, big: 16, small: 8, steps: 3, samples: 2 }", selection);
+    let lookup = results.lookup();
+    let measured = lookup.metrics().filter(|(_, found)| found.is_ok()).map(|(spec, _)| spec.id.as_str());
+    assert_eq!(measured.collect::<Vec<_>>(), ["sync-points.big.async"; FloatType::ALL.len()]);
+    for (spec, found) in lookup.metrics().filter(|(spec, _)| spec.id != "sync-points.big.async") {
+        assert!(matches!(found, Err(MissingReason::Skipped(_))), "{}: {found:?}", spec.title());
+    }
 }
 
 #[test]
 fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
-    let entry = &suite("  - sync-points: { dtypes: [fp32], iters: 1, big: 8000000, small: 8, steps: 1, samples: 1 }\n")
-        .experiments[0];
-    let left = run_once(entry);
-    let lookup = Lookup::new(&left);
-    let big = lookup.find("sync-points.big.delta", &Parameters::new(), &Parameters::new());
-    assert!(matches!(&big, Err(MissingReason::Failed(reason)) if reason.contains("no room")), "{big:?}");
+    let experiment = "sync-points: { dtypes: [fp32], iters: 1, big: 8000000, small: 8, steps: 1, samples: 1 }";
+    let results = run_once(experiment, Selection::default());
+    let lookup = results.lookup();
+    for id in ["sync-points.big.async", "sync-points.big.forced", "sync-points.big.delta"] {
+        let big = lookup.find(id, &Parameters::new(), &Parameters::new());
+        assert!(matches!(&big, Err(MissingReason::Failed(reason)) if reason.contains("no room")), "{id}: {big:?}");
+    }
     assert!(lookup.find("sync-points.small.async", &Parameters::new(), &Parameters::new()).is_ok());
+    assert!(results.has_failures());
 }
 
 #[test]
-fn the_turns_of_a_loop_can_be_chosen_and_an_unknown_choice_is_refused() {
-    let entry = Entry::default_for("sync-points", "cuda").unwrap();
-    let chosen = entry.clone().with("bf16".parse().ok(), NonZeroUsize::new(7)).unwrap();
-    let Entry::SyncPoints(chosen) = chosen else { panic!("another experiment") };
-    assert_eq!((chosen.dtypes.len(), chosen.iters.get(), chosen.big.get()), (1, 7, 8192));
-    assert!(Entry::default_for("self-audit", "cuda").unwrap().with("fp16".parse().ok(), None).is_err());
-    assert!(Entry::default_for("none", "cuda").is_none());
+fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
+    let registry = Registry::builtin();
+    let mut chosen = registry.get("sync-points").unwrap().default_for("cuda");
+    *chosen.iterations().unwrap() = 7.try_into().unwrap();
+    *chosen.element_types().unwrap() = vec!["bf16".parse().unwrap()];
+    let plan = Bench::plan(chosen.as_ref(), "cuda");
+    let loops: Vec<&MetricSpec> = plan.iter().filter(|spec| spec.id == "sync-points.big.async").collect();
+    assert_eq!(loops.len(), 1);
+    assert_eq!((&loops[0].parameters["iters"], &loops[0].parameters["dtype"]), (&7_usize.into(), &"bf16".into()));
+    assert!(registry.get("self-audit").unwrap().default_for("cuda").element_types().is_none());
+    assert!(registry.unknown("sync-point").contains("did you mean `sync-points`?"));
+}
+
+#[test]
+fn each_element_type_has_rows_of_its_own() {
+    for dtype in FloatType::ALL {
+        let select = Parameters::from([("dtype".to_owned(), Parameter::from(dtype.name()))]);
+        for id in ["sync-points.small.forced", "ceilings.matmul.rate"] {
+            assert!(whole().lookup().estimate(id, &select).is_ok(), "{id} {}", dtype.name());
+        }
+    }
 }
 
 #[test]
 fn what_is_known_beforehand_comes_out() {
     // The stream that writes is held up for so long that no pause of the machine lets it come first.
-    let entry = &suite("  - synchronize: { size: 8, iters: 2, elements: 64, busy: 0.3 }\n").experiments[0];
-    let rows = run_once(entry);
-    assert_eq!(medians(&rows, "synchronize.streams.none.stale"), [64.0]);
-    assert_eq!(medians(&rows, "synchronize.streams.event.stale"), [0.0]);
-    assert_eq!(medians(&rows, "synchronize.streams.device.stale"), [0.0]);
-    let run = run_tiny(false);
-    let rows: Vec<Row> = run.rows().cloned().collect();
-    assert_eq!(medians(&rows, "async-frontend.graph.value"), [3.0, 3.0]);
-    assert_eq!(medians(&rows, "overlap.double-buffer.wrong"), [0.0]);
+    let results = run_once("synchronize: { size: 8, iters: 2, elements: 64, busy: 0.3 }", Selection::default());
+    let lookup = results.lookup();
+    assert_eq!(medians(&lookup, "synchronize.streams.none.stale"), [64.0]);
+    assert_eq!(medians(&lookup, "synchronize.streams.event.stale"), [0.0]);
+    assert_eq!(medians(&lookup, "synchronize.streams.device.stale"), [0.0]);
+    let lookup = whole().lookup();
+    assert_eq!(medians(&lookup, "async-frontend.graph.value"), [3.0, 3.0]);
+    assert_eq!(medians(&lookup, "overlap.double-buffer.wrong"), [0.0]);
 }
 
 #[test]
 fn calls_that_need_a_value_wait_and_calls_that_need_none_do_not() {
-    let entry = &suite("  - overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3, patience: 0.5 }\n")
-        .experiments[0];
-    let rows = run_once(entry);
+    let experiment = "overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3, patience: 0.5 }";
+    let results = run_once(experiment, Selection { only: vec!["overlap.implicit".to_owned()], skip: vec![] });
+    let lookup = results.lookup();
     for call in ["item", "copy", "array", "print", "any", "nonzero"] {
-        assert_eq!(medians(&rows, &format!("overlap.implicit.{call}.blocks")), [1.0], "{call}");
+        assert_eq!(medians(&lookup, &format!("overlap.implicit.{call}.blocks")), [1.0], "{call}");
     }
     for call in ["view", "rows-from-host", "rows-on-device", "sum", "upload", "from-pageable", "to-pageable"] {
-        let waited = medians(&rows, &format!("overlap.implicit.{call}.blocks"));
+        let waited = medians(&lookup, &format!("overlap.implicit.{call}.blocks"));
         assert!(!waited.is_empty() && waited.iter().all(|share| *share == 0.0), "{call}: {waited:?}");
     }
 }
 
-/// The rows of one round without a warm-up.
-fn run_once(entry: &Entry) -> Vec<Row> {
-    let device = Device::open("cpu:0").unwrap();
-    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
-    run_one(entry, &Selection::default(), None, &device, sampler, &(Arc::new(Unwatched) as Arc<dyn Watcher>)).rows
+/// An experiment with a defect, while it measures or while it declares.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Defective {
+    while_declaring: bool,
 }
 
-/// The medians of a row, one for each set of its parameters.
-fn medians(rows: &[Row], id: &str) -> Vec<f64> {
-    let rows = rows.iter().filter(|row| row.id == id);
-    rows.map(|row| row.metric().unwrap().estimate().unwrap().median).collect()
+impl Experiment for Defective {
+    const NAME: &'static str = "defective";
+    const SUMMARY: &'static str = "What becomes of a run with a defect";
+
+    fn run(&self, bench: &mut Bench) {
+        bench.group("Before", []).host_time("defective.before", "Before", |_| Ok(|| Ok(()))).run();
+        assert!(!self.while_declaring, "a defect while declaring");
+        bench
+            .group("Defect", [])
+            .host_time("defective.at", "At", |_| {
+                let holds = true;
+                Ok(move || if holds { panic!("a defect while measuring") } else { Ok(()) })
+            })
+            .run();
+        bench.group("After", []).host_time("defective.after", "After", |_| Ok(|| Ok(()))).run();
+    }
+}
+
+#[test]
+fn an_experiment_that_panics_leaves_what_it_measured_and_the_others_run() {
+    let registry = Registry::builtin().with::<Defective>();
+    let others = json!([{ "defective": {} }, { "idle-device": { "iters": 2, "size": 8 } }]);
+    let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
+    let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
+    let lookup = results.lookup();
+    let found = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).map(|metric| metric.samples.len());
+    let failed = Err(MissingReason::Failed("a defect while measuring".to_owned()));
+    assert_eq!(found("defective.before"), Ok(SAMPLES));
+    assert_eq!((found("defective.at"), found("defective.after")), (failed.clone(), failed));
+    assert_eq!(found("idle-device.stream.same"), Ok(SAMPLES));
+    assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect while measuring"));
+    assert!(results.has_failures() && !results.is_partial());
+}
+
+#[test]
+fn an_experiment_that_panics_while_it_declares_fails_and_ends_neither_the_plan_nor_the_run() {
+    let registry = Registry::builtin().with::<Defective>();
+    let others = json!([{ "defective": { "while_declaring": true } }, { "idle-device": { "iters": 2, "size": 8 } }]);
+    let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
+    let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
+    let ids: Vec<&str> = results.rows.iter().map(|row| row.spec.id.as_str()).collect();
+    assert_eq!(ids[..2], ["defective.before", "idle-device.other"]);
+    assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect while declaring"));
+    assert!(
+        results
+            .rows
+            .iter()
+            .all(|row| matches!(row.series[0].outcome, Outcome::Measured { .. } | Outcome::Derived { .. }))
+    );
+    assert!(results.has_failures());
 }

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_notebook_is_executed_and_has_a_title() {
-        let notebooks = of(&BookProject::embedded().unwrap()).unwrap();
+        let notebooks = of(&BookProject::embedded()).unwrap();
         assert!(!notebooks.is_empty());
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();

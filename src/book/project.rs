@@ -52,9 +52,7 @@ impl BookProject {
             collect(Path::new(name), folder, &mut files);
         }
         // The folder of notebooks has a program beside them.
-        files.retain(|path, _| {
-            !path.starts_with("notebooks") || path.extension().is_some_and(|ending| ending == "ipynb")
-        });
+        files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
         Self { files, folder: None }
     }
 
@@ -94,6 +92,12 @@ impl BookProject {
     fn with_file(mut self, folder: &str, name: &str, ending: &str, text: &str) -> Self {
         self.files.insert(Path::new(folder).join(format!("{name}.{ending}")), text.as_bytes().to_vec());
         self
+    }
+
+    /// The names of its suites.
+    pub fn suites(&self) -> impl Iterator<Item = &str> {
+        let suites = self.below("suites").filter(|(path, _)| is_yaml(path));
+        suites.filter_map(|(path, _)| path.file_stem()?.to_str())
     }
 
     /// The text of the suite in the file `suites/NAME.yaml`, with the file's name in messages.

@@ -51,14 +51,14 @@ fn answer(document: &Document, results: &Results) -> String {
     sentences.join(" ")
 }
 
-/// What the documents answer from results, as plain text: the sentences of those that show rows of `experiment`.
-pub fn takeaways(documents: &[Document], results: &Results, experiment: &str) -> Vec<String> {
+/// What the documents answer from results, as plain text; nothing of those whose experiment did not run.
+pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
     let plain = |piece: Piece| match piece {
         Piece::Words(text) | Piece::Value { text, .. } => text,
     };
     let answers = documents
         .iter()
-        .filter(|document| document.id == experiment)
+        .filter(|document| results.run().order.iter().any(|ran| ran.name == document.id))
         .flat_map(|document| document.answer.iter().filter_map(|sentence| sentence.said(document, results).ok()));
     let mut sentences: Vec<String> = Vec::new();
     for pieces in answers {

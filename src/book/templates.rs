@@ -77,7 +77,7 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let project = BookProject::embedded().unwrap();
+        let project = BookProject::embedded();
         let mut templates = Templates::of(&project).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)

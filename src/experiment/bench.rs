@@ -10,6 +10,7 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -76,10 +77,12 @@ impl Bench {
         }
     }
 
-    /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device.
+    /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device. Where
+    /// the experiment panics, those that it declared before.
     pub fn plan(experiment: &dyn AnyExperiment, engine: &str) -> Vec<MetricSpec> {
         let mut bench = Self::without_device(engine, "");
-        experiment.run(&mut bench);
+        // A run of such an experiment says why it ended.
+        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
         bench.declared
     }
 
@@ -161,6 +164,11 @@ impl Bench {
 pub(super) fn random_matmul(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
     let a = stream.normal::<f32>([n, n])?;
     a.matmul(&a)
+}
+
+/// The floating-point operations of a matmul of two matrices of `n` rows and columns: `2 · n³`.
+pub(super) fn matmul_flops(n: usize) -> f64 {
+    2.0 * (n as f64).powi(3)
 }
 
 /// Where printed tensors go: a system call, but no terminal, whose speed would be measured too.

@@ -1,33 +1,34 @@
-//! `idle-device`: whether waiting for a busy device each step costs more than waiting for one that has nothing to do.
+//! `idle-device`: whether synchronizing a busy device in each iteration costs more than synchronizing an idle one.
 //!
-//! A step draws a small matrix and multiplies it by itself on one device, then synchronizes either a second, idle
-//! device (*other*) or the device that works (*same*). The loop ends with a synchronize of the device that works. The
-//! text behind this chapter reads the difference as the time spent waiting: the call itself costs in both loops.
+//! An iteration fills a small matrix with random values and multiplies it by itself on one device. It then synchronizes
+//! either a second, idle device (*other*) or the device that works (*same*). The loop ends with a synchronize of the
+//! device that works. The text behind this chapter reads the difference as the time spent waiting: the cost of the call
+//! itself is in both loops.
 //!
-//! With one device of an engine the same pair is run against an idle *stream* of that device; it stands in rows of its
-//! own, since a stream synchronize and a device synchronize are different calls.
+//! With one device of an engine the same pair of loops runs with an idle *stream* of that device. It has rows of its own,
+//! since synchronizing a stream and synchronizing a device are different calls.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, integer, parameters, step};
-use super::{Experiment, RowPlan, Section, count};
+use super::bench::random_matmul;
+use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
-use crate::measure::Case;
+use crate::results::{Parameter, Work};
 
-/// A loop of small products that waits for an idle or for the busy device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+/// A loop of small matmuls that synchronizes an idle or the busy device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdleDevice {
     /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
     pub devices: Option<[String; 2]>,
-    /// Steps of the loop.
+    /// Iterations of the loop.
     pub iters: NonZeroUsize,
-    /// Rows and columns of the product.
+    /// Rows and columns of the matrices.
     pub size: NonZeroUsize,
 }
 
@@ -37,100 +38,106 @@ impl Default for IdleDevice {
     }
 }
 
-impl IdleDevice {
-    pub(super) fn default_for(engine: &str) -> Self {
+impl Experiment for IdleDevice {
+    const NAME: &'static str = "idle-device";
+    const SUMMARY: &'static str =
+        "Whether synchronizing a busy device in each iteration costs more than synchronizing an idle one";
+
+    fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { iters: count(100), ..Self::default() },
             _ => Self::default(),
         }
     }
-}
 
-const PLAN: &[RowPlan] = &[
-    RowPlan::host_time("idle-device.other", "Loop, synchronizing an idle device each step"),
-    RowPlan::host_time("idle-device.same", "Loop, synchronizing the busy device each step"),
-    RowPlan::host_time("idle-device.delta", "Difference"),
-    RowPlan::host_time("idle-device.stream.other", "Loop, synchronizing an idle stream each step"),
-    RowPlan::host_time("idle-device.stream.same", "Loop, synchronizing the busy stream each step"),
-    RowPlan::host_time("idle-device.stream.delta", "Difference"),
-];
-
-const SECTIONS: &[Section] = &[
-    Section { title: "Two devices", rows: &["idle-device.other", "idle-device.same", "idle-device.delta"] },
-    Section { title: "Two streams of one device", rows: &["idle-device.stream"] },
-];
-
-impl Experiment for IdleDevice {
-    fn rows(&self) -> Vec<RowPlan> {
-        PLAN.to_vec()
-    }
-
-    fn sections(&self) -> &'static [Section] {
-        SECTIONS
-    }
-
-    fn turns(&mut self) -> &mut NonZeroUsize {
-        &mut self.iters
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iters)
     }
 
     fn run(&self, bench: &mut Bench) {
-        let parameters = parameters([("size", integer(self.size.get())), ("iters", integer(self.iters.get()))]);
-        let [other, same, delta] = ["idle-device.other", "idle-device.same", "idle-device.delta"];
-        match self.pair(bench.device()) {
-            Ok(Some((busy, idle))) => {
-                bench.group(&[other, same], &parameters, |_| {
-                    let stream = busy.stream()?;
-                    let (waited, worked) = (idle.clone(), busy.clone());
-                    Ok(vec![
-                        self.looped(other, &stream, move || waited.synchronize()),
-                        self.looped(same, &stream, move || worked.synchronize()),
-                    ])
-                });
-                bench.difference(delta, &parameters, [same, other]);
-            }
-            Ok(None) => bench.skipped(&[other, same, delta], &parameters, "there is one device of this engine"),
-            Err(error) => bench.failed(&[other, same, delta], &parameters, &error.to_string()),
-        }
-
-        let [other, same, delta] = ["idle-device.stream.other", "idle-device.stream.same", "idle-device.stream.delta"];
-        bench.group(&[other, same], &parameters, |device| {
-            let (stream, idle) = (device.stream()?, device.stream()?);
-            let busy = stream.clone();
-            Ok(vec![
-                self.looped(other, &stream, move || idle.synchronize()),
-                self.looped(same, &stream, move || busy.synchronize()),
-            ])
-        });
-        bench.difference(delta, &parameters, [same, other]);
+        self.devices(bench);
+        self.streams(bench);
     }
 }
 
 impl IdleDevice {
-    /// The device that works and the one that idles; `None` where there is no second one.
-    fn pair(&self, device: &Device) -> Result<Option<(Device, Device)>, DeviceError> {
-        if let Some([busy, idle]) = &self.devices {
-            return Ok(Some((Device::open(busy)?, Device::open(idle)?)));
-        }
-        let engine = device.properties().engine;
-        let next = Device::list()
-            .into_iter()
-            .find(|listed| listed.name != device.name() && listed.name.split(':').next() == Some(engine));
-        next.map(|listed| Ok((device.clone(), Device::open(&listed.name)?))).transpose()
+    fn devices(&self, bench: &mut Bench) {
+        let idle = bench.device().and_then(|device| self.idle(device));
+        bench
+            .group("Two devices", self.parameters())
+            .skipped(idle.is_none().then(|| "there is one device of this engine".to_owned()))
+            .setup(move |device| {
+                let busy = match &self.devices {
+                    Some([busy, _]) => Device::open(busy)?,
+                    None => device.clone(),
+                };
+                Ok((busy.stream()?, Device::open(&idle.unwrap_or_default())?))
+            })
+            .host_time("idle-device.other", "Synchronize the idle device each iteration", |(stream, idle)| {
+                let idle = idle.clone();
+                Ok(self.iterate(stream, move || idle.synchronize()))
+            })
+            .work(self.launches())
+            .host_time("idle-device.same", "Synchronize the busy device each iteration", |(stream, _)| {
+                let busy = stream.device().clone();
+                Ok(self.iterate(stream, move || busy.synchronize()))
+            })
+            .work(self.launches())
+            .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
+            .run();
     }
 
-    fn looped(
-        &self,
-        id: &'static str,
-        stream: &Stream,
-        wait: impl Fn() -> Result<(), DeviceError> + 'static,
-    ) -> Case<'static> {
+    fn streams(&self, bench: &mut Bench) {
+        bench
+            .group("Two streams of one device", self.parameters())
+            .setup(|device| Ok((device.stream()?, device.stream()?)))
+            .host_time("idle-device.stream.other", "Synchronize the idle stream each iteration", |(stream, idle)| {
+                let idle = idle.clone();
+                Ok(self.iterate(stream, move || idle.synchronize()))
+            })
+            .work(self.launches())
+            .host_time("idle-device.stream.same", "Synchronize the busy stream each iteration", |(stream, _)| {
+                let busy = stream.clone();
+                Ok(self.iterate(stream, move || busy.synchronize()))
+            })
+            .work(self.launches())
+            .difference(
+                "idle-device.stream.delta",
+                "Busy − idle stream",
+                ["idle-device.stream.same", "idle-device.stream.other"],
+            )
+            .run();
+    }
+
+    fn parameters(&self) -> [(&'static str, Parameter); 2] {
+        [("size", self.size.get().into()), ("iters", self.iters.get().into())]
+    }
+
+    fn launches(&self) -> Work {
+        Work::launches(2.0 * self.iters.get() as f64, "2 · iters")
+    }
+
+    /// The name of the device that idles; `None` where there is no second one.
+    fn idle(&self, device: &Device) -> Option<String> {
+        if let Some([_, idle]) = &self.devices {
+            return Some(idle.clone());
+        }
+        let engine = device.properties().engine;
+        let mut names = Device::list().into_iter().map(|listed| listed.name);
+        names.find(|name| name != device.name() && name.split(':').next() == Some(engine))
+    }
+
+    fn iterate<W>(&self, stream: &Stream, wait: W) -> impl FnMut() -> Result<(), DeviceError> + use<W>
+    where
+        W: Fn() -> Result<(), DeviceError>,
+    {
         let (iters, n, stream) = (self.iters.get(), self.size.get(), stream.clone());
-        Case::host_timed(id, move || {
+        move || {
             for _ in 0..iters {
-                black_box(step(&stream, n)?);
+                black_box(random_matmul(&stream, n)?);
                 wait()?;
             }
             stream.device().synchronize()
-        })
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod group;
+mod host_copy;
 mod recorder;
 mod registry;
 
@@ -31,7 +32,14 @@ macro_rules! experiments {
 }
 
 experiments! {
+    self_audit::SelfAudit,
+    idle_device::IdleDevice,
+    async_frontend::AsyncFrontend,
+    synchronize::Synchronize,
+    overlap::Overlap,
+    sync_points::SyncPoints,
     launch_path::LaunchPath,
+    ceilings::Ceilings,
 }
 
 /// A count that is known not to be 0.

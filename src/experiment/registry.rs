@@ -128,6 +128,8 @@ impl<E: Experiment> AnyExperiment for E {
     }
 }
 
+type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExperiment>, erased_serde::Error>;
+
 /// What is known of an experiment before it has parameters.
 #[derive(Clone)]
 pub struct Entry {
@@ -136,7 +138,7 @@ pub struct Entry {
     /// What it asks.
     pub summary: &'static str,
     default_for: fn(&str) -> Box<dyn AnyExperiment>,
-    read: fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExperiment>, erased_serde::Error>,
+    read: Read,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
 

@@ -1,40 +1,41 @@
-//! `synchronize`: what a synchronize is for, what each kind waits for, and what it costs in a loop.
+//! `synchronize`: what a synchronization is for, what each kind waits for, and what it costs in a loop.
 //!
-//! - *timing*: one step timed by the host's clock without and with a synchronize, and by device events.
-//! - *streams*: one stream writes a tensor that another copies. The writer is held up by a kernel that spins, so that a
-//!   copy that nothing orders behind it reads what was there before. Stale elements are counted; a race that was not
-//!   seen is not reported. The final synchronize, which all three orderings have, orders the host and no stream.
-//! - *scope*: two streams are kept busy for known times, with an event part of the way; how long the wait for the event,
-//!   for its stream and for the device holds the host says what each of them waited for.
-//! - *loop*: the steps with a synchronize each; without, until the host is free; without, until the device is done. The
-//!   second is what a loop without a synchronize shows to a host clock, and is no time of the work.
+//! - *timing*: one iteration timed by the host's clock without and with a synchronize, and by device events.
+//! - *streams*: one stream writes a tensor that another copies. A spinning kernel delays the write, so that a copy that
+//!   nothing orders behind it reads the old values. Stale elements are counted; a race that was not seen is not reported.
+//!   All three orderings end with a synchronize of the device, which orders the host and no stream.
+//! - *scope*: two streams are kept busy for known times, with an event in the middle of one. For how long the wait for
+//!   the event, for its stream and for the device blocks the host shows what each of them waited for.
+//! - *loop*: a loop with a synchronize in each iteration; one without, until dispatch returns; one without, until
+//!   completion. The second is what a host clock shows of a loop without a synchronize, and is not the time of the work.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, integer, parameters, step};
-use super::{Experiment, Parameter, RowPlan, Section, count};
+use super::bench::{matmul_flops, random_matmul};
+use super::{Bench, Experiment, count};
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
-use crate::measure::{Case, host_time};
+use crate::measure::Stopwatch;
+use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::{Seconds, Unit};
 
-/// What each kind of synchronize waits for, and what it costs in a loop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+/// What each kind of synchronization waits for, and what it costs in a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Synchronize {
-    /// Rows and columns of the product.
+    /// Rows and columns of the matrices.
     pub size: NonZeroUsize,
-    /// Steps of the loop.
+    /// Iterations of the loop.
     pub iters: NonZeroUsize,
     /// Elements of the tensor that two streams share.
     pub elements: NonZeroUsize,
-    /// How long the stream that writes it is held up.
+    /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,
 }
 
@@ -44,121 +45,124 @@ impl Default for Synchronize {
     }
 }
 
-impl Synchronize {
-    pub(super) fn default_for(engine: &str) -> Self {
+impl Experiment for Synchronize {
+    const NAME: &'static str = "synchronize";
+    const SUMMARY: &'static str = "What each kind of synchronization waits for, and what it costs in a loop";
+
+    fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() },
             _ => Self::default(),
         }
     }
-}
 
-const PLAN: &[RowPlan] = &[
-    RowPlan::host_time("synchronize.timing.without", "Host clock without a synchronize"),
-    RowPlan::host_time("synchronize.timing.with", "Host clock with a synchronize"),
-    RowPlan::device_time("synchronize.timing.events", "Device events"),
-    RowPlan::observed("synchronize.streams.none.stale", "Stale elements, no ordering", Unit::Number),
-    RowPlan::host_time("synchronize.streams.none.time", "Time, no ordering"),
-    RowPlan::observed("synchronize.streams.event.stale", "Stale elements, ordered by an event", Unit::Number),
-    RowPlan::host_time("synchronize.streams.event.time", "Time, ordered by an event"),
-    RowPlan::observed("synchronize.streams.device.stale", "Stale elements, device synchronize between", Unit::Number),
-    RowPlan::host_time("synchronize.streams.device.time", "Time, device synchronize between"),
-    RowPlan::host_time("synchronize.scope.event", "Event synchronize"),
-    RowPlan::host_time("synchronize.scope.stream", "Stream synchronize"),
-    RowPlan::host_time("synchronize.scope.device", "Device synchronize"),
-    RowPlan::host_time("synchronize.loop.each", "Loop, a synchronize each step"),
-    RowPlan::host_time("synchronize.loop.enqueue", "Loop without, until the host is free"),
-    RowPlan::host_time("synchronize.loop.complete", "Loop without, until the device is done"),
-];
-
-const SECTIONS: &[Section] = &[
-    Section { title: "Timing", rows: &["synchronize.timing"] },
-    Section { title: "Two streams and one tensor", rows: &["synchronize.streams"] },
-    Section { title: "What a synchronize waits for", rows: &["synchronize.scope"] },
-    Section { title: "Loop", rows: &["synchronize.loop"] },
-];
-
-impl Experiment for Synchronize {
-    fn rows(&self) -> Vec<RowPlan> {
-        PLAN.to_vec()
-    }
-
-    fn sections(&self) -> &'static [Section] {
-        SECTIONS
-    }
-
-    fn turns(&mut self) -> &mut NonZeroUsize {
-        &mut self.iters
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iters)
     }
 
     fn run(&self, bench: &mut Bench) {
         self.timing(bench);
         self.streams(bench);
         scope(bench);
-        self.steps(bench);
+        self.loops(bench);
     }
 }
 
 impl Synchronize {
     fn timing(&self, bench: &mut Bench) {
-        let ids = ["synchronize.timing.without", "synchronize.timing.with", "synchronize.timing.events"];
         let n = self.size.get();
-        bench.group(&ids, &parameters([("size", integer(n))]), |device| {
-            let stream = device.stream()?;
-            let (first, second, third) = (stream.clone(), stream.clone(), stream.clone());
-            Ok(vec![
-                Case::host_timed(ids[0], move || step(&first, n)),
-                Case::host_timed(ids[1], move || {
-                    let y = step(&second, n)?;
-                    second.device().synchronize().map(|()| y)
-                }),
-                Case::device_timed(ids[2], &stream, move || step(&third, n))?,
-            ])
-        });
+        let matmul = || Work::matmul(matmul_flops(n), "2 · size³");
+        bench
+            .group("Timing", [("size", n.into())])
+            .setup(|device| device.stream())
+            .host_time("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
+                let stream = stream.clone();
+                Ok(move || random_matmul(&stream, n))
+            })
+            .work(Work::launches(2.0, "2"))
+            .host_time("synchronize.timing.with", "Host clock with a synchronize", move |stream| {
+                let stream = stream.clone();
+                Ok(move || {
+                    let y = random_matmul(&stream, n)?;
+                    stream.device().synchronize().map(|()| y)
+                })
+            })
+            .work(matmul())
+            .device_time("synchronize.timing.events", "Device events", move |stream| {
+                let own = stream.clone();
+                Ok((stream.clone(), move || random_matmul(&own, n)))
+            })
+            .work(matmul())
+            .run();
     }
 
     fn streams(&self, bench: &mut Bench) {
         let (elements, busy) = (self.elements.get(), self.busy.duration());
-        let seconds = ("busy_seconds", Parameter::Float(self.busy.into()));
-        let parameters = parameters([("elements", integer(elements)), seconds]);
-        let orders = [
-            (["synchronize.streams.none.stale", "synchronize.streams.none.time"], Order::Nothing),
-            (["synchronize.streams.event.stale", "synchronize.streams.event.time"], Order::Event),
-            (["synchronize.streams.device.stale", "synchronize.streams.device.time"], Order::Device),
-        ];
-        let ids: Vec<_> = orders.iter().flat_map(|(ids, _)| *ids).collect();
-        bench.group(&ids, &parameters, |device| {
-            let mut cases = Vec::new();
-            for ([stale, time], order) in orders {
-                let (counted, timed) = (Handover::new(device, elements)?, Handover::new(device, elements)?);
-                cases.push(Case::new(stale, move || {
-                    counted.run(order, busy)?;
-                    counted.stale()
-                }));
-                cases.push(Case::host_timed(time, move || timed.run(order, busy)));
+        let stale = move |order| {
+            move |device: &Device| {
+                let handover = Handover::new(device, elements)?;
+                Ok(move || {
+                    handover.run(order, busy)?;
+                    handover.stale()
+                })
             }
-            Ok(cases)
-        });
+        };
+        let time = move |order| {
+            move |device: &Device| {
+                let handover = Handover::new(device, elements)?;
+                Ok(move || handover.run(order, busy))
+            }
+        };
+        let (none, event, device) = (Order::Nothing, Order::Event, Order::Device);
+        bench
+            .group(
+                "Two streams and one tensor",
+                [("elements", elements.into()), ("busy_seconds", f64::from(self.busy).into())],
+            )
+            .observed("synchronize.streams.none.stale", "Stale elements, no ordering", Unit::Number, stale(none))
+            .host_time("synchronize.streams.none.time", "Time, no ordering", time(none))
+            .observed("synchronize.streams.event.stale", "Stale elements, event wait", Unit::Number, stale(event))
+            .host_time("synchronize.streams.event.time", "Time, event wait", time(event))
+            .observed(
+                "synchronize.streams.device.stale",
+                "Stale elements, device synchronize",
+                Unit::Number,
+                stale(device),
+            )
+            .host_time("synchronize.streams.device.time", "Time, device synchronize", time(device))
+            .run();
     }
 
-    fn steps(&self, bench: &mut Bench) {
-        let ids = ["synchronize.loop.each", "synchronize.loop.enqueue", "synchronize.loop.complete"];
+    fn loops(&self, bench: &mut Bench) {
         let (n, iters) = (self.size.get(), self.iters.get());
-        bench.group(&ids, &parameters([("size", integer(n)), ("iters", integer(iters))]), |device| {
-            let looped = |id, each: bool, end: bool| {
-                let stream = device.stream()?;
-                Ok(Case::host_timed(id, move || {
-                    for _ in 0..iters {
-                        black_box(step(&stream, n)?);
-                        if each {
-                            stream.device().synchronize()?;
-                        }
+        let iterate = move |device: &Device, each: bool, end: bool| {
+            let stream = device.stream()?;
+            Ok(move || {
+                for _ in 0..iters {
+                    black_box(random_matmul(&stream, n)?);
+                    if each {
+                        stream.device().synchronize()?;
                     }
-                    if end { stream.device().synchronize() } else { Ok(()) }
-                }))
-            };
-            Ok(vec![looped(ids[0], true, false)?, looped(ids[1], false, false)?, looped(ids[2], false, true)?])
-        });
+                }
+                if end { stream.device().synchronize() } else { Ok(()) }
+            })
+        };
+        let matmuls = || Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters");
+        bench
+            .group("Loop", [("size", n.into()), ("iters", iters.into())])
+            .host_time("synchronize.loop.each", "Synchronize each iteration", move |device| {
+                iterate(device, true, false)
+            })
+            .work(matmuls())
+            .host_time("synchronize.loop.enqueue", "No synchronize, dispatch", move |device| {
+                iterate(device, false, false)
+            })
+            .work(Work::launches(2.0 * iters as f64, "2 · iters"))
+            .host_time("synchronize.loop.complete", "One synchronize at the end, completion", move |device| {
+                iterate(device, false, true)
+            })
+            .work(matmuls())
+            .run();
     }
 }
 
@@ -211,43 +215,47 @@ impl Handover {
     }
 }
 
-/// Two streams: `a` busy for 2 ms, an event, busy for 2 ms more; `b` busy for 8 ms.
+/// Two streams: one busy for 2 ms, then an event, then busy for 2 ms more; the other busy for 8 ms.
 fn scope(bench: &mut Bench) {
     const EVENT: Duration = Duration::from_millis(2);
     const REST: Duration = Duration::from_millis(2);
     const OTHER: Duration = Duration::from_millis(8);
-    let ids = ["synchronize.scope.event", "synchronize.scope.stream", "synchronize.scope.device"];
-    let seconds = |duration: Duration| Parameter::Float(duration.as_secs_f64());
-    let parameters = parameters([
-        ("event_seconds", seconds(EVENT)),
-        ("stream_seconds", seconds(EVENT + REST)),
-        ("device_seconds", seconds(OTHER)),
-    ]);
-    bench.group(&ids, &parameters, |device| {
-        let (a, b, event) = (device.stream()?, device.stream()?, device.event()?);
-        let begin = {
-            let (a, b, event) = (a.clone(), b.clone(), event.clone());
-            move || {
-                a.spin(EVENT)?;
-                a.record(&event)?;
-                a.spin(REST)?;
-                b.spin(OTHER)
-            }
-        };
-        let (first, second, device) = (begin.clone(), begin.clone(), device.clone());
-        Ok(vec![
-            Case::new(ids[0], move || {
-                first()?;
-                Ok(host_time(|| event.synchronize())?.1)
-            }),
-            Case::new(ids[1], move || {
-                second()?;
-                Ok(host_time(|| a.synchronize())?.1)
-            }),
-            Case::new(ids[2], move || {
-                begin()?;
-                Ok(host_time(|| device.synchronize())?.1)
-            }),
-        ])
-    });
+    let begin = |a: &Stream, b: &Stream, event: &Event| {
+        a.spin(EVENT)?;
+        a.record(event)?;
+        a.spin(REST)?;
+        b.spin(OTHER)
+    };
+    bench
+        .group(
+            "Scope of a synchronization",
+            [
+                ("event_seconds", EVENT.as_secs_f64().into()),
+                ("stream_seconds", (EVENT + REST).as_secs_f64().into()),
+                ("device_seconds", OTHER.as_secs_f64().into()),
+            ],
+        )
+        .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
+        .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
+            let (a, b, event) = shared.clone();
+            Ok(move |watch: &mut Stopwatch| {
+                begin(&a, &b, &event)?;
+                watch.time(|| event.synchronize())
+            })
+        })
+        .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
+            let (a, b, event) = shared.clone();
+            Ok(move |watch: &mut Stopwatch| {
+                begin(&a, &b, &event)?;
+                watch.time(|| a.synchronize())
+            })
+        })
+        .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
+            let (a, b, event) = shared.clone();
+            Ok(move |watch: &mut Stopwatch| {
+                begin(&a, &b, &event)?;
+                watch.time(|| a.device().synchronize())
+            })
+        })
+        .run();
 }

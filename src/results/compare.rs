@@ -20,7 +20,7 @@
 //!
 //! # Why these thresholds
 //! A run has a hundred rows and more, so intervals of 95 % would leave five outside by chance. At [`Tolerance`]'s 99 %
-//! an interval that misses 1 is expected of one row in a hundred (measured: 0.5 % to 0.9 %, `tests/compare.rs`).
+//! an interval that misses 1 is expected of one row in a hundred (measured: 0.5 % to 0.9 %, `examples/false_alarms.rs`).
 //!
 //! The threshold stands for what the samples of one process cannot show: another process, memory layout or temperature
 //! moves a median with nothing changed. Of two runs of the full suite, one after the other on one NVIDIA H200, half of the

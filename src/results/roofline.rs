@@ -165,3 +165,86 @@ fn dtype(spec: &MetricSpec) -> &str {
         _ => "fp32",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::{Outcome, Parameters, Provenance, Row, Series};
+    use super::*;
+    use crate::measure::{Clock, StoppedBy};
+
+    fn row(id: &str, dtype: &str, unit: Unit, work: Option<Work>, sample: f64) -> Row {
+        let (group, label) = ("G".to_owned(), "L".to_owned());
+        // Rows of one identifier differ in their parameters.
+        let place = work.as_ref().and_then(|work| work.bytes).unwrap_or(sample);
+        let parameters =
+            Parameters::from([("dtype".to_owned(), dtype.into()), ("place".to_owned(), Parameter::Number(place))]);
+        let provenance = Provenance::measured(Clock::Host);
+        let spec = MetricSpec { id: id.to_owned(), group, label, unit, parameters, provenance, work, floor: None };
+        let (order, started, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
+        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, stopped_by };
+        Row { spec, series: vec![Series { run: "1".to_owned(), outcome }] }
+    }
+
+    fn copy_peak(bytes: f64, rate: f64) -> Row {
+        row("p.copy", "fp32", Unit::BytesPerSecond, Some(Work::copy(2.0 * bytes, "2 · bytes", bytes).as_peak()), rate)
+    }
+
+    /// The share of the first of `rows`, where all of them were measured in one run.
+    fn share(rows: &[Row]) -> Option<f64> {
+        let lookup = Lookup::new(rows, vec!["1"]);
+        let (_, metric) = lookup.metrics().next().unwrap();
+        let metric = metric.unwrap();
+        share_of_peak(&lookup, &metric, &metric.estimate().unwrap()).map(|share| share.share)
+    }
+
+    #[test]
+    fn the_peak_is_that_of_the_nearest_size_and_of_several_the_fastest() {
+        let time = row("a.time", "fp32", Unit::Seconds, Some(Work::copy(600.0, "6 · bytes", 100.0)), 2.0);
+        let (near, faster, far) = (copy_peak(110.0, 500.0), copy_peak(110.0, 600.0), copy_peak(1000.0, 9000.0));
+        let mut faster = faster;
+        faster.spec.id = "p.kernel".to_owned();
+        // 600 bytes in 2 s are 300 a second.
+        assert_eq!(share(&[time, near, faster, far]), Some(0.5));
+    }
+
+    #[test]
+    fn a_matmul_is_compared_with_the_peak_of_its_own_element_type() {
+        let work = || Work::matmul(16.0, "2 · size³");
+        let peak = |dtype, rate| row("p.matmul", dtype, Unit::FlopsPerSecond, Some(work().as_peak()), rate);
+        let time = |dtype| row("a.time", dtype, Unit::Seconds, Some(work()), 2.0);
+        assert_eq!(share(&[time("fp16"), peak("fp16", 32.0), peak("fp32", 8.0)]), Some(0.25));
+        assert_eq!(share(&[time("bf16"), peak("fp16", 32.0)]), None);
+    }
+
+    #[test]
+    fn a_peak_that_is_a_time_counts_its_own_work_and_a_rate_is_taken_as_it_is() {
+        let raw = row("p.raw", "fp32", Unit::Seconds, Some(Work::launches(1.0, "1").as_peak()), 0.5);
+        let time = row("a.time", "fp32", Unit::Seconds, Some(Work::launches(3.0, "3")), 3.0);
+        assert_eq!(share(&[time, raw]), Some(0.5));
+        let peak = Work::to_device(64.0, "bytes", 64.0).as_peak();
+        let peak = row("p.h2d", "fp32", Unit::BytesPerSecond, Some(peak), 200.0);
+        let rate = Work::to_device(64.0, "bytes", 64.0);
+        assert_eq!(share(&[row("a.rate", "fp32", Unit::BytesPerSecond, Some(rate), 50.0), peak]), Some(0.25));
+    }
+
+    #[test]
+    fn there_is_no_share_of_a_peak_itself_nor_without_work_nor_without_a_peak_of_that_limit() {
+        assert_eq!(share(&[copy_peak(100.0, 5.0), copy_peak(100.0, 6.0)]), None);
+        let time = |work| row("a.time", "fp32", Unit::Seconds, work, 2.0);
+        assert_eq!(share(&[time(None), copy_peak(100.0, 5.0)]), None);
+        assert_eq!(share(&[time(Some(Work::to_host(8.0, "bytes", 8.0))), copy_peak(100.0, 5.0)]), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_share_has_its_smaller_end_first() {
+        let time = row("a.time", "fp32", Unit::Seconds, Some(Work::launches(1.0, "1")), 2.0);
+        let raw = row("p.raw", "fp32", Unit::Seconds, Some(Work::launches(1.0, "1").as_peak()), 1.0);
+        let rows = [time, raw];
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let (_, metric) = lookup.metrics().next().unwrap();
+        let metric = metric.unwrap();
+        let estimate = Estimate { low: 1.0, high: 4.0, ..metric.estimate().unwrap() };
+        let share = share_of_peak(&lookup, &metric, &estimate).unwrap();
+        assert_eq!((share.share, share.interval), (0.5, (0.25, 1.0)));
+    }
+}

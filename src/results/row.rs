@@ -229,6 +229,12 @@ impl From<&str> for Parameter {
     }
 }
 
+impl From<String> for Parameter {
+    fn from(value: String) -> Self {
+        Parameter::Text(value)
+    }
+}
+
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

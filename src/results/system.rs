@@ -17,7 +17,8 @@ use super::environment::{DeviceDescription, Environment, Host, Program};
 use super::lookup::{Lookup, MissingReason};
 use super::migrate;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
-use super::run::{Results, Run, RunOutcome};
+use super::run::{Results, Run, RunOutcome, SCHEMA_VERSION};
+use super::selection::Selection;
 use crate::error::FileError;
 use crate::measure::Clock;
 use crate::units::Unit;
@@ -145,6 +146,20 @@ impl System {
             (system != run).then(|| Mismatch { what: what.to_owned(), a: system.to_owned(), b: run.to_owned() })
         };
         pairs.into_iter().filter_map(differs).collect()
+    }
+
+    /// The system by itself, as the one run of results without a suite.
+    pub fn into_results(self, catalog: &Catalog) -> Results {
+        let id = format!("{}-1", self.name);
+        let (run, rows) = self.into_run(id, catalog.specs());
+        Results {
+            schema_version: SCHEMA_VERSION,
+            suite: serde_json::Value::Null,
+            selection: Selection::default(),
+            runs: vec![run],
+            rows,
+            timelines: Vec::new(),
+        }
     }
 
     /// The system as a run and its rows. What a row is comes from the first of `specs` that has its identifier, of

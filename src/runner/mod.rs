@@ -1,5 +1,6 @@
 //! Runs a suite on a device.
 
+mod describe;
 mod suite;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+pub use describe::describe;
 pub use suite::Suite;
 
 use crate::device::Device;
@@ -36,6 +38,12 @@ pub fn run(
     observer: &Arc<dyn RunObserver>,
     interrupt: &Arc<AtomicBool>,
 ) -> Results {
+    let results = empty_results(suite.source.clone(), selection.clone(), environment);
+    go_on(results, suite, registry, device, observer, interrupt)
+}
+
+/// The results of a run that begins now and has measured nothing yet.
+pub fn empty_results(suite: serde_json::Value, selection: Selection, environment: Environment) -> Results {
     let run = Run {
         id: format!("{SYNCSCOPE}-1"),
         system: SYNCSCOPE.to_owned(),
@@ -46,15 +54,8 @@ pub fn run(
         order: Vec::new(),
         outcome: RunOutcome::Interrupted,
     };
-    let results = Results {
-        schema_version: SCHEMA_VERSION,
-        suite: suite.source.clone(),
-        selection: selection.clone(),
-        runs: vec![run],
-        rows: Vec::new(),
-        timelines: Vec::new(),
-    };
-    go_on(results, suite, registry, device, observer, interrupt)
+    let (rows, timelines) = (Vec::new(), Vec::new());
+    Results { schema_version: SCHEMA_VERSION, suite, selection, runs: vec![run], rows, timelines }
 }
 
 /// Runs what an interrupted run did not finish, on the same device; what it finished is kept as it is.

@@ -1,13 +1,12 @@
 //! Suites: which experiments to run, with which parameters, on which device (YAML).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
@@ -30,7 +29,16 @@ pub struct Suite {
     pub source: serde_json::Value,
 }
 
-const KEYS: [&str; 5] = ["title", "device", "sampling", "experiments", "engines"];
+/// A key of a suite. An unknown one is refused where it stands.
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    Title,
+    Device,
+    Sampling,
+    Experiments,
+    Engines,
+}
 
 impl Suite {
     /// Reads a suite from a file.
@@ -151,17 +159,13 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
         let (mut title, mut device, mut sampling, mut experiments, mut engines) = (None, None, None, None, None);
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match &*key {
-                "title" => title = Some(map.next_value()?),
-                "device" => device = Some(map.next_value()?),
-                "sampling" => sampling = Some(map.next_value()?),
-                "experiments" => experiments = Some(map.next_value_seed(List(self.registry))?),
-                "engines" => engines = Some(map.next_value_seed(Engines(self.registry))?),
-                key => {
-                    map.next_value::<IgnoredAny>()?;
-                    return Err(A::Error::unknown_field(key, &KEYS));
-                }
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Title => title = Some(map.next_value()?),
+                Key::Device => device = Some(map.next_value()?),
+                Key::Sampling => sampling = Some(map.next_value()?),
+                Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
+                Key::Engines => engines = Some(map.next_value_seed(Engines(self.registry))?),
             }
         }
         Ok(Suite {
@@ -173,6 +177,14 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
             source: self.source,
         })
     }
+}
+
+/// The name of an engine.
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Engine {
+    Cuda,
+    Cpu,
 }
 
 /// Lists of experiments by engine.
@@ -194,13 +206,13 @@ impl<'de> Visitor<'de> for Engines<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        const ENGINES: [&str; 2] = ["cuda", "cpu"];
         let mut engines = BTreeMap::new();
-        while let Some(engine) = map.next_key::<String>()? {
-            if !ENGINES.contains(&engine.as_str()) {
-                return Err(A::Error::unknown_field(&engine, &ENGINES));
-            }
-            engines.insert(engine, map.next_value_seed(List(self.0))?);
+        while let Some(engine) = map.next_key()? {
+            let engine = match engine {
+                Engine::Cuda => "cuda",
+                Engine::Cpu => "cpu",
+            };
+            engines.insert(engine.to_owned(), map.next_value_seed(List(self.0))?);
         }
         Ok(engines)
     }
@@ -328,7 +340,13 @@ mod tests {
     #[test]
     fn a_key_of_an_older_program_is_an_error_that_names_the_one_of_today() {
         let text = error(&format!("{GOOD}on_cpu: []\n"));
-        assert!(text.starts_with("s.yaml:5:") && text.contains("`engines: {cpu: …}`"), "{text}");
+        assert!(text.starts_with("s.yaml:5:1:") && text.contains("`engines: {cpu: …}`"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_engine_has_its_place() {
+        let text = error(&format!("{GOOD}engines:\n  cpu: [sync-points: {{}}]\n  gpu: [sync-points: {{}}]\n"));
+        assert!(text.starts_with("s.yaml:7:3:") && text.contains("`gpu`"), "{text}");
     }
 
     #[test]

@@ -310,14 +310,14 @@ tables:
     #[test]
     fn a_figure_for_an_unknown_case_names_the_known_ones() {
         let message = error("      - {id: d.b, published: {fp61: 1}}\n");
-        assert_eq!(message, "d.yaml:14:32: row `d.b` has a figure for `fp61`; its cases are fp16");
+        assert_eq!(message, "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16");
     }
 
     #[test]
     fn a_claim_that_names_no_measurement_is_reported_with_its_line() {
         let tail = "claims:\n  - {id: c-x, claim: C, predicate: fp61.a > 0, rationale: B}\n";
         let message = error(tail);
-        assert_eq!(message, "d.yaml:15:37: claim `c-x`: `fp61.a` names no measurement; did you mean `fp16`?");
+        assert_eq!(message, "d.yaml:15:36: claim `c-x`: `fp61.a` names no measurement; did you mean `fp16`?");
     }
 
     #[test]
@@ -372,8 +372,8 @@ tables:
         let unit = parse(&HEAD.replace("id: d.a,", "id: d.a, unit: seconds,")).unwrap_err().to_string();
         assert!(unit.starts_with("d.yaml:13:") && unit.contains("unknown field `unit`"), "{unit}");
         let parameter = parse(&HEAD.replace("{dtype: fp16}", "{dtyp: fp16}")).unwrap_err().to_string();
-        assert_eq!(parameter, "d.yaml:11:37: no row of table `t` has a parameter `dtyp`; did you mean `dtype`?");
+        assert_eq!(parameter, "d.yaml:11:36: no row of table `t` has a parameter `dtyp`; did you mean `dtype`?");
         let value = parse(&HEAD.replace("{dtype: fp16}", "{dtype: fp17}")).unwrap_err().to_string();
-        assert!(value.starts_with("d.yaml:11:44:") && value.ends_with("did you mean `fp16`?"), "{value}");
+        assert!(value.starts_with("d.yaml:11:43:") && value.ends_with("did you mean `fp16`?"), "{value}");
     }
 }

@@ -24,7 +24,7 @@ pub enum Operand {
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UnknownName {
+pub(in crate::book) struct UnknownName {
     /// The name, where it is one.
     pub name: Option<String>,
     /// What is wrong.

@@ -1,14 +1,16 @@
-//! `overlap.double-buffer`: copies on one stream and kernels on another, two device buffers in turn, events between.
+//! `overlap.double-buffer`: copies on one stream and kernels on another, two device buffers that alternate, events
+//! between.
 //!
-//! Of `steps` steps each but the last copies the next step's data and each but the first computes on its own, so that
-//! there are `steps − 1` copies and as many kernels. A kernel waits for the copy of its buffer. A copy must wait, too:
-//! for the kernel that still reads the buffer that it overwrites (*write after read*). The text behind this chapter has
-//! the first wait alone (*one way*); it is run as it stands, and with kernels slowed by a spin, and the elements of
-//! every step's output that are wrong are counted. Each step has a host buffer of its own with data of its own (the text
-//! copies from two, in turn), so that an overwritten device buffer shows.
+//! Of `steps` iterations each but the last copies the next iteration's data and each but the first computes on its own,
+//! so that there are `steps − 1` copies and as many kernels. There are two dependencies: a kernel waits for the copy of
+//! its buffer, and a copy waits for the kernel that still reads the buffer that it overwrites (*write after read*). The
+//! text behind this chapter has the first wait alone (*one way*). It is run as it is, and with kernels slowed by a spin,
+//! and the wrong elements of all outputs are counted. Each iteration has a host buffer with data of its own (the text
+//! copies from two, which alternate), so that an overwritten device buffer shows.
 //!
-//! Beside the measured total stand Σ(copies) + Σ(kernels), each measured alone, and the larger of the two, which a full
-//! overlap would take. *efficiency* is the share of what could be hidden that was: (sum − total) / (sum − max).
+//! Beside the measured total are Σ(copies) + Σ(kernels), each measured alone, and the larger of the two, which is the
+//! time of a full overlap. *efficiency* is the share of the time that could be hidden and was: (sum − total) / (sum −
+//! max).
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -16,38 +18,11 @@ use std::time::Duration;
 
 use crate::device::{Device, Event, HostBuffer, HostKind, Stream};
 use crate::error::DeviceError;
-use crate::experiment::bench::{Bench, Formula, integer, parameters, text};
-use crate::experiment::scene::Pass;
-use crate::experiment::{Derivation, RowPlan, Stage};
-use crate::measure::Case;
+use crate::experiment::host_copy::fastest_memory;
+use crate::experiment::{Bench, Formula, Pass, TraceRecorder};
+use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::Unit;
-
-const TOTAL: &str = "overlap.double-buffer.total";
-const COPIES: &str = "overlap.double-buffer.copies";
-const COMPUTES: &str = "overlap.double-buffer.computes";
-const SUM: &str = "overlap.double-buffer.sum";
-const MAX: &str = "overlap.double-buffer.max";
-const EFFICIENCY: &str = "overlap.double-buffer.efficiency";
-const WRONG: &str = "overlap.double-buffer.wrong";
-const SINGLE: &str = "overlap.single-buffer.total";
-const ONE_WAY: &str = "overlap.one-way.total";
-const OVERWRITTEN: &str = "overlap.one-way.overwritten";
-const SLOWED: &str = "overlap.one-way.overwritten-slowed";
-
-pub(super) const PLAN: &[RowPlan] = &[
-    RowPlan::host_time(TOTAL, "Double-buffered, waits both ways"),
-    RowPlan::host_time(COPIES, "Its copies alone"),
-    RowPlan::host_time(COMPUTES, "Its kernels alone"),
-    RowPlan::host_time(SUM, "Copies + kernels"),
-    RowPlan::host_time(MAX, "The larger of the two"),
-    RowPlan::observed(EFFICIENCY, "Share of what could be hidden", Unit::Ratio),
-    RowPlan::observed(WRONG, "Wrong elements, waits both ways", Unit::Number),
-    RowPlan::host_time(SINGLE, "One pageable buffer, a synchronize each step"),
-    RowPlan::host_time(ONE_WAY, "Double-buffered, waits one way"),
-    RowPlan::observed(OVERWRITTEN, "Wrong elements, waits one way", Unit::Number),
-    RowPlan::observed(SLOWED, "Wrong elements, waits one way, slower kernels", Unit::Number),
-];
 
 /// Which waits there are between the two streams.
 #[derive(Clone, Copy, PartialEq)]
@@ -62,7 +37,7 @@ enum Waits {
 struct Pipeline {
     transfer: Stream,
     compute: Stream,
-    /// One a step, so that each step's data differ.
+    /// One for each iteration, so that the data of each differ.
     host: Vec<HostBuffer<f32>>,
     device: [Tensor<f32>; 2],
     copied: [Event; 2],
@@ -88,7 +63,7 @@ impl Pipeline {
         })
     }
 
-    /// Runs the loop to its end. The outputs of all steps but the first: the kernel doubles.
+    /// Runs the loop to its end. The outputs of all iterations but the first: the kernel doubles.
     fn run(&self, waits: Waits, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>, DeviceError> {
         let mut outputs = Vec::with_capacity(self.host.len());
         for step in 0..self.host.len() {
@@ -118,7 +93,7 @@ impl Pipeline {
         Ok(outputs)
     }
 
-    /// How many elements of the outputs are not twice their step's data.
+    /// How many elements of the outputs are not twice their iteration's data.
     fn wrong(outputs: &[Tensor<f32>]) -> Result<f64, DeviceError> {
         (1..).zip(outputs).try_fold(0.0, |wrong, (step, output)| {
             Ok(wrong + output.add_scalar(-2.0 * step as f32)?.nonzero()?.len() as f64)
@@ -132,7 +107,7 @@ impl Pipeline {
 
     fn computes(&self) -> Result<(), DeviceError> {
         let x = [self.device[0].on(&self.compute)?, self.device[1].on(&self.compute)?];
-        // Both buffers in turn and all outputs kept, as in the loop: nothing is fast because it is still in a cache.
+        // The buffers alternate and all outputs are kept, as in the loop: nothing is fast because it is still in a cache.
         let outputs =
             (1..self.host.len()).map(|step| x[step % 2].multiply_scalar(2.0)).collect::<Result<Vec<_>, _>>()?;
         self.compute.device().synchronize()?;
@@ -141,22 +116,17 @@ impl Pipeline {
     }
 }
 
-/// Where there is no pinned memory, a copy from pageable memory does not block either.
-fn kind_for(device: &Device) -> HostKind {
-    if device.properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned }
-}
-
 /// The loop with two buffers, and the one with one.
-pub(super) fn play(stage: &mut Stage, elements: usize, steps: usize) {
-    let parameters = parameters([("elements", integer(elements)), ("steps", integer(steps))]);
-    stage.play(TOTAL, &parameters, |device| {
-        let pipeline = Pipeline::new(device, kind_for(device), elements, steps)?;
+pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize) {
+    let parameters = || [("elements", elements.into()), ("steps", steps.into())];
+    recorder.record("overlap.double-buffer.total", parameters(), |device| {
+        let pipeline = Pipeline::new(device, fastest_memory(device.properties().engine), elements, steps)?;
         Ok(Box::new(move || pipeline.run(Waits::BothWays, None).map(|outputs| drop(black_box(outputs)))))
     });
-    stage.play(SINGLE, &parameters, |device| single(device, elements, steps));
+    recorder.record("overlap.single-buffer.total", parameters(), |device| single(device, elements, steps));
 }
 
-/// Each step: a copy from pageable memory, a kernel, a synchronize.
+/// Each iteration: a copy from pageable memory, a kernel, a synchronize.
 fn single(device: &Device, elements: usize, steps: usize) -> Result<Pass, DeviceError> {
     let stream = device.stream()?;
     let mut data = device.host_buffer::<f32>(HostKind::Pageable, elements)?;
@@ -173,44 +143,92 @@ fn single(device: &Device, elements: usize, steps: usize) -> Result<Pass, Device
 }
 
 pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
-    let kind = kind_for(bench.device());
-    let with = |kind: HostKind| {
-        parameters([("elements", integer(elements)), ("steps", integer(steps)), ("memory", text(&kind.to_string()))])
+    let kind = fastest_memory(bench.engine());
+    let timed = |waits| {
+        move |pipeline: &Rc<Pipeline>| {
+            let pipeline = Rc::clone(pipeline);
+            Ok(move || pipeline.run(waits, None))
+        }
     };
-    let parameters = with(kind);
-    bench.group(&[TOTAL, COPIES, COMPUTES, WRONG, ONE_WAY, OVERWRITTEN, SLOWED], &parameters, |device| {
-        let pipeline = Rc::new(Pipeline::new(device, kind, elements, steps)?);
-        let shared = || Rc::clone(&pipeline);
-        let timed = |id, waits| {
-            let pipeline = shared();
-            Case::host_timed(id, move || pipeline.run(waits, None))
-        };
-        let counted = |id, waits, slowed| {
-            let pipeline = shared();
-            Case::new(id, move || Pipeline::wrong(&pipeline.run(waits, slowed)?))
-        };
-        let (copying, computing) = (shared(), shared());
-        Ok(vec![
-            timed(TOTAL, Waits::BothWays),
-            Case::host_timed(COPIES, move || copying.copies()),
-            Case::host_timed(COMPUTES, move || computing.computes()),
-            counted(WRONG, Waits::BothWays, None),
-            timed(ONE_WAY, Waits::OneWay),
-            counted(OVERWRITTEN, Waits::OneWay, None),
-            counted(SLOWED, Waits::OneWay, Some(Duration::from_millis(2))),
-        ])
-    });
-    let derivation = Derivation::Computation;
-    let operands: &[_] = &[(TOTAL, &parameters), (COPIES, &parameters), (COMPUTES, &parameters)];
-    let text = "copies + computes";
-    bench.derive(SUM, &parameters, Formula { derivation, text, operands, compute: &|t| t[1] + t[2] });
-    let text = "max(copies, computes)";
-    bench.derive(MAX, &parameters, Formula { derivation, text, operands, compute: &|t| t[1].max(t[2]) });
-    let text = "(sum − total) / (sum − max)";
-    let hidden = |t: &[f64]| (t[1] + t[2] - t[0]) / t[1].min(t[2]);
-    bench.derive(EFFICIENCY, &parameters, Formula { derivation, text, operands, compute: &hidden });
+    let wrong = |waits, slowed| {
+        move |pipeline: &Rc<Pipeline>| {
+            let pipeline = Rc::clone(pipeline);
+            Ok(move || Pipeline::wrong(&pipeline.run(waits, slowed)?))
+        }
+    };
+    let bytes = (elements * size_of::<f32>()) as f64;
+    let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
+    let alone = ["overlap.double-buffer.copies", "overlap.double-buffer.computes"];
+    bench
+        .group(
+            "Double buffering",
+            [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
+        )
+        .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
+        .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Waits::BothWays))
+        .work(copies())
+        .host_time("overlap.double-buffer.copies", "All copies alone", |pipeline| {
+            let pipeline = Rc::clone(pipeline);
+            Ok(move || pipeline.copies())
+        })
+        .work(copies())
+        .host_time("overlap.double-buffer.computes", "All kernels alone", |pipeline| {
+            let pipeline = Rc::clone(pipeline);
+            Ok(move || pipeline.computes())
+        })
+        .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
+        .derived(
+            "overlap.double-buffer.sum",
+            "Copies + kernels",
+            Unit::Seconds,
+            Formula::of("copies + computes", alone, |[copies, computes]| copies + computes),
+        )
+        .derived(
+            "overlap.double-buffer.max",
+            "The longer of copies and kernels",
+            Unit::Seconds,
+            Formula::of("max(copies, computes)", alone, |[copies, computes]| copies.max(computes)),
+        )
+        .derived(
+            "overlap.double-buffer.efficiency",
+            "Overlap efficiency",
+            Unit::Ratio,
+            Formula::of(
+                "(sum − total) / (sum − max)",
+                ["overlap.double-buffer.total", alone[0], alone[1]],
+                |[total, copies, computes]| (copies + computes - total) / copies.min(computes),
+            ),
+        )
+        .observed(
+            "overlap.double-buffer.wrong",
+            "Wrong elements, two dependencies",
+            Unit::Number,
+            wrong(Waits::BothWays, None),
+        )
+        .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Waits::OneWay))
+        .work(copies())
+        .observed(
+            "overlap.one-way.overwritten",
+            "Wrong elements, one dependency",
+            Unit::Number,
+            wrong(Waits::OneWay, None),
+        )
+        .observed(
+            "overlap.one-way.overwritten-slowed",
+            "Wrong elements, one dependency, slower kernels",
+            Unit::Number,
+            wrong(Waits::OneWay, Some(Duration::from_millis(2))),
+        )
+        .run();
 
-    bench.group(&[SINGLE], &with(HostKind::Pageable), |device| {
-        Ok(vec![Case::host_timed(SINGLE, single(device, elements, steps)?)])
-    });
+    bench
+        .group(
+            "Double buffering",
+            [("elements", elements.into()), ("steps", steps.into()), ("memory", HostKind::Pageable.to_string().into())],
+        )
+        .host_time("overlap.single-buffer.total", "One pageable buffer, synchronize each iteration", move |device| {
+            single(device, elements, steps)
+        })
+        .work(copies())
+        .run();
 }

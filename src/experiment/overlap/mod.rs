@@ -1,15 +1,16 @@
 //! `overlap`: what runs beside the host, which calls wait for the device, what transfers cost, and how far copies and
 //! kernels overlap.
 //!
-//! - *execution*: three large draws by a host library, and on the device until the host is free and until it is done.
-//! - *finish*: a hundred additions: when the host is free, when the device is.
+//! - *execution*: three large random tensors by a host library, and on the device until dispatch returns and until
+//!   completion.
+//! - *finish*: a hundred additions, until dispatch returns and until completion.
 //! - *nonzero*: a call whose result's shape depends on the values, behind twenty kernels and with nothing pending.
 //! - *implicit*, *transfer*, *double-buffer*: a file each.
-//! - *scenes*: what is recorded as timelines.
+//! - *scenarios*: what is recorded as timelines.
 
 mod double_buffer;
 mod implicit;
-mod scenes;
+mod scenarios;
 mod transfer;
 
 use std::hint::black_box;
@@ -18,33 +19,32 @@ use std::num::NonZeroUsize;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, StandardNormal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bench::{Bench, integer, parameters, text};
-use super::{Experiment, RowPlan, Section, Stage, count};
+use super::{Bench, Experiment, TraceRecorder, count};
 use crate::device::Stream;
 use crate::error::DeviceError;
-use crate::measure::{Case, host_time};
+use crate::measure::Stopwatch;
+use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::Seconds;
 
 /// Which calls wait for the device, what transfers cost, and how far they overlap with work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Overlap {
-    /// Elements of each of the three draws.
+    /// Elements of each of the three random tensors.
     pub draws: NonZeroUsize,
     /// Elements of every other tensor and transfer (fp32).
     pub elements: NonZeroUsize,
-    /// Additions whose end is waited for.
+    /// Additions in a row.
     pub adds: NonZeroUsize,
     /// Kernels before the search for elements that are not zero.
     pub scales: NonZeroUsize,
-    /// Steps of the double-buffered loop.
+    /// Iterations of the double-buffered loop.
     pub steps: NonZeroUsize,
-    /// How long a call behind a closed gate may stay away before it counts as one that waits: well above what the calls
-    /// cost by themselves.
+    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
     pub patience: Seconds,
 }
 
@@ -61,47 +61,20 @@ impl Default for Overlap {
     }
 }
 
-impl Overlap {
-    pub(super) fn default_for(engine: &str) -> Self {
+impl Experiment for Overlap {
+    const NAME: &'static str = "overlap";
+    const SUMMARY: &'static str =
+        "Which calls wait for the device, what transfers cost, and how far they overlap with kernels";
+
+    fn default_for(engine: &str) -> Self {
         match engine {
             "cpu" => Self { draws: count(200_000), elements: count(100_000), ..Self::default() },
             _ => Self::default(),
         }
     }
-}
 
-const PLAN: &[RowPlan] = &[
-    RowPlan::host_time("overlap.execution.host", "Three draws by a host library"),
-    RowPlan::host_time("overlap.execution.dispatch", "Three draws on the device, until the host is free"),
-    RowPlan::host_time("overlap.execution.complete", "Three draws on the device, until they are done"),
-    RowPlan::host_time("overlap.finish.host-free", "Additions, until the host is free"),
-    RowPlan::host_time("overlap.finish.complete", "Additions, until they are done"),
-    RowPlan::host_time("overlap.nonzero.enqueue", "Scaling, enqueued"),
-    RowPlan::host_time("overlap.nonzero.stall", "nonzero, scaling pending"),
-    RowPlan::host_time("overlap.nonzero.whole", "Scaling and nonzero"),
-    RowPlan::host_time("overlap.nonzero.alone", "nonzero, nothing pending"),
-];
-
-const SECTIONS: &[Section] = &[
-    Section { title: "Execution", rows: &["overlap.execution"] },
-    Section { title: "When who finishes", rows: &["overlap.finish"] },
-    Section { title: "Implicit synchronization", rows: &["overlap.implicit"] },
-    Section { title: "nonzero", rows: &["overlap.nonzero"] },
-    Section { title: "Transfers", rows: &["overlap.transfer"] },
-    Section { title: "Double buffering", rows: &["overlap.double-buffer", "overlap.single-buffer", "overlap.one-way"] },
-];
-
-impl Experiment for Overlap {
-    fn rows(&self) -> Vec<RowPlan> {
-        [PLAN, implicit::PLAN, transfer::PLAN, double_buffer::PLAN].concat()
-    }
-
-    fn sections(&self) -> &'static [Section] {
-        SECTIONS
-    }
-
-    fn turns(&mut self) -> &mut NonZeroUsize {
-        &mut self.steps
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.steps)
     }
 
     fn run(&self, bench: &mut Bench) {
@@ -113,89 +86,119 @@ impl Experiment for Overlap {
         double_buffer::run(bench, self.elements.get(), self.steps.get());
     }
 
-    fn play(&self, stage: &mut Stage) {
-        scenes::play(self, stage);
+    fn record(&self, recorder: &mut TraceRecorder) {
+        scenarios::record(self, recorder);
     }
+}
+
+/// The bytes of a tensor of this many elements of fp32.
+fn fp32_bytes(elements: usize) -> f64 {
+    (elements * size_of::<f32>()) as f64
 }
 
 impl Overlap {
     fn execution(&self, bench: &mut Bench) {
         let elements = self.draws.get();
-        let id = "overlap.execution.host";
-        let library = ("library", text("rand_distr, fp32, 1 thread"));
-        bench.group(&[id], &parameters([("elements", integer(elements)), library]), |_| {
-            let mut random = StdRng::seed_from_u64(0);
-            Ok(vec![Case::host_timed(id, move || {
-                let mut draw = || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
-                Ok([draw(), draw(), draw()])
-            })])
-        });
-        let [dispatch, complete] = ["overlap.execution.dispatch", "overlap.execution.complete"];
-        bench.group(&[dispatch, complete], &parameters([("elements", integer(elements))]), |device| {
-            let stream = device.stream()?;
-            let draws = move || -> Result<[Tensor<f32>; 3], DeviceError> {
-                Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
-            };
-            let (first, device) = (draws.clone(), device.clone());
-            Ok(vec![
-                Case::host_timed(dispatch, first),
-                Case::host_timed(complete, move || {
-                    let drawn = draws()?;
-                    device.synchronize().map(|()| drawn)
-                }),
-            ])
-        });
+        bench
+            .group("Execution", [("elements", elements.into()), ("library", "rand_distr, fp32, 1 thread".into())])
+            .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
+                let mut random = StdRng::seed_from_u64(0);
+                Ok(move || {
+                    let mut normal =
+                        || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
+                    Ok([normal(), normal(), normal()])
+                })
+            })
+            .run();
+
+        let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3], DeviceError> {
+            Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
+        };
+        let bytes = fp32_bytes(elements);
+        bench
+            .group("Execution", [("elements", elements.into())])
+            .setup(|device| device.stream())
+            .host_time("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
+                let stream = stream.clone();
+                Ok(move || normal(&stream))
+            })
+            .work(Work::launches(3.0, "3"))
+            .host_time("overlap.execution.complete", "Three random tensors on the device, completion", move |stream| {
+                let stream = stream.clone();
+                Ok(move || {
+                    let tensors = normal(&stream)?;
+                    stream.device().synchronize().map(|()| tensors)
+                })
+            })
+            .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
+            .run();
     }
 
     fn finish(&self, bench: &mut Bench) {
         let (elements, adds) = (self.elements.get(), self.adds.get());
-        let [free, complete] = ["overlap.finish.host-free", "overlap.finish.complete"];
-        let parameters = parameters([("elements", integer(elements)), ("adds", integer(adds))]);
-        bench.group(&[free, complete], &parameters, |device| {
-            let stream = device.stream()?;
-            let enqueue = move || {
-                let x = stream.normal::<f32>([elements])?;
-                (0..adds).try_for_each(|_| x.add_scalar(1.0).map(|y| drop(black_box(y))))
-            };
-            let (first, device) = (enqueue.clone(), device.clone());
-            Ok(vec![
-                Case::host_timed(free, first),
-                Case::host_timed(complete, move || {
-                    enqueue()?;
-                    device.synchronize()
-                }),
-            ])
-        });
+        let launch = move |stream: &Stream| {
+            let x = stream.normal::<f32>([elements])?;
+            (0..adds).try_for_each(|_| x.add_scalar(1.0).map(|y| drop(black_box(y))))
+        };
+        let (bytes, count) = (fp32_bytes(elements), adds as f64);
+        bench
+            .group("Dispatch and completion", [("elements", elements.into()), ("adds", adds.into())])
+            .setup(|device| device.stream())
+            .host_time("overlap.finish.host-free", "Additions, dispatch", move |stream| {
+                let stream = stream.clone();
+                Ok(move || launch(&stream))
+            })
+            .work(Work::launches(1.0 + count, "1 + adds"))
+            .host_time("overlap.finish.complete", "Additions, completion", move |stream| {
+                let stream = stream.clone();
+                Ok(move || {
+                    launch(&stream)?;
+                    stream.device().synchronize()
+                })
+            })
+            .work(Work::copy(bytes + 2.0 * bytes * count, "width · elements + 2 · width · elements · adds", bytes))
+            .run();
     }
 
     fn nonzero(&self, bench: &mut Bench) {
-        let ids =
-            ["overlap.nonzero.enqueue", "overlap.nonzero.stall", "overlap.nonzero.whole", "overlap.nonzero.alone"];
         let (elements, scales) = (self.elements.get(), self.scales.get());
-        let parameters = parameters([("elements", integer(elements)), ("scales", integer(scales))]);
-        bench.group(&ids, &parameters, |device| {
-            let stream = device.stream()?;
-            let x = stream.normal::<f32>([elements])?;
-            let scaled = move || (0..scales).try_fold(x.clone(), |z, _| z.multiply_scalar(1.000_001));
-            let (first, second, third) = (scaled.clone(), scaled.clone(), scaled.clone());
-            Ok(vec![
-                Case::host_timed(ids[0], first),
-                Case::new(ids[1], move || {
-                    let z = second()?;
-                    Ok(host_time(|| z.nonzero())?.1)
-                }),
-                Case::host_timed(ids[2], move || third()?.nonzero()),
-                Case::new(ids[3], move || {
-                    let z = settled(&stream, &scaled)?;
-                    Ok(host_time(|| z.nonzero())?.1)
-                }),
-            ])
-        });
+        let scaled = move |x: &Tensor<f32>| (0..scales).try_fold(x.clone(), |z, _| z.multiply_scalar(1.000_001));
+        let (bytes, count) = (fp32_bytes(elements), scales as f64);
+        // A tensor of values is read, and one of indices of 8 bytes is written.
+        let search = bytes + 8.0 * elements as f64;
+        bench
+            .group("nonzero", [("elements", elements.into()), ("scales", scales.into())])
+            .setup(move |device| device.stream()?.normal::<f32>([elements]))
+            .host_time("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| {
+                let x = x.clone();
+                Ok(move || scaled(&x))
+            })
+            .work(Work::launches(count, "scales"))
+            .host_time_within("overlap.nonzero.stall", "nonzero, scaling pending", move |x| {
+                let x = x.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let z = scaled(&x)?;
+                    watch.time(|| z.nonzero()).map(drop)
+                })
+            })
+            .host_time("overlap.nonzero.whole", "Scaling and nonzero", move |x| {
+                let x = x.clone();
+                Ok(move || scaled(&x)?.nonzero())
+            })
+            .work(Work::copy(
+                2.0 * bytes * count + search,
+                "2 · width · elements · scales + (width + 8) · elements",
+                bytes,
+            ))
+            .host_time_within("overlap.nonzero.alone", "nonzero, nothing pending", move |x| {
+                let x = x.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let z = scaled(&x)?;
+                    x.stream().synchronize()?;
+                    watch.time(|| z.nonzero()).map(drop)
+                })
+            })
+            .work(Work::copy(search, "(width + 8) · elements", bytes))
+            .run();
     }
-}
-
-/// What `make` enqueues, after it is done.
-fn settled<R>(stream: &Stream, make: &dyn Fn() -> Result<R, DeviceError>) -> Result<R, DeviceError> {
-    let made = make()?;
-    stream.synchronize().map(|()| made)
 }

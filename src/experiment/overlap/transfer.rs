@@ -1,129 +1,128 @@
 //! `overlap.transfer`: copies between a host buffer and the device, by the kind of the host's memory.
 //!
-//! *free* is the host's time until the call returns, *done* until the copy is over. A *blocking* copy is a copy with a
-//! stream synchronize behind it, so that its two times are the same but for noise. *rate* is the bytes over *done*.
+//! *free* is the host time until the call returns, *done* the time until the copy is complete. A *blocking* copy is a
+//! copy with a stream synchronize behind it, so that its two times are the same but for noise. *rate* is the bytes over
+//! *done*.
 
-use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 
-use crate::device::{Device, HostBuffer, HostKind, Stream};
+use crate::device::HostKind;
 use crate::error::DeviceError;
-use crate::experiment::bench::{Bench, Formula, integer, parameters, text};
-use crate::experiment::{Derivation, RowPlan};
-use crate::measure::Case;
-use crate::tensor::Tensor;
+use crate::experiment::host_copy::HostCopy;
+use crate::experiment::{Bench, Formula};
+use crate::results::Work;
 use crate::units::Unit;
-
-pub(super) const PLAN: &[RowPlan] = &[
-    RowPlan::host_time("overlap.transfer.h2d.free", "To the device, until the host is free"),
-    RowPlan::host_time("overlap.transfer.h2d.done", "To the device, until it is done"),
-    RowPlan::observed("overlap.transfer.h2d.rate", "To the device, rate", Unit::BytesPerSecond),
-    RowPlan::host_time("overlap.transfer.d2h.free", "To the host, until the host is free"),
-    RowPlan::host_time("overlap.transfer.d2h.done", "To the host, until it is done"),
-    RowPlan::observed("overlap.transfer.d2h.rate", "To the host, rate", Unit::BytesPerSecond),
-    RowPlan::host_time("overlap.transfer.d2h.new-array", "To a new host array"),
-    RowPlan::host_time("overlap.transfer.pageable", "Allocating a zeroed pageable buffer"),
-    RowPlan::host_time("overlap.transfer.pin", "Allocating a zeroed pinned buffer"),
-    RowPlan::host_time("overlap.transfer.host-read", "The host reads the buffer"),
-];
 
 const KINDS: [HostKind; 3] = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
 
-/// A buffer, a tensor of its size, and the stream that copies between them.
-struct Link {
-    stream: Stream,
-    tensor: Tensor<f32>,
-    buffer: RefCell<HostBuffer<f32>>,
+/// A direction of copies: its rows, what copies, and its work.
+struct Direction {
+    free: [&'static str; 2],
+    done: [&'static str; 2],
+    rate: [&'static str; 2],
+    copy: fn(&HostCopy) -> Result<(), DeviceError>,
+    work: fn(f64, &str, f64) -> Work,
 }
 
-impl Link {
-    fn new(device: &Device, kind: HostKind, elements: usize) -> Result<Rc<Self>, DeviceError> {
-        let stream = device.stream()?;
-        let mut buffer = device.host_buffer::<f32>(kind, elements)?;
-        // Formatted once, so that the memory is there.
-        buffer.write()?.fill(1.0);
-        Ok(Rc::new(Self { tensor: stream.zeros([elements])?, stream, buffer: RefCell::new(buffer) }))
-    }
-
-    fn to_device(&self) -> Result<(), DeviceError> {
-        self.tensor.copy_from(&self.buffer.borrow())
-    }
-
-    fn to_host(&self) -> Result<(), DeviceError> {
-        self.tensor.copy_to(&mut self.buffer.borrow_mut())
-    }
-}
+const DIRECTIONS: [Direction; 2] = [
+    Direction {
+        free: ["overlap.transfer.h2d.free", "Host to device, dispatch"],
+        done: ["overlap.transfer.h2d.done", "Host to device, completion"],
+        rate: ["overlap.transfer.h2d.rate", "Host to device, rate"],
+        copy: HostCopy::to_device,
+        work: Work::to_device,
+    },
+    Direction {
+        free: ["overlap.transfer.d2h.free", "Device to host, dispatch"],
+        done: ["overlap.transfer.d2h.done", "Device to host, completion"],
+        rate: ["overlap.transfer.d2h.rate", "Device to host, rate"],
+        copy: HostCopy::to_host,
+        work: Work::to_host,
+    },
+];
 
 pub(super) fn run(bench: &mut Bench, elements: usize) {
-    let bytes = ("bytes", integer(elements * size_of::<f32>()));
     for kind in KINDS {
-        let memory = || ("memory", text(&kind.to_string()));
         for mode in ["non-blocking", "blocking"] {
-            copies(
-                bench,
-                kind,
-                mode == "blocking",
-                elements,
-                &parameters([memory(), ("mode", text(mode)), bytes.clone()]),
-            );
+            for direction in &DIRECTIONS {
+                copies(bench, direction, kind, mode, elements);
+            }
         }
-        let id = "overlap.transfer.host-read";
-        bench.group(&[id], &parameters([memory(), bytes.clone()]), |device| {
-            let link = Link::new(device, kind, elements)?;
-            Ok(vec![Case::host_timed(id, move || {
-                // Bits, so that the loop is as fast as the memory.
-                let bits = |all: u32, x: &f32| all ^ x.to_bits();
-                Ok(black_box(link.buffer.borrow().read()?.iter().fold(0, bits)))
-            })])
-        });
+        host_read(bench, kind, elements);
     }
-    let id = "overlap.transfer.d2h.new-array";
-    bench.group(&[id], &parameters([bytes.clone()]), |device| {
-        let x = device.stream()?.zeros::<f32>([elements])?;
-        Ok(vec![Case::host_timed(id, move || x.to_vec())])
-    });
-    for (id, kind) in [("overlap.transfer.pageable", HostKind::Pageable), ("overlap.transfer.pin", HostKind::Pinned)] {
-        bench.group(&[id], &parameters([bytes.clone()]), |device| {
-            // Once here, so that an engine without such memory says so.
-            device.host_buffer::<f32>(kind, 1)?;
-            let device = device.clone();
-            Ok(vec![Case::host_timed(id, move || device.host_buffer::<f32>(kind, elements))])
-        });
-    }
+    buffers(bench, elements);
 }
 
-/// Both directions, until the host is free and until the copy is done.
-fn copies(
-    bench: &mut Bench,
-    kind: HostKind,
-    blocking: bool,
-    elements: usize,
-    parameters: &crate::experiment::Parameters,
-) {
-    type Copy = fn(&Link) -> Result<(), DeviceError>;
-    let directions: [([&'static str; 3], Copy); 2] = [
-        (["overlap.transfer.h2d.free", "overlap.transfer.h2d.done", "overlap.transfer.h2d.rate"], Link::to_device),
-        (["overlap.transfer.d2h.free", "overlap.transfer.d2h.done", "overlap.transfer.d2h.rate"], Link::to_host),
-    ];
-    let bytes = (elements * size_of::<f32>()) as f64;
-    for ([free, done, rate], copy) in directions {
-        bench.group(&[free, done], parameters, |device| {
-            let link = Link::new(device, kind, elements)?;
-            let case = |id, wait: bool| {
-                let link = Rc::clone(&link);
-                Case::host_timed(id, move || {
-                    copy(&link)?;
-                    if wait { link.stream.synchronize() } else { Ok(()) }
-                })
-            };
-            Ok(vec![case(free, blocking), case(done, true)])
-        });
-        let (derivation, operands) = (Derivation::Computation, &[(done, parameters)]);
-        bench.derive(
+/// One direction, until the call returns and until the copy is complete.
+fn copies(bench: &mut Bench, direction: &Direction, kind: HostKind, mode: &'static str, elements: usize) {
+    let Direction { free: [free, free_label], done: [done, done_label], rate: [rate, rate_label], copy, work } =
+        *direction;
+    let bytes = elements * size_of::<f32>();
+    let amount = bytes as f64;
+    let case = move |wait: bool| {
+        move |buffers: &Rc<HostCopy>| {
+            let buffers = Rc::clone(buffers);
+            Ok(move || {
+                copy(&buffers)?;
+                if wait { buffers.stream.synchronize() } else { Ok(()) }
+            })
+        }
+    };
+    bench
+        .group("Transfers", [("memory", kind.to_string().into()), ("mode", mode.into()), ("bytes", bytes.into())])
+        .setup(move |device| HostCopy::new(device, kind, elements))
+        .host_time(free, free_label, case(mode == "blocking"))
+        .host_time(done, done_label, case(true))
+        .work(work(amount, "bytes", amount))
+        .derived(
             rate,
-            parameters,
-            Formula { derivation, text: "bytes / done", operands, compute: &|t| bytes / t[0] },
-        );
+            rate_label,
+            Unit::BytesPerSecond,
+            Formula::of("bytes / done", [done], move |[time]| amount / time),
+        )
+        .work(work(amount, "bytes", amount))
+        .run();
+}
+
+fn host_read(bench: &mut Bench, kind: HostKind, elements: usize) {
+    let bytes = elements * size_of::<f32>();
+    bench
+        .group("Transfers", [("memory", kind.to_string().into()), ("bytes", bytes.into())])
+        .host_time("overlap.transfer.host-read", "Host reads the buffer", move |device| {
+            let buffers = HostCopy::new(device, kind, elements)?;
+            Ok(move || {
+                // Bits, so that the loop is as fast as the memory.
+                let bits = |all: u32, x: &f32| all ^ x.to_bits();
+                Ok(black_box(buffers.buffer.borrow().read()?.iter().fold(0, bits)))
+            })
+        })
+        .run();
+}
+
+/// What a host buffer costs: each row is a group of its own.
+fn buffers(bench: &mut Bench, elements: usize) {
+    let bytes = elements * size_of::<f32>();
+    bench
+        .group("Transfers", [("bytes", bytes.into())])
+        .host_time("overlap.transfer.d2h.new-array", "Device to a new host array", move |device| {
+            let x = device.stream()?.zeros::<f32>([elements])?;
+            Ok(move || x.to_vec())
+        })
+        .work(Work::to_host(bytes as f64, "bytes", bytes as f64))
+        .run();
+    for (id, label, kind) in [
+        ("overlap.transfer.pageable", "Allocate a zeroed pageable buffer", HostKind::Pageable),
+        ("overlap.transfer.pin", "Allocate a zeroed pinned buffer", HostKind::Pinned),
+    ] {
+        bench
+            .group("Transfers", [("bytes", bytes.into())])
+            .host_time(id, label, move |device| {
+                // Once here, so that an engine without such memory says so.
+                device.host_buffer::<f32>(kind, 1)?;
+                let device = device.clone();
+                Ok(move || device.host_buffer::<f32>(kind, elements))
+            })
+            .run();
     }
 }

@@ -2,86 +2,119 @@
 
 use std::hint::black_box;
 
-use super::{SyncPoints, dtype, operands, row, size};
-use crate::device::Float;
+use super::{SyncPoints, dtype, operands};
+use crate::device::{Float, Stream};
 use crate::error::DeviceError;
-use crate::experiment::bench::{Bench, integer, null_device, parameters, print_to};
-use crate::measure::{Case, host_time};
+use crate::experiment::Bench;
+use crate::experiment::bench::{null_device, print_to};
+use crate::measure::Stopwatch;
+use crate::results::Work;
 use crate::tensor::Tensor;
+use crate::units::Unit;
+
+/// Reads a tensor.
+type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
+
+/// Two operands of a matmul.
+type Operands<T> = (Tensor<T>, Tensor<T>);
 
 impl SyncPoints {
-    /// One element of a large product, read and printed.
+    /// One element of a large matmul, read and printed.
     pub(super) fn scalar_reads<T: Float>(&self, bench: &mut Bench) {
-        let ids = ["item.pending", "print.pending", "item.ready", "item.value"].map(row);
-        let [item, print, ready, value] = ids;
         let n = self.big.get();
-        bench.group(&ids, &parameters([dtype::<T>(), size(n)]), |device| {
-            let (_, x, w) = operands::<T>(device, n)?;
-            let product = move || x.matmul(&w)?.get([0, 0]);
-            let mut null = null_device()?;
-            let (first, second, third, fourth) = (product.clone(), product.clone(), product.clone(), product);
-            Ok(vec![
-                Case::new(item, move || {
-                    let y = first()?;
-                    Ok(host_time(|| y.item())?.1)
-                }),
-                Case::new(print, move || {
-                    let y = second()?;
-                    Ok(host_time(|| print_to(&mut null, &y))?.1)
-                }),
-                Case::new(ready, move || {
-                    let y = third()?;
+        bench
+            .group("Reads of one element", [dtype::<T>(), ("size", n.into())])
+            .setup(move |device| {
+                let (_, x, w) = operands::<T>(device, n)?;
+                Ok(move || x.matmul(&w)?.get([0, 0]))
+            })
+            .host_time_within("sync-points.item.pending", "Read a scalar, matmul pending", |element| {
+                let element = element.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let y = element()?;
+                    watch.time(|| y.item()).map(drop)
+                })
+            })
+            .host_time_within("sync-points.print.pending", "Print an element, matmul pending", |element| {
+                let (element, mut null) = (element.clone(), null_device()?);
+                Ok(move |watch: &mut Stopwatch| {
+                    let y = element()?;
+                    watch.time(|| print_to(&mut null, &y))
+                })
+            })
+            .host_time_within("sync-points.item.ready", "Read a scalar, nothing pending", |element| {
+                let element = element.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let y = element()?;
                     y.stream().device().synchronize()?;
-                    Ok(host_time(|| y.item())?.1)
-                }),
-                Case::new(value, move || Ok(f64::from(fourth()?.item()?.to_f32()))),
-            ])
-        });
+                    watch.time(|| y.item()).map(drop)
+                })
+            })
+            .observed("sync-points.item.value", "The value that was read", Unit::Number, |element| {
+                let element = element.clone();
+                Ok(move || Ok(f64::from(element()?.item()?.to_f32())))
+            })
+            .run();
     }
 
-    /// What else reads values: a copy, a host array, a condition, indices of the host.
+    /// What else reads values: a copy, a host array, a condition, host indices.
     pub(super) fn other_reads<T: Float>(&self, bench: &mut Bench) {
-        type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
-        let reads: [(&'static str, &'static str, Read<T>); 4] = [
-            ("other.copy.pending", "other.copy.ready", |y| y.to_vec().map(|values| drop(black_box(values)))),
-            ("other.array.pending", "other.array.ready", |y| y.to_array().map(|values| drop(black_box(values)))),
-            ("other.any.pending", "other.any.ready", |y| {
-                if y.gt(0.0)?.any()? {
-                    black_box(());
-                }
-                Ok(())
-            }),
-            ("other.index.pending", "other.index.ready", |y| {
-                y.index_select(&[0, 1, 2]).map(|rows| drop(black_box(rows)))
-            }),
-        ];
         let (n, behind) = (self.small.get().max(3), self.big.get());
-        let parameters = parameters([dtype::<T>(), size(n), ("behind", integer(behind))]);
-        bench.group(&reads.map(|(pending, ..)| row(pending)), &parameters, |device| {
-            let (stream, x, w) = operands::<T>(device, n)?;
-            let large: (Tensor<T>, Tensor<T>) = (stream.normal([behind, behind])?, stream.normal([behind, behind])?);
-            let case = |(pending, _, read): (_, _, Read<T>)| {
+        let parameters = || [dtype::<T>(), ("size", n.into()), ("behind", behind.into())];
+        let copy: Read<T> = |y| y.to_vec().map(|values| drop(black_box(values)));
+        let array: Read<T> = |y| y.to_array().map(|values| drop(black_box(values)));
+        let any: Read<T> = |y| {
+            if y.gt(0.0)?.any()? {
+                black_box(());
+            }
+            Ok(())
+        };
+        let index: Read<T> = |y| y.index_select(&[0, 1, 2]).map(|rows| drop(black_box(rows)));
+
+        let pending = |read: Read<T>| {
+            move |((x, w), large): &(Operands<T>, Operands<T>)| {
                 let (x, w, large) = (x.clone(), w.clone(), large.clone());
-                Case::new(row(pending), move || {
+                Ok(move |watch: &mut Stopwatch| {
                     black_box(large.0.matmul(&large.1)?);
                     let y = x.matmul(&w)?;
-                    Ok(host_time(|| read(&y))?.1)
+                    watch.time(|| read(&y))
                 })
-            };
-            Ok(reads.map(case).into())
-        });
-        // By themselves: what a large product leaves behind in the host's caches is not theirs.
-        bench.group(&reads.map(|(_, ready, _)| row(ready)), &parameters, |device| {
-            let (_, x, w) = operands::<T>(device, n)?;
-            let case = |(_, ready, read): (_, _, Read<T>)| {
+            }
+        };
+        bench
+            .group("Other implicit synchronization", parameters())
+            .setup(move |device| {
+                let (stream, x, w) = operands::<T>(device, n)?;
+                Ok(((x, w), (stream.normal([behind, behind])?, stream.normal([behind, behind])?)))
+            })
+            .host_time_within("sync-points.other.copy.pending", "Copy to the host, matmul pending", pending(copy))
+            .host_time_within("sync-points.other.array.pending", "Host array, matmul pending", pending(array))
+            .host_time_within("sync-points.other.any.pending", "Branch on any(x > 0), matmul pending", pending(any))
+            .host_time_within("sync-points.other.index.pending", "Rows by host indices, matmul pending", pending(index))
+            .run();
+
+        let bytes = (n * n * size_of::<T>()) as f64;
+        let to_host = || Work::to_host(bytes, "width · size²", bytes);
+        let ready = |read: Read<T>| {
+            move |(_, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
                 let (x, w) = (x.clone(), w.clone());
-                Case::new(row(ready), move || {
+                Ok(move |watch: &mut Stopwatch| {
                     let y = x.matmul(&w)?;
                     y.stream().device().synchronize()?;
-                    Ok(host_time(|| read(&y))?.1)
+                    watch.time(|| read(&y))
                 })
-            };
-            Ok(reads.map(case).into())
-        });
+            }
+        };
+        // A group of their own: what a large matmul leaves behind in the host's caches is not theirs.
+        bench
+            .group("Other implicit synchronization", parameters())
+            .setup(move |device| operands::<T>(device, n))
+            .host_time_within("sync-points.other.copy.ready", "Copy to the host, nothing pending", ready(copy))
+            .work(to_host())
+            .host_time_within("sync-points.other.array.ready", "Host array, nothing pending", ready(array))
+            .work(to_host())
+            .host_time_within("sync-points.other.any.ready", "Branch on any(x > 0), nothing pending", ready(any))
+            .host_time_within("sync-points.other.index.ready", "Rows by host indices, nothing pending", ready(index))
+            .run();
     }
 }

@@ -1,0 +1,34 @@
+//! How often two equal runs are told apart, and how often an interval of 99 % holds the truth: the numbers behind the
+//! defaults of `report compare`.
+
+#![allow(clippy::unwrap_used, reason = "an example may panic")]
+
+#[path = "../tests/fixtures/run.rs"]
+mod fixture;
+#[path = "../tests/fixtures/noise.rs"]
+mod noise;
+
+use noise::{Rng, compared, noisy};
+use rand::SeedableRng;
+use syncscope::measure::Ratio;
+use syncscope::results::Shift;
+
+fn main() {
+    for skewed in [false, true] {
+        for n in [8, 10, 15, 20, 30, 50, 100] {
+            let mut rng = Rng::seed_from_u64(n as u64);
+            let rows = 5_000;
+            let result = compared(&noisy(&mut rng, rows, n, 5.0, skewed), &noisy(&mut rng, rows, n, 5.0, skewed));
+            let share = |count: usize| count as f64 / rows as f64;
+            let changed = result.pairs.iter().filter(|pair| pair.shift.is_change()).count();
+            let holds = |ratio: &Ratio| ratio.low <= 1.0 && 1.0 <= ratio.high;
+            let held = result.pairs.iter().filter(|pair| pair.ratio.as_ref().is_some_and(holds)).count();
+            let same = share(result.count(Shift::Same));
+            println!(
+                "skewed {skewed}, n = {n:3}: coverage {:.4}, slower or faster {:.5}, same {same:.3}",
+                share(held),
+                share(changed)
+            );
+        }
+    }
+}

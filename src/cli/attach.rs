@@ -1,0 +1,50 @@
+//! `report attach`: shows what another program measured of the same work, and puts it beside a run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Carried, End, UsageError, recorded};
+use crate::book::system_table;
+use crate::results::System;
+
+/// Show what another program measured of the same work, or put it beside a run; needs no device
+#[derive(Args)]
+#[command(after_help = "\
+The file is one such as book/peers/pytorch.py writes. Beside a run it gets a column in the tables of the book; it is \
+refused where it was measured on another machine than the run.
+
+Exit codes: 0, 2 where a file cannot be read or the system is of another machine.
+
+Examples:
+  python3 book/peers/pytorch.py --out pytorch.json
+  report attach pytorch.json --into results.json
+  report render results.json")]
+pub(super) struct Arguments {
+    /// What the other program measured
+    #[arg(value_name = "SYSTEM.json")]
+    system: PathBuf,
+    /// The results file to put it in; an earlier one of the same program gives way
+    #[arg(long, value_name = "RESULTS.json")]
+    into: Option<PathBuf>,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let Some(path) = &arguments.into else {
+        let catalog = recorded::catalog(&[], carried);
+        let results = System::read(&arguments.system, &catalog)?.into_results(&catalog);
+        println!("{}", system_table(&results, &results.run().system).to_console());
+        return Ok(End::Well);
+    };
+    let mut results = recorded::read(path, carried)?;
+    let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
+    let (name, rows) = (system.name.clone(), system.rows.len());
+    if let Err(mismatches) = results.attach(system) {
+        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
+        let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
+        return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
+    }
+    results.write(path)?;
+    println!("{name}: {rows} rows put into {}", path.display());
+    Ok(End::Well)
+}

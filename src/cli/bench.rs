@@ -1,0 +1,120 @@
+//! `report bench`: runs one experiment and prints its summary.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::course::{self, Course};
+use super::progress::Bar;
+use super::run::command_line;
+use super::{Carried, End, UsageError, device, interrupt, job};
+use crate::device::{Device, FloatType};
+use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
+use crate::measure::{Protocol, Sampler};
+use crate::results::{Environment, Recorded, Selection};
+use crate::runner::{empty_results, run_one};
+use crate::timeline::to_trace;
+
+/// Run one experiment and print its summary
+#[derive(Args)]
+#[command(after_help = "Example:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50")]
+pub(super) struct Arguments {
+    /// The experiment: see `report experiments`
+    experiment: String,
+    /// The device: cuda:0, cpu:0; else the best there is
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The element type: fp16, bf16 or fp32
+    #[arg(long)]
+    dtype: Option<FloatType>,
+    /// Iterations of each timed loop: 20 is quick, 100 thorough
+    #[arg(long)]
+    iters: Option<NonZeroUsize>,
+    /// Samples of each row
+    #[arg(long, default_value = "15")]
+    samples: NonZeroUsize,
+    /// Seconds after which the sampling of a group of rows ends
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    time_limit: f64,
+    /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    course: Course,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let name = arguments.experiment.as_str();
+    let entry = carried.registry.get(name).ok_or_else(|| UsageError(carried.registry.unknown(name)))?;
+    let protocol = Protocol::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
+    protocol.validate().map_err(|error| UsageError(error.to_string()))?;
+    let book = arguments.course.project(carried)?;
+    course::check(&book, carried)?;
+    let device = device::open(arguments.device.as_deref(), None)?;
+    let engine = device.properties().engine;
+    let mut experiment = entry.default_for(engine);
+    choose(experiment.as_mut(), arguments)?;
+
+    let interrupt = interrupt::flag()?;
+    let interrupted = || interrupt.load(Ordering::Relaxed);
+    let bar = Arc::new(Bar::new());
+    let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
+    let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt));
+    let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
+    let mut results = empty_results(suite, Selection::default(), Environment::now(&device, command_line()));
+    let run = results.run().id.clone();
+    observer.experiment(0, 1, name);
+    let bench = Bench::new(&device, sampler, Arc::clone(&observer), &run, Instant::now());
+    let (left, rows) = run_one(experiment.as_ref(), bench, engine);
+    bar.finish();
+    results.runs[0].order.push(left);
+    results.rows = rows;
+    job::print_summary(&results, &book, carried)?;
+
+    if let Some(path) = arguments.trace.as_deref().filter(|_| !interrupted()) {
+        trace(experiment.as_ref(), &device, &run, path)?;
+    }
+    Ok(match (interrupted(), results.has_failures()) {
+        (true, _) => End::Interrupted,
+        (_, true) => End::Failed,
+        _ => End::Well,
+    })
+}
+
+/// Sets the parameters that the command line names.
+fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(), UsageError> {
+    let name = experiment.name();
+    if let Some(dtype) = arguments.dtype {
+        let types = experiment.element_types();
+        *types.ok_or_else(|| UsageError(format!("{name} has no element type to choose")))? = vec![dtype];
+    }
+    if let Some(iters) = arguments.iters {
+        let iterations = experiment.iterations();
+        *iterations.ok_or_else(|| UsageError(format!("{name} has no loop whose iterations could be chosen")))? = iters;
+    }
+    Ok(())
+}
+
+/// Records the experiment's scenarios and writes those that could be.
+fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path) -> anyhow::Result<()> {
+    let scenarios = record_scenarios(experiment, &Selection::default(), device, run);
+    if scenarios.is_empty() {
+        return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
+    }
+    let mut timelines = Vec::new();
+    for scenario in &scenarios {
+        match &scenario.recorded {
+            Recorded::Timeline(timeline) => {
+                println!("{}: {}", scenario.name, timeline.source);
+                timelines.push((scenario.name.as_str(), timeline));
+            }
+            Recorded::Failed(reason) => eprintln!("{} was not recorded: {reason}", scenario.name),
+        }
+    }
+    std::fs::write(path, to_trace(&timelines)).with_context(|| path.display().to_string())
+}

@@ -1,0 +1,161 @@
+//! `report compare`: says row by row whether the second run is slower, faster or the same.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::{Carried, End, UsageError, recorded};
+use crate::book::{Wording, compared, tally};
+use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
+
+/// Compare two results files row by row: slower, faster, same or uncertain
+#[derive(Args)]
+#[command(after_help = "\
+A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. Counts, \
+quotients and differences are different or the same, never slower.
+
+Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
+
+Examples:
+  report compare before.json after.json --fail-on slower
+  report compare h100.json h200.json --allow-mismatch --threshold 10% --format markdown")]
+pub(super) struct Arguments {
+    /// The results file to compare with
+    #[arg(value_name = "A.json")]
+    a: PathBuf,
+    /// The results file that is compared
+    #[arg(value_name = "B.json")]
+    b: PathBuf,
+    #[command(flatten)]
+    judging: Judging,
+    /// Compare although the device model, driver, engine or suite differ
+    #[arg(long)]
+    allow_mismatch: bool,
+    /// Exit with 1 where a row is one of these; may be given again
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+}
+
+/// What matters, how sure it must be, and how it is shown.
+#[derive(Args)]
+pub(super) struct Judging {
+    /// A change that matters: 25% or 0.25. The default is what another process or memory layout was seen to move medians
+    /// by with nothing changed (98 in 100 by 20% or less), which no interval of one run can show; state less for rows
+    /// that are known to be steadier
+    #[arg(long, value_name = "SHARE", default_value = "25%", value_parser = threshold)]
+    threshold: f64,
+    /// The level of the interval of each B / A. The default is not 95%, for a run has a hundred rows and more: by chance
+    /// alone one of a hundred such intervals misses the truth, and seldom by as much as the threshold
+    #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = level)]
+    level: f64,
+    /// How the comparison is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    /// Aligned columns, for a terminal
+    Text,
+    /// Tables, for a pull request
+    Markdown,
+    /// All numbers, for a program
+    Json,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FailOn {
+    /// A time that grew or a rate that fell
+    Slower,
+    /// A time that fell or a rate that grew
+    Faster,
+    /// Another value of a kind that is neither fast nor slow
+    Different,
+    /// Samples that do not tell
+    Uncertain,
+    /// A row that A has samples of and B has not
+    Missing,
+}
+
+impl FailOn {
+    fn holds(self, compared: &Compared) -> bool {
+        let shift = match self {
+            FailOn::Slower => Shift::Slower,
+            FailOn::Faster => Shift::Faster,
+            FailOn::Different => Shift::Different,
+            FailOn::Uncertain => Shift::Uncertain,
+            FailOn::Missing => return compared.missing().next().is_some(),
+        };
+        compared.count(shift) > 0
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let (a, b) = (recorded::read(&arguments.a, carried)?, recorded::read(&arguments.b, carried)?);
+    let mismatches = mismatches(&a, &b);
+    if !mismatches.is_empty() && !arguments.allow_mismatch {
+        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
+        let message = format!(
+            "these runs measured different things (--allow-mismatch compares them nevertheless):{}",
+            lines.concat()
+        );
+        return Err(UsageError(message).into());
+    }
+    let compared = arguments.judging.compare(&a, &b, Wording::Compare)?;
+    let fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
+    Ok(if fails { End::Failed } else { End::Well })
+}
+
+impl Judging {
+    /// Compares two results files and prints what came of it.
+    pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
+        let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
+        let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
+        if self.format == Format::Json {
+            println!("{}", serde_json::to_string_pretty(&Document { differs: &differs, compared: &result })?);
+            return Ok(result);
+        }
+        for mismatch in &differs {
+            println!("{}{mismatch}", if self.format == Format::Markdown { "- " } else { "" });
+        }
+        if !differs.is_empty() {
+            println!();
+        }
+        for table in compared(&result, wording) {
+            println!("{}", if self.format == Format::Markdown { table.to_markdown() } else { table.to_console() });
+        }
+        let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
+        println!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
+        Ok(result)
+    }
+}
+
+/// The comparison for a program.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// What differs between the two runs.
+    differs: &'a [Mismatch],
+    #[serde(flatten)]
+    compared: &'a Compared,
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let value = share(text)?;
+    if (0.0..1.0).contains(&value) { Ok(value) } else { Err("expected 0% or more and less than 100%".to_owned()) }
+}
+
+fn level(text: &str) -> Result<f64, String> {
+    let value = share(text)?;
+    // 2,000 resamples say nothing of what lies further out.
+    if (0.5..=0.999).contains(&value) { Ok(value) } else { Err("expected 50% to 99.9%".to_owned()) }
+}
+
+/// A share: `5%` or `0.05`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    number.parse::<f64>().map(|value| value / factor).map_err(|_| "expected a share such as 5% or 0.05".to_owned())
+}

@@ -1,0 +1,72 @@
+//! Which book a command means: the one that the program carries, or a course in a folder.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Carried, UsageError, program, recorded};
+use crate::book::BookProject;
+use crate::error::FileError;
+use crate::results::{Results, nearest};
+use crate::runner::Suite;
+
+/// Where documents and suites come from.
+#[derive(Args)]
+pub(super) struct Course {
+    /// A folder that `report init` made, in place of the book that the program carries: its suites, documents, notebooks
+    #[arg(long = "course", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// Where the book goes and what it is made of.
+#[derive(Args)]
+pub(super) struct Place {
+    /// The folder for the book's source and the site; where something is measured, for its results file, too
+    #[arg(long, value_name = "DIR", default_value = "target/report")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) course: Course,
+}
+
+impl Course {
+    /// The course in a folder.
+    pub(super) fn of(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()) }
+    }
+
+    /// What the book is made of.
+    pub(super) fn project(&self, carried: &Carried) -> Result<BookProject, UsageError> {
+        match &self.folder {
+            Some(folder) => BookProject::read(folder).map_err(|error| UsageError(error.to_string())),
+            None => Ok(carried.book.clone()),
+        }
+    }
+
+    /// The suite of that name, else the one in that file.
+    pub(super) fn suite(&self, name: &str, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
+        let path = Path::new(name);
+        match book.suite(name) {
+            Some((origin, text)) => Ok(Suite::parse(text, &origin, &carried.registry)?),
+            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &carried.registry)?),
+            None => {
+                let names: Vec<&str> = book.suites().collect();
+                let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));
+                let message = format!("there is no suite `{name}` and no such file{nearest}; there are: {known}");
+                Err(UsageError(message).into())
+            }
+        }
+    }
+}
+
+/// Finds what is wrong with the documents, before anything is measured: a mistake in them must not cost a run.
+pub(super) fn check(book: &BookProject, carried: &Carried) -> Result<(), FileError> {
+    book.documents(&recorded::catalog(&[], carried)).map(drop)
+}
+
+/// Renders the book of `all` into `out` and says where it is and how to open it.
+pub(super) fn render(all: &[Results], book: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
+    let rendered = crate::book::render(all, book, &recorded::catalog(all, carried), out)?;
+    println!("book: {}", rendered.index.display());
+    println!("to read it: {} serve {}", program(), out.display());
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! `report experiments`: lists the experiments and their rows.
+
+use clap::Args;
+
+use super::{Carried, End};
+use crate::experiment::Bench;
+use crate::measure::Clock;
+use crate::results::{MetricSpec, Provenance};
+
+/// List the experiments and the rows that each produces
+#[derive(Args)]
+#[command(after_help = "\
+Rows stand under their headings: identifier, unit, how it is taken, label.
+
+Example:
+  report experiments")]
+pub(super) struct Arguments {}
+
+pub(super) fn execute(_: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    for entry in carried.registry.entries() {
+        println!("{}: {}", entry.name, entry.summary);
+        let planned = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
+        let width = planned.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
+        for (heading, rows) in by_heading(&planned) {
+            println!("  {heading}");
+            for spec in rows {
+                println!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
+            }
+        }
+    }
+    Ok(End::Well)
+}
+
+/// The rows under each heading, in their order; of those that differ in parameters alone the first.
+fn by_heading(planned: &[MetricSpec]) -> Vec<(&str, Vec<&MetricSpec>)> {
+    let mut headings: Vec<(&str, Vec<&MetricSpec>)> = Vec::new();
+    for spec in planned {
+        let place = headings.iter().position(|(heading, _)| *heading == spec.group).unwrap_or_else(|| {
+            headings.push((&spec.group, Vec::new()));
+            headings.len() - 1
+        });
+        let rows = &mut headings[place].1;
+        if !rows.iter().any(|row| row.id == spec.id) {
+            rows.push(spec);
+        }
+    }
+    headings
+}
+
+/// What takes the samples, in a word or two.
+fn taken_by(spec: &MetricSpec) -> &'static str {
+    match spec.provenance {
+        Provenance::Measured { clock: Clock::Host, .. } => "host clock",
+        Provenance::Measured { clock: Clock::DeviceEvents, .. } => "device events",
+        Provenance::Measured { clock: Clock::Observed, .. } => "observed",
+        Provenance::Derived { .. } => "derived",
+    }
+}

@@ -1,0 +1,101 @@
+//! `report init`: begins a course author's own folder, or a crate with experiments of one's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+
+use super::library::dependency;
+use super::{Carried, End, UsageError, program};
+use crate::error::BookError;
+
+/// Begin a course of your own (suites, documents, templates and prose in a folder, which renders as it is), or a crate
+/// with experiments of your own
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  report init my-course
+  report --course my-course --out target/my-course
+  report init --rust my-experiments")]
+pub(super) struct Arguments {
+    /// The folder: one that is empty, or not there
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// A crate with an example of an experiment, a document with a claim, and a suite, and the same command line
+    #[arg(long)]
+    rust: bool,
+}
+
+/// The files of a crate, by their path in it. `@NAME@` stands for its name, `@SYNCSCOPE@` for where the library is.
+const CRATE: [(&str, &str); 7] = [
+    ("Cargo.toml", include_str!("Cargo.toml.in")),
+    ("README.md", include_str!("README.md")),
+    (".gitignore", "/target\n"),
+    ("src/main.rs", include_str!("main.rs.in")),
+    ("src/sum.rs", include_str!("sum.rs.in")),
+    ("documents/sum.yaml", include_str!("document.yaml")),
+    ("suites/sum.yaml", include_str!("suite.yaml")),
+];
+
+pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let Arguments { folder, rust } = arguments;
+    let (place, program) = (folder.display(), program());
+    if rust {
+        write_crate(&folder)?;
+        println!("crate: {place}");
+        println!("to measure and render (in that folder): cargo run --release -- --suite sum");
+        println!("to judge its claims: cargo run --release -- claims target/report/results.json");
+        return Ok(End::Well);
+    }
+    carried.book.write(&folder)?;
+    println!("course: {place}");
+    println!("to measure and render it: {program} --course {place} --out target/course");
+    println!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");
+    Ok(End::Well)
+}
+
+/// Writes the crate into a folder that is empty or not there.
+fn write_crate(folder: &Path) -> anyhow::Result<()> {
+    let name = crate_name(folder)?;
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(BookError::NotEmpty { path: folder.to_owned() }.into());
+    }
+    let syncscope = dependency(None, "")?;
+    for (path, text) in CRATE {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        let text = text.replace("@NAME@", &name).replace("@SYNCSCOPE@", &syncscope);
+        fs::create_dir_all(parent).and_then(|()| fs::write(&path, text)).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// A crate's name from the name of its folder: lower case, with hyphens in place of what a name cannot hold.
+fn crate_name(folder: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    let name = name.trim_matches('-');
+    // Cargo takes neither a digit in front, nor its own or the library's name.
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || ["syncscope", "test", "core", "std"].contains(&name) {
+        let folder = folder.display();
+        return Err(
+            UsageError(format!("{folder}: no name for a crate; take a folder that begins with a letter")).into()
+        );
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_named_after_its_folder() {
+        let name = |folder: &str| crate_name(Path::new(folder)).ok();
+        assert_eq!(name("a/My Experiments (2)"), Some("my-experiments--2".to_owned()));
+        assert_eq!(name("a/../b_c"), Some("b_c".to_owned()));
+        assert_eq!((name("2nd"), name("/"), name("syncscope")), (None, None, None));
+    }
+}

@@ -1,0 +1,68 @@
+//! `report` without a subcommand: runs a suite, prints a summary, renders the book.
+
+use clap::Args;
+
+use super::course::{self, Place};
+use super::run::{What, end_of, measure};
+use super::{Carried, End, recorded};
+use crate::book::{self, BookProject};
+use crate::results::{Diagnosed, Results};
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let Arguments { what, place } = arguments;
+    let book = place.course.project(carried)?;
+    course::check(&book, carried)?;
+    let file = place.out.join("results.json");
+    let results = measure(&what, &place.course, &book, &file, carried)?;
+    print_summary(&results, &book, carried)?;
+    print_diagnoses(&results.diagnoses());
+    println!("results: {}", file.display());
+    course::render(std::slice::from_ref(&results), &book, &place.out, carried)?;
+    Ok(end_of(&results, &file))
+}
+
+/// The tables of every experiment, why one failed, and what the documents make of them.
+pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
+    let order = &results.run().order;
+    for (place, left) in order.iter().enumerate() {
+        // A suite may name an experiment twice: its rows stand together.
+        if !order[..place].iter().any(|before| before.name == left.name) {
+            print!("{}", book::summary(results, &left.name));
+        }
+        if let Some(failure) = &left.failure {
+            eprintln!("{} failed: {failure}", left.name);
+        }
+    }
+    let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
+    let takeaways = book::takeaways(&documents, results);
+    if !takeaways.is_empty() {
+        println!("Takeaways:");
+        takeaways.iter().for_each(|sentence| println!("  - {sentence}"));
+        println!();
+    }
+    Ok(())
+}
+
+/// What is odd about the samples, the first few.
+fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
+    const MOST: usize = 10;
+    if diagnoses.is_empty() {
+        return;
+    }
+    println!("Diagnostics: {}", diagnoses.len());
+    for (spec, diagnosis) in diagnoses.iter().take(MOST) {
+        println!("  - {}: {diagnosis}", spec.title());
+    }
+    if diagnoses.len() > MOST {
+        println!("  and {} more (in the book)", diagnoses.len() - MOST);
+    }
+    println!();
+}

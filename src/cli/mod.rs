@@ -1,0 +1,247 @@
+//! The command line `report`, as a value: a crate of your own adds its experiments, documents, suites and notebooks and
+//! has the same subcommands.
+//!
+//! A subcommand is one file: its arguments, which [`clap`] reads, and what it does.
+
+mod attach;
+mod bench;
+mod check;
+mod claims;
+mod compare;
+mod course;
+mod device;
+mod devices;
+mod experiments;
+mod init;
+mod interrupt;
+mod job;
+mod kernel;
+mod library;
+mod progress;
+mod recorded;
+mod renamed;
+mod render;
+mod reproduce;
+mod run;
+mod schema;
+mod serve;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::book::BookProject;
+use crate::error::{BookError, DeviceError, FileError};
+use crate::experiment::{Experiment, Registry};
+
+/// The program `report` with the experiments and the book that it carries.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use syncscope::cli::App;
+///
+/// # mod sums {
+/// #     #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #     pub struct Sums {}
+/// #     impl syncscope::experiment::Experiment for Sums {
+/// #         const NAME: &'static str = "sums";
+/// #         const SUMMARY: &'static str = "What a sum costs its caller";
+/// #         fn run(&self, _: &mut syncscope::experiment::Bench) {}
+/// #     }
+/// # }
+/// # const SUMS: &str = "";
+/// fn main() -> ExitCode {
+///     App::new()
+///         .experiment::<sums::Sums>()
+///         .document("sums", SUMS) // include_str!("../documents/sums.yaml")
+///         .suite("sums", "title: Sums\nsampling: { samples: 15 }\nexperiments: [sums: {}]")
+///         .main()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct App {
+    registry: Registry,
+    book: BookProject,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// The program with the library's own experiments and book.
+    pub fn new() -> Self {
+        Self { registry: Registry::builtin(), book: BookProject::embedded() }
+    }
+
+    /// With the experiment `E`, in place of one of that name where there is one.
+    #[must_use]
+    pub fn experiment<E: Experiment>(mut self) -> Self {
+        self.registry = self.registry.with::<E>();
+        self
+    }
+
+    /// With a document (YAML), in place of one of that name where there is one.
+    #[must_use]
+    pub fn document(mut self, name: &str, yaml: &str) -> Self {
+        self.book = self.book.with_document(name, yaml);
+        self
+    }
+
+    /// With a suite (YAML), in place of one of that name where there is one: `--suite NAME` runs it.
+    #[must_use]
+    pub fn suite(mut self, name: &str, yaml: &str) -> Self {
+        self.book = self.book.with_suite(name, yaml);
+        self
+    }
+
+    /// With a notebook (ipynb) as a chapter, in place of one of that name where there is one.
+    #[must_use]
+    pub fn notebook(mut self, name: &str, ipynb: &str) -> Self {
+        self.book = self.book.with_notebook(name, ipynb);
+        self
+    }
+
+    /// The subcommands and their flags, for whoever lists or completes them. The examples in their help name the program
+    /// that runs.
+    ///
+    /// ```
+    /// use syncscope::cli::App;
+    ///
+    /// let command = App::new().command();
+    /// assert!(command.get_subcommands().any(|subcommand| subcommand.get_name() == "render"));
+    /// ```
+    pub fn command(&self) -> clap::Command {
+        let name = program();
+        let named = |command: clap::Command| match command.get_after_help() {
+            Some(help) => {
+                let help = help.to_string().replace("\n  report ", &format!("\n  {name} "));
+                command.after_help(help)
+            }
+            None => command,
+        };
+        named(Cli::command()).mut_subcommands(named).display_name(&name).bin_name(&name)
+    }
+
+    /// Does what the command line asks for.
+    ///
+    /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
+    /// 130 after Ctrl-C.
+    pub fn main(self) -> ExitCode {
+        let matches = self.command().try_get_matches();
+        let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+            Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
+                eprintln!("error: {error:#}");
+                code_of(&error)
+            }),
+            Err(error) => return refuse(&error),
+        };
+        ExitCode::from(end as u8)
+    }
+}
+
+/// What the program carries: its experiments, and the book that is made where no folder of a course is named.
+struct Carried {
+    registry: Registry,
+    book: BookProject,
+}
+
+/// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
+///
+/// Without a subcommand: runs the quick suite on the first GPU (on the CPU engine where there is none), prints a
+/// summary and renders the book.
+#[derive(Parser)]
+#[command(version, after_help = "Example:\n  report --suite full --out target/full")]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    job: job::Arguments,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Render(render::Arguments),
+    Serve(serve::Arguments),
+    Init(init::Arguments),
+    Bench(bench::Arguments),
+    Claims(claims::Arguments),
+    Devices(devices::Arguments),
+    Experiments(experiments::Arguments),
+    Check(check::Arguments),
+    Schema(schema::Arguments),
+    Compare(compare::Arguments),
+    Reproduce(reproduce::Arguments),
+    Kernel(kernel::Arguments),
+    Attach(attach::Arguments),
+}
+
+fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
+    let Some(command) = cli.command else { return job::execute(cli.job, carried) };
+    match command {
+        Command::Run(arguments) => run::execute(arguments, carried),
+        Command::Render(arguments) => render::execute(&arguments, carried),
+        Command::Serve(arguments) => serve::execute(&arguments),
+        Command::Init(arguments) => init::execute(arguments, carried),
+        Command::Bench(arguments) => bench::execute(&arguments, carried),
+        Command::Claims(arguments) => claims::execute(&arguments, carried),
+        Command::Devices(arguments) => devices::execute(&arguments),
+        Command::Experiments(arguments) => experiments::execute(&arguments, carried),
+        Command::Check(arguments) => check::execute(&arguments, carried),
+        Command::Schema(arguments) => schema::execute(&arguments, carried),
+        Command::Compare(arguments) => compare::execute(&arguments, carried),
+        Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
+        Command::Kernel(arguments) => kernel::execute(arguments),
+        Command::Attach(arguments) => attach::execute(&arguments, carried),
+    }
+}
+
+/// How a command ended, as its exit code.
+#[derive(Clone, Copy)]
+enum End {
+    /// All is well.
+    Well = 0,
+    /// Something failed on the way; what did not is there.
+    Failed = 1,
+    /// What the user gave is wrong; nothing was done.
+    Refused = 2,
+    /// The user stopped it: 128 + SIGINT, as shells have it.
+    Interrupted = 130,
+}
+
+/// Says what is wrong with the command line, or prints the help that it asks for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if let Some(message) = renamed::explain(error) {
+        eprintln!("error: {message}");
+        return ExitCode::from(End::Refused as u8);
+    }
+    // Where standard output is closed there is nobody to tell.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(End::Refused as u8))
+}
+
+fn code_of(error: &anyhow::Error) -> End {
+    let device = error.downcast_ref::<DeviceError>();
+    let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
+        || error.is::<FileError>()
+        || error.is::<UsageError>()
+        || matches!(error.downcast_ref(), Some(BookError::NotEmpty { .. } | BookError::File(_)));
+    if asked_wrongly { End::Refused } else { End::Failed }
+}
+
+/// A wrong argument that clap could not know to be wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
+/// The program by the name that it was started by: `report`, or that of a crate with experiments of its own.
+fn program() -> String {
+    let path = std::env::args_os().next();
+    let name = path.as_deref().and_then(|path| Path::new(path).file_stem()).map(|name| name.to_string_lossy());
+    name.map_or_else(|| "report".to_owned(), std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,53 @@
+//! Progress of a run: a bar on a terminal, a line an experiment where standard error is none.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::experiment::RunObserver;
+use crate::measure::Progress;
+use crate::results::{Parameters, titled};
+
+/// Shows which rows are being measured and how far their sampling has come.
+pub(super) struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        let bar = ProgressBar::new(1000);
+        // The template is a constant: were it wrong, indicatif's own style would do.
+        let template = "{spinner} [{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar }
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl RunObserver for Bar {
+    /// Where there is no terminal, a line says so.
+    fn experiment(&self, place: usize, of: usize, name: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{}/{of} {name}", place + 1);
+        }
+        self.bar.set_prefix(format!("{}/{of}", place + 1));
+        self.bar.set_message(name.to_owned());
+    }
+
+    fn group(&self, rows: &[&str], parameters: &Parameters) {
+        let first = rows.first().copied().unwrap_or_default();
+        let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
+        self.bar.set_message(titled(&format!("{first}{more}"), parameters));
+        self.bar.set_position(0);
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.bar.set_position((progress.share * 1000.0) as u64);
+    }
+}

@@ -1,0 +1,75 @@
+//! `report reproduce`: runs the suite of a results file again, here, and says what agrees and what differs.
+//!
+//! On another machine it runs as well: whoever asks whether published numbers hold here wants them measured. What
+//! differs about the machine is said before the run and stands above the tables.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::compare::Judging;
+use super::run::{attended, command_line, end_of};
+use super::{Carried, End, UsageError, recorded};
+use crate::book::Wording;
+use crate::device::Device;
+use crate::results::{Environment, Results, mismatches, remarks};
+use crate::runner::{self, Suite};
+
+/// Run the suite of a results file again on this machine, and say what agrees and what differs
+#[derive(Args)]
+#[command(after_help = "\
+Runs on another machine or driver too, and says first what differs.
+
+Exit codes: 0 where nothing differs, 1 where a row differs or failed, 2 where nothing could be run, 130 interrupted.
+
+Example:
+  report reproduce book/results/nvidia-h200.json --out target/report/reproduced.json")]
+pub(super) struct Arguments {
+    /// The results file whose numbers are to be reproduced
+    #[arg(value_name = "RESULTS.json")]
+    results: PathBuf,
+    /// The device, instead of the one of that name that was recorded: cuda:0, cpu:0
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The results file to write
+    #[arg(long, value_name = "FILE", default_value = "target/report/reproduced.json")]
+    out: PathBuf,
+    #[command(flatten)]
+    judging: Judging,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let published = recorded::read(&arguments.results, carried)?;
+    let suite = runnable(&published, arguments, carried)?;
+    let device = Device::open(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
+    let environment = Environment::now(&device, command_line());
+    let mut here = published.clone();
+    here.runs[0].environment = environment.clone();
+    for mismatch in mismatches(&published, &here).iter().chain(&remarks(&published, &here)) {
+        eprintln!("{mismatch}");
+    }
+    let results = attended(&arguments.out, |observer, interrupt| {
+        runner::run(&suite, &carried.registry, &published.selection, &device, environment, observer, interrupt)
+    })?;
+    let compared = arguments.judging.compare(&published, &results, Wording::Reproduce)?;
+    eprintln!("results: {}", arguments.out.display());
+    let differs = compared.pairs.iter().any(|pair| pair.shift.is_change());
+    Ok(match end_of(&results, &arguments.out) {
+        End::Well if differs => End::Failed,
+        end => end,
+    })
+}
+
+/// The suite of a results file; refuses one that cannot be run here, and to write over the file.
+fn runnable(published: &Results, arguments: &Arguments, carried: &Carried) -> anyhow::Result<Suite> {
+    let file = arguments.results.display();
+    let suite = Suite::of_results(&published.suite, &file.to_string(), &carried.registry)?;
+    if let Some(refusal) = carried.registry.refuse(&published.selection) {
+        return Err(UsageError(format!("{file}: of the rows that it chose: {refusal}")).into());
+    }
+    let same = |out: PathBuf| arguments.results.canonicalize().is_ok_and(|results| results == out);
+    if arguments.out.canonicalize().is_ok_and(same) {
+        return Err(UsageError(format!("{file}: the new results would overwrite it; give another --out")).into());
+    }
+    Ok(suite)
+}

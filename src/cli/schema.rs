@@ -1,0 +1,35 @@
+//! `report schema`: prints the JSON Schema of suites, of results files or of what other programs measured.
+
+use clap::{Args, ValueEnum};
+
+use super::{Carried, End};
+use crate::results::{Results, System};
+use crate::runner::Suite;
+
+/// Print the JSON Schema of suites, of results files or of what other programs measured
+#[derive(Args)]
+#[command(after_help = "Example:\n  report schema suite > suite.schema.json")]
+pub(super) struct Arguments {
+    /// Of what
+    of: Kind,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    /// Suites (YAML)
+    Suite,
+    /// Results files (JSON)
+    Results,
+    /// What another program measured (JSON)
+    System,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let schema = match arguments.of {
+        Kind::Suite => Suite::schema(&carried.registry),
+        Kind::Results => schemars::schema_for!(Results),
+        Kind::System => schemars::schema_for!(System),
+    };
+    println!("{}", serde_json::to_string_pretty(&schema)?);
+    Ok(End::Well)
+}

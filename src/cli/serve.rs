@@ -1,0 +1,66 @@
+//! `report serve`: shows a rendered book at an address of this machine.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use axum::Router;
+use clap::Args;
+use tower_http::services::ServeDir;
+
+use super::{End, UsageError, program};
+
+/// Show a rendered book at a local address, until Ctrl-C
+#[derive(Args)]
+#[command(after_help = "Example:\n  report serve target/report --port 8080")]
+pub(super) struct Arguments {
+    /// The folder that the book was rendered into, or a site's own
+    #[arg(value_name = "DIR", default_value = "target/report")]
+    folder: PathBuf,
+    /// The port; 0 takes one that is free
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+}
+
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
+    let site = site_in(&arguments.folder)?;
+    // Reachable from this machine alone.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
+    listener.set_nonblocking(true)?;
+    ctrlc::set_handler(|| std::process::exit(End::Well as i32)).context("cannot listen for Ctrl-C")?;
+    println!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let files = Router::new().fallback_service(ServeDir::new(site));
+        axum::serve(tokio::net::TcpListener::from_std(listener)?, files).await
+    })?;
+    Ok(End::Well)
+}
+
+/// The site in a folder: its `site/`, or the folder itself.
+fn site_in(folder: &Path) -> Result<PathBuf, UsageError> {
+    let places = [folder.join("site"), folder.to_owned()];
+    let found = places.into_iter().find(|place| place.join("index.html").is_file());
+    found.ok_or_else(|| {
+        let program = program();
+        UsageError(format!("{}: no book is there; `{program}` and `{program} render` make one", folder.display()))
+    })
+}
+
+fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
+    let Arguments { folder, port } = arguments;
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            let (program, folder, next) = (program(), folder.display(), port.checked_add(1).unwrap_or(0));
+            UsageError(format!(
+                "port {port} is taken by another program; name another: {program} serve {folder} --port {next}"
+            ))
+            .into()
+        }
+        ErrorKind::PermissionDenied => {
+            UsageError(format!("port {port} is not free for every user; name one above 1023 by --port")).into()
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot listen on port {port}")),
+    }
+}

@@ -1,0 +1,39 @@
+//! Copies between host memory and the device, for the experiments that measure them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::device::{Device, HostBuffer, HostKind, Stream};
+use crate::error::DeviceError;
+use crate::tensor::Tensor;
+
+/// A host buffer, a tensor of its size, and the stream that copies between them.
+pub(super) struct HostCopy {
+    pub(super) stream: Stream,
+    tensor: Tensor<f32>,
+    pub(super) buffer: RefCell<HostBuffer<f32>>,
+}
+
+impl HostCopy {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize) -> Result<Rc<Self>, DeviceError> {
+        let stream = device.stream()?;
+        let mut buffer = device.host_buffer::<f32>(kind, elements)?;
+        // Written once, so that the memory is there.
+        buffer.write()?.fill(1.0);
+        Ok(Rc::new(Self { tensor: stream.zeros([elements])?, stream, buffer: RefCell::new(buffer) }))
+    }
+
+    pub(super) fn to_device(&self) -> Result<(), DeviceError> {
+        self.tensor.copy_from(&self.buffer.borrow())
+    }
+
+    pub(super) fn to_host(&self) -> Result<(), DeviceError> {
+        self.tensor.copy_to(&mut self.buffer.borrow_mut())
+    }
+}
+
+/// The kind of host memory that transfers are fastest with. The CPU engine has no pinned memory, and its copies from
+/// pageable memory do not block.
+pub(super) fn fastest_memory(engine: &str) -> HostKind {
+    if engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned }
+}

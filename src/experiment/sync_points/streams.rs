@@ -1,0 +1,104 @@
+//! Two streams: two matmuls on one and on both, and what a synchronize waits for while the other stream is busy.
+
+use std::time::Duration;
+
+use super::{dtype, operands};
+use crate::device::{Device, Float};
+use crate::error::DeviceError;
+use crate::experiment::Bench;
+use crate::experiment::bench::matmul_flops;
+use crate::measure::Stopwatch;
+use crate::results::Work;
+use crate::tensor::Tensor;
+use crate::units::Unit;
+
+pub(super) fn two_matmuls<T: Float>(bench: &mut Bench, model: &'static str, n: usize) {
+    let matmuls = || Work::matmul(2.0 * matmul_flops(n), "4 · size³");
+    bench
+        .group("Several streams", [dtype::<T>(), ("model", model.into()), ("size", n.into())])
+        .setup(move |device| {
+            let (_, x, w) = operands::<T>(device, n)?;
+            let (_, v, u) = operands::<T>(device, n)?;
+            let same = (v.on(x.stream())?, u.on(x.stream())?);
+            // What other streams will read must have been written.
+            device.synchronize()?;
+            Ok(((x, w), same, (v, u)))
+        })
+        .host_time("sync-points.multi-stream.one-stream", "Two matmuls on one stream", |(own, same, _)| {
+            Ok(both(own.clone(), same.clone()))
+        })
+        .work(matmuls())
+        .host_time("sync-points.multi-stream.two-streams", "Two matmuls on two streams", |(own, _, other)| {
+            Ok(both(own.clone(), other.clone()))
+        })
+        .work(matmuls())
+        .run();
+}
+
+/// Two matmuls, each on the stream of its operands, and a synchronize of the device.
+fn both<T: Float>(
+    (x, w): (Tensor<T>, Tensor<T>),
+    (v, u): (Tensor<T>, Tensor<T>),
+) -> impl FnMut() -> Result<(Tensor<T>, Tensor<T>), DeviceError> {
+    let device: Device = x.stream().device().clone();
+    move || {
+        let results = (x.matmul(&w)?, v.matmul(&u)?);
+        device.synchronize().map(|()| results)
+    }
+}
+
+/// For how long the other stream is kept busy: well above what a small matmul and a synchronize take.
+const BUSY: Duration = Duration::from_millis(5);
+
+pub(super) fn scope<T: Float>(bench: &mut Bench, n: usize) {
+    bench
+        .group("Several streams", [dtype::<T>(), ("size", n.into()), ("busy_seconds", BUSY.as_secs_f64().into())])
+        .setup(move |device| {
+            let (stream, x, w) = operands::<T>(device, n)?;
+            let other = device.stream()?;
+            let begin = {
+                let other = other.clone();
+                move || {
+                    other.spin(BUSY)?;
+                    x.matmul(&w)
+                }
+            };
+            Ok((stream, other, begin))
+        })
+        .host_time_within(
+            "sync-points.multi-stream.stream-synchronize",
+            "Stream synchronize, other stream busy",
+            |shared| {
+                let (stream, _, begin) = shared.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let _result = begin()?;
+                    watch.time(|| stream.synchronize())
+                })
+            },
+        )
+        .host_time_within(
+            "sync-points.multi-stream.device-synchronize",
+            "Device synchronize, other stream busy",
+            |shared| {
+                let (stream, _, begin) = shared.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    let _result = begin()?;
+                    watch.time(|| stream.device().synchronize())
+                })
+            },
+        )
+        .observed(
+            "sync-points.multi-stream.other-still-pending",
+            "Other stream still busy after a stream synchronize",
+            Unit::Ratio,
+            |shared| {
+                let (stream, other, begin) = shared.clone();
+                Ok(move || {
+                    let _result = begin()?;
+                    stream.synchronize()?;
+                    Ok(if other.is_complete()? { 0.0 } else { 1.0 })
+                })
+            },
+        )
+        .run();
+}

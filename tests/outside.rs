@@ -1,0 +1,88 @@
+//! A crate outside of this one: `report init --rust` makes it; it builds, measures, renders, and judges a claim of its
+//! own.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const NAME: &str = "outside-experiments";
+
+fn text(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Runs a command and expects it to end well.
+fn good(command: &mut Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(output.status.success(), "{what} ended with {}:\n{}", output.status, text(&output));
+    text(&output)
+}
+
+/// Builds the crate in the folder where this test was built, so that nothing but the crate is new, and says where its
+/// program is. Offline: of the versions in this repository's lock file.
+fn build(folder: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", target);
+    let release = !cfg!(debug_assertions);
+    if release {
+        cargo.arg("--release");
+    }
+    good(&mut cargo, "the crate that `report init --rust` made does not build: `cargo build --offline`");
+    target.join(if release { "release" } else { "debug" }).join(format!("{NAME}{}", std::env::consts::EXE_SUFFIX))
+}
+
+#[test]
+fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_claim() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join(NAME);
+    let init = || {
+        let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
+        report.args(["init", "--rust", NAME]).current_dir(parent.path());
+        report
+    };
+    good(&mut init(), "report init --rust");
+    let main = std::fs::read_to_string(folder.join("src/main.rs")).unwrap();
+    assert!(main.lines().count() <= 20, "{main}");
+    assert_eq!(init().output().unwrap().status.code(), Some(2), "a folder that holds something is left as it is");
+
+    let program = build(&folder);
+    let run = |arguments: &[&str]| {
+        good(Command::new(&program).args(arguments).current_dir(&folder), &format!("{NAME} {}", arguments.join(" ")))
+    };
+    assert!(run(&["experiments"]).contains("sum.dispatch"));
+    assert!(run(&["check"]).contains("sum"));
+    assert!(run(&["check", "documents/sum.yaml"]).contains("good"));
+    let help = run(&["run", "--help"]);
+    assert!(help.contains(&format!("{NAME} run --resume")), "the examples name the program: {help}");
+
+    let suite = std::fs::read_to_string(folder.join("suites/sum.yaml")).unwrap();
+    let only = ["--only", "sum", "--device", "cpu:0", "--out", "out"];
+    let said = run(&[&["--suite", "sum"][..], &only].concat());
+    assert!(said.contains("Sum over a tensor") && said.contains("out/results.json"), "{said}");
+    assert!(folder.join("out/site/sum.html").is_file(), "the document has its chapter");
+    let results = syncscope::results::Results::read(&folder.join("out/results.json")).unwrap();
+    assert!(suite.contains(results.title()), "{}", results.title());
+    assert_eq!(results.environment().program.command[0], NAME);
+
+    let claims = run(&["claims", "out/results.json"]);
+    let verdicts = ["confirmed", "refuted", "inconclusive"];
+    let judged = |line: &str| {
+        let line = line.to_lowercase();
+        line.contains("c-sum-returns-early") && verdicts.iter().any(|verdict| line.contains(verdict))
+    };
+    assert!(claims.lines().any(judged), "{claims}");
+
+    // Who has not this experiment can still read what it left.
+    let rendered = Command::new(env!("CARGO_BIN_EXE_report"))
+        .args(["render", "out/results.json", "--out", "elsewhere"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(rendered.status.success(), "{}", text(&rendered));
+    assert!(folder.join("elsewhere/site/sum.html").is_file(), "the experiment has a chapter without a document");
+}
