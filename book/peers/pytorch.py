@@ -2,7 +2,7 @@
 """Times in PyTorch the work of the book's rows, for a column beside them. Optional; needs PyTorch and an NVIDIA GPU.
 
     python3 book/peers/pytorch.py --out pytorch.json
-    report peers pytorch.json --into results.json
+    report attach pytorch.json --into results.json
 
 A row is named by its identifier and has the parameters of the suite `full` (with `--quick`, of `quick`): a ratio is
 shown only where both programs ran the same. Rows that are compared are sampled in turn, in random order within each

@@ -168,7 +168,7 @@ mod tests {
         let complete = of(&events, "X");
         assert_eq!(complete.len(), 3);
         assert_eq!((complete[0]["ts"].as_f64(), complete[0]["dur"].as_f64()), (Some(1.5), Some(0.5)));
-        assert_eq!(complete[0]["name"], "a \"quoted\" \\ name\n");
+        assert_eq!(complete[0]["name"], "a \"quoted\" \\ name");
         assert_eq!(complete[0]["args"]["site"], "src/main.rs:3");
         assert_eq!(complete[1]["ts"].as_f64(), Some(4.001));
         for event in complete {
