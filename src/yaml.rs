@@ -1,8 +1,11 @@
 //! Reading YAML that a person wrote: what is wrong comes with its place, and an unknown name with the nearest known one.
 
+use std::path::Path;
+
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
 use crate::error::FileError;
+use crate::files::read_text;
 use crate::results::nearest;
 
 /// Keys of older programs with what stands in their place.
@@ -17,6 +20,17 @@ const RENAMED: [(&str, &str); 9] = [
     ("then", "if_true"),
     ("unit", "the unit of the row, which is not stated"),
 ];
+
+/// The most bytes of a suite, a document or a description of hardware.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The text of a file.
+///
+/// # Errors
+/// It cannot be read or is longer than what a person writes.
+pub(crate) fn read(path: &Path) -> Result<String, FileError> {
+    read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })
+}
 
 /// Reads a text; `origin` names it in errors.
 ///

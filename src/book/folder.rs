@@ -61,7 +61,10 @@ impl<'a> Folder<'a> {
         let place = self.inside(name)?;
         let full = self.named.join(name);
         if above.contains(&place) {
-            return Err(BookError::Outside { path: full, reason: "the link leads to a folder that it is in".to_owned() });
+            return Err(BookError::Outside {
+                path: full,
+                reason: "the link leads to a folder that it is in".to_owned(),
+            });
         }
         above.push(place.clone());
         for entry in fs::read_dir(&place).map_err(at(&full))? {

@@ -210,7 +210,10 @@ mod tests {
             ("{{#include code.rs::1}}", "use x;"),
             ("{{#include code.rs:main}}", "fn main() {\n}"),
             ("{{#rustdoc_include code.rs:main}}", "# use x;\nfn main() {\n}\n# end"),
-            ("{{#playground code.rs ignore}}", "```rust,ignore\nuse x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend\n```\n"),
+            (
+                "{{#playground code.rs ignore}}",
+                "```rust,ignore\nuse x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend\n```\n",
+            ),
             ("\\{{#include a.md}}", "{{#include a.md}}"),
             ("{{ name }} and {{#other a}}", "{{ name }} and {{#other a}}"),
         ] {

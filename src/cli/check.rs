@@ -10,6 +10,7 @@ use crate::book::BookProject;
 use crate::book::document::Document;
 use crate::error::FileError;
 use crate::runner::Suite;
+use crate::yaml;
 
 /// Validate a suite, a document or a course; runs nothing
 #[derive(Args)]
@@ -38,7 +39,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         None => {
             let documents = book.documents(&catalog)?;
             let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
-            println!("The documents are good: {}.", names.join(", "));
+            say!("The documents are good: {}.", names.join(", "));
             for name in book.suites() {
                 say(name, &course.suite(name, &book, carried)?);
             }
@@ -46,7 +47,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Some(name) => match document(name, &book)? {
             Some(text) => {
                 let document = Document::parse(name, &text, &book.names(&catalog)?)?;
-                println!("{name}: the document `{}` is good.", document.id);
+                say!("{name}: the document `{}` is good.", document.id);
             }
             None => say(name, &course.suite(name, &book, carried)?),
         },
@@ -60,7 +61,7 @@ fn document(name: &str, book: &BookProject) -> Result<Option<String>, FileError>
     if book.suite(name).is_some() || !path.is_file() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    let text = yaml::read(path)?;
     let content: serde_json::Value = serde_yaml::from_str(&text).unwrap_or_default();
     let is_document = ["id", "question", "method"].iter().any(|key| content.get(key).is_some());
     Ok(Some(text).filter(|_| is_document))
@@ -71,5 +72,5 @@ fn say(name: &str, suite: &Suite) {
         let names: Vec<&str> = suite.experiments_on(engine).iter().map(|experiment| experiment.name()).collect();
         names.join(", ")
     };
-    println!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
+    say!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
 }

@@ -66,7 +66,7 @@ pub(super) fn check(book: &BookProject, carried: &Carried) -> Result<(), FileErr
 /// Renders the book of `all` into `out` and says where it is and how to open it.
 pub(super) fn render(all: &[Results], book: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
     let rendered = crate::book::render(all, book, &recorded::catalog(all, carried), out)?;
-    println!("book: {}", rendered.index.display());
-    println!("to read it: {} serve {}", program(), out.display());
+    say!("book: {}", rendered.index.display());
+    say!("to read it: {} serve {}", program(), out.display());
     Ok(())
 }
