@@ -43,13 +43,12 @@ impl Course {
     }
 
     /// The suite of that name, else the one in that file.
-    pub(super) fn suite(&self, name: &str, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
-        let path = Path::new(name);
-        match book.suite(name) {
+    pub(super) fn suite(&self, path: &Path, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
+        match path.to_str().and_then(|name| book.suite(name)) {
             Some((origin, text)) => Ok(Suite::parse(text, &origin, &carried.registry)?),
             None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &carried.registry)?),
             None => {
-                let names: Vec<&str> = book.suites().collect();
+                let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());
                 let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));
                 let message = format!("there is no suite `{name}` and no such file{nearest}; there are: {known}");
                 Err(UsageError(message).into())

@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 pub(super) struct What {
     /// A suite's name: quick, full, or one of the course; or a suite's file
     #[arg(long, value_name = "SUITE", default_value = "quick")]
-    suite: String,
+    suite: PathBuf,
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
     #[arg(long, value_name = "NAME")]
     device: Option<String>,

@@ -1,5 +1,7 @@
 //! Reading YAML that a person wrote: what is wrong comes with its place, and an unknown name with the nearest known one.
 
+mod limits;
+
 use std::path::Path;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
@@ -37,6 +39,7 @@ pub(crate) fn read(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    check(text, origin)?;
     serde_yaml::from_str(text).map_err(|error| invalid(&error, origin))
 }
 
@@ -49,7 +52,15 @@ pub(crate) fn parse_seed<'de, S: DeserializeSeed<'de>>(
     origin: &str,
     seed: S,
 ) -> Result<S::Value, FileError> {
+    check(text, origin)?;
     seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| invalid(&error, origin))
+}
+
+fn check(text: &str, origin: &str) -> Result<(), FileError> {
+    limits::check(text).map_err(|(message, line, column)| {
+        let (origin, hint) = (origin.to_owned(), String::new());
+        FileError::Invalid { origin, line, column, message, hint }
+    })
 }
 
 /// The parser's error with its place. Where one parser stood within another, the innermost place is the one that is meant.
