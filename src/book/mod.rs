@@ -28,6 +28,7 @@ mod source;
 mod sources;
 mod tables;
 mod templates;
+mod trial;
 mod warning;
 
 pub use place::check_place;
@@ -39,4 +40,5 @@ pub use tables::{
     Machines, Wording, bar_plot, claims_table, claims_text, compared, comparison_table, line_plot, machine_labels,
     panel, summary, system_table, tally,
 };
+pub use trial::check;
 pub use warning::Warning;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use mdbook_driver::MDBook;
 use mdbook_driver::book::BookItem;
 use mdbook_driver::builtin_preprocessors::IndexPreprocessor;
-use mdbook_summary::{Link, SummaryItem, parse_summary};
+use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
 use super::includes;
 use super::place::{FOLDERS, Place};
@@ -53,6 +53,7 @@ impl Source {
 }
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
+    check_pages(source)?;
     let place = Place::claim(out)?;
     let [book, site] = FOLDERS.map(|name| place.working(name));
     for (path, content) in source.files() {
@@ -77,11 +78,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
 /// would include any file of this machine; this does neither.
 fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     let message = |error| BookError::Build { message: format!("{error:#}") };
-    let summary = source.text("src/SUMMARY.md")?;
-    let summary = parse_summary(summary).map_err(message)?;
-    let chapters = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
-    chapters.into_iter().flatten().try_for_each(|item| check_chapter(item, source))?;
-
+    let summary = summary_of(source)?;
     let mut config = source.config().clone();
     config.build.build_dir = site.to_owned();
     let mut book = MDBook::load_with_config_and_summary(book, config, summary).map_err(message)?;
@@ -90,10 +87,9 @@ fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
-        let page = Path::new("src").join(path);
-        match includes::resolved(&chapter.content, &page, source.all()) {
+        match expanded(&chapter.content, path, source) {
             Ok(content) => chapter.content = content,
-            Err(message) => failed = Err(BookError::Reference { page: page.display().to_string(), message }),
+            Err(error) => failed = Err(error),
         }
         // An edit link leads to what a page is made of.
         chapter.source_path = source.origin(path).or(chapter.source_path.take());
@@ -102,15 +98,36 @@ fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     book.build().map_err(message)
 }
 
-/// Refuses a chapter that is not a page of the book: mdBook would read any file.
+/// The table of contents.
+fn summary_of(source: &Source) -> Result<Summary, BookError> {
+    let summary = parse_summary(source.text("src/SUMMARY.md")?);
+    summary.map_err(|error| BookError::Build { message: format!("{error:#}") })
+}
+
+/// A page with what it includes.
+fn expanded(content: &str, path: &Path, source: &Source) -> Result<String, BookError> {
+    let page = Path::new("src").join(path);
+    includes::resolved(content, &page, source.all())
+        .map_err(|message| BookError::Reference { page: page.display().to_string(), message })
+}
+
+/// Finds a chapter that is not a page of the book, and an include that leads out of it.
+pub(super) fn check_pages(source: &Source) -> Result<(), BookError> {
+    let summary = summary_of(source)?;
+    let chapters = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
+    chapters.into_iter().flatten().try_for_each(|item| check_chapter(item, source))
+}
+
+/// mdBook would read any file for a chapter.
 fn check_chapter(item: &SummaryItem, source: &Source) -> Result<(), BookError> {
     let SummaryItem::Link(Link { location, nested_items, .. }) = item else { return Ok(()) };
     if let Some(location) = location {
-        let page = includes::within(Path::new("src"), location);
-        if !page.is_some_and(|page| source.all().contains_key(&page)) {
+        let page = includes::within(Path::new("src"), location).unwrap_or_default();
+        if !source.all().contains_key(&page) {
             let message = format!("`{}` is not a page of the book", location.display());
             return Err(BookError::Reference { page: "SUMMARY.md".to_owned(), message });
         }
+        expanded(source.text(&page.display().to_string())?, page.strip_prefix("src").unwrap_or(&page), source)?;
     }
     nested_items.iter().try_for_each(|item| check_chapter(item, source))
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Carried, UsageError, program, recorded};
-use crate::book::BookProject;
-use crate::error::FileError;
+use crate::book::{self, BookProject};
+use crate::error::BookError;
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
 
@@ -57,14 +57,15 @@ impl Course {
     }
 }
 
-/// Finds what is wrong with the documents, before anything is measured: a mistake in them must not cost a run.
-pub(super) fn check(book: &BookProject, carried: &Carried) -> Result<(), FileError> {
-    book.documents(&recorded::catalog(&[], carried)).map(drop)
+/// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
+/// not cost a run.
+pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
+    book::check(project, &recorded::catalog(&[], carried))
 }
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
-pub(super) fn render(all: &[Results], book: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = crate::book::render(all, book, &recorded::catalog(all, carried), out)?;
+pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
+    let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), out.display());
     Ok(())
