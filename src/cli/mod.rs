@@ -138,7 +138,7 @@ impl App {
         let matches = self.command().try_get_matches();
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
-                note!("error: {error:#}");
+                note!("error: {}", explained(&error));
                 code_of(&error)
             }),
             Err(error) => refuse(&error),
@@ -234,6 +234,17 @@ fn refuse(error: &clap::Error) -> End {
         output::failed(unwritten);
     }
     if error.use_stderr() { End::Refused } else { End::Well }
+}
+
+/// An error with its causes, without those that it tells itself.
+fn explained(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
 }
 
 fn code_of(error: &anyhow::Error) -> End {

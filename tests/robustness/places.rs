@@ -37,27 +37,31 @@ fn a_book_that_the_program_made_is_replaced() {
 #[test]
 fn attachments_at_once_are_all_kept() {
     let folder = measured();
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let environment = &results["runs"][0]["environment"];
     let systems: Vec<String> = (0..6).map(|number| format!("system-{number}")).collect();
-    let results: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(folder.path().join("results.json")).unwrap()).unwrap();
-    let device = &results["runs"][0]["environment"];
     for name in &systems {
-        let mut machine = serde_json::json!({ "model": device["device"]["model"], "cpu": device["host"]["cpu"] });
-        for fact in device["device"]["facts"].as_array().unwrap() {
-            if fact[0] == "driver" {
-                machine["driver"] = fact[1].clone();
-            }
-        }
+        let machine =
+            serde_json::json!({ "model": environment["device"]["model"], "cpu": environment["host"]["cpu"] });
+        let row = serde_json::json!({
+            "id": "launch-path.each-waited", "unit": "seconds",
+            "outcome": { "measured": { "instrument": "host-clock", "samples": [1.0, 2.0], "stopped_by": "samples" } },
+        });
         let system = serde_json::json!({
             "schema_version": 1, "name": name, "versions": [[name, "1"]], "started": "2026-01-01T00:00:00Z",
-            "machine": machine, "rows": [],
+            "machine": machine, "rows": [row],
         });
         fs::write(folder.path().join(name), system.to_string()).unwrap();
     }
-    let attach = |name: &String| super::program(folder.path()).args(["attach", name, "--into", "results.json"]).spawn();
-    let attaching: Vec<_> = systems.iter().map(|name| attach(name).unwrap()).collect();
-    for mut process in attaching {
-        assert!(process.wait().unwrap().success());
+    let attach = |name: &String| {
+        let mut command = super::program(folder.path());
+        command.args(["attach", name, "--into", "results.json"]).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let attaching: Vec<_> = systems.iter().map(attach).collect();
+    for process in attaching {
+        let output = process.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
     }
     let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
     assert!(systems.iter().all(|name| text.contains(name)), "an attachment was lost");

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, TableCase};
+use crate::present::escape;
 use crate::results::{MetricSpec, Parameter, Parameters, Results, in_words};
 
 /// How many lines and how many bars a plot has room for.
@@ -56,7 +57,8 @@ impl Document {
             title: title(name),
             source: None,
             gpu: None,
-            question: summary.map(|summary| format!("{summary}.")).unwrap_or_default(),
+            // The results' own words, which may be anybody's: the documents' are Markdown.
+            question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
             answer: Vec::new(),
             headline: None,
             method: String::new(),

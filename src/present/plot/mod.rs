@@ -25,6 +25,7 @@ pub use lines::{Line, LinePlot, Point, Spacing};
 pub use timeline::TimelinePlot;
 
 use super::escape::escape;
+use crate::clean::is_unseen;
 use crate::error::PlotError;
 use crate::units::significant;
 
@@ -106,6 +107,7 @@ impl Picture<'_> {
              <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{description}</desc>\n{definitions}"
         );
         let body = svg.split_once('\n').map_or("", |(_, body)| body);
+        let body: String = body.chars().filter(|c| *c == '\n' || !is_unseen(*c)).collect();
         // A brace can come only from a label, and two of them would be a directive of mdBook.
         let mut body = body.replace('{', "&#123;").replace('}', "&#125;");
         let common = [
