@@ -1,34 +1,35 @@
-// The positions of the elements that are not zero, ascending, in one pass over the data.
+// The positions of the elements that are not zero, ascending, in two launches that read each element once.
 //
-// Decoupled look-back (D. Merrill, M. Garland, *Single-pass parallel prefix scan with decoupled look-back*, NVIDIA
-// NVR-2016-002): a block takes a tile, counts its non-zeros, publishes the count, and learns what lies before the
-// tile by summing its predecessors' words from the nearest on: counts, until one holds the sum of all before. The
-// positions of a tile are gathered in shared memory, so that they are written 16 bytes at a time.
+// The host waits for the count alone, so the count comes first. `mark_nonzero_*` reads the elements, leaves one bit for each
+// and a count for each tile, and tells the host the sum. `positions` then writes the positions from the bits, while the
+// host goes on. A single pass with decoupled look-back (D. Merrill, M. Garland, *Single-pass parallel prefix scan with
+// decoupled look-back*, NVIDIA NVR-2016-002) moves the same bytes, but it knows the count only when almost all
+// positions are written, and these are the larger part: 8 bytes an element.
 //
-// `words[0]` is the ticket counter, `words[1]` counts the blocks that have looked back, and `words[2 + t]` is the word
-// of tile `t`: 2 bits of state over 62 bits of count. A word is written and read whole, and nothing else is handed over,
-// so that no fence is needed. Tickets follow the order in which blocks start: every predecessor of a running block
-// has started, and the wait for it ends. All words are zero before the launch; the block that looks back last makes
-// them zero again. They belong to one stream, whose kernels follow one another.
+// What lies before a tile is the sum of the groups before its own and of the tiles before it in its group. No block waits
+// for another.
+//
+// `words[0]` holds the number of finished groups above 40 bits of count, and `words[1 + g]` the number of finished tiles of
+// group `g` above 32 bits of count. A sum travels in the atomic operation that announces it, so no fence is needed. Who
+// finishes a group or the whole sets its word to zero again. The words belong to one stream, whose kernels follow one
+// another; they are zero before and after each launch.
 #include "types.cuh"
 
-// A tile is as large as it is, and a block as small, so that the tiles of some ten million elements are all under way at
-// once: the count is then known before the positions are written.
+// As `nonzero` on the host knows them, too.
 constexpr u32 THREADS = 128;
+constexpr u32 TILE = 8192; // elements
+constexpr u32 GROUP = 256; // tiles
+
 constexpr u32 WARPS = THREADS / 32;
-constexpr u32 ITEMS = 64; // elements a thread
-constexpr u32 TILE = THREADS * ITEMS;
+constexpr u32 ITEMS = TILE / THREADS; // elements a thread: a bit each in 64
+constexpr u32 RUN = TILE / WARPS;     // elements a warp
+static_assert(ITEMS == 64, "a thread's marks are one word of 64 bits");
 
-constexpr u64 COUNTED = 1ull << 62; // the tile's own count
-constexpr u64 SUMMED = 2ull << 62;  // the count of the tile and all before it
-constexpr u64 COUNT = COUNTED - 1;
+constexpr u32 ALL = 0xffffffffu;
 
-// So many groups of 32 predecessors are read at once: the way back is a chain of reads.
-constexpr u32 GROUPS = 8;
-
-__device__ __forceinline__ u64 warp_sum(u64 x) {
+template <typename U> __device__ __forceinline__ U warp_sum(U x) {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    for (u32 step = 16; step > 0; step /= 2) x += __shfl_xor_sync(ALL, x, step);
     return x;
 }
 
@@ -38,139 +39,156 @@ __device__ __forceinline__ u32 lanes_before(u32 x, u32 &total) {
     u32 sum = x;
 #pragma unroll
     for (u32 step = 1; step < 32; step *= 2) {
-        const u32 other = __shfl_up_sync(0xffffffffu, sum, step);
+        const u32 other = __shfl_up_sync(ALL, sum, step);
         if (lane >= step) sum += other;
     }
-    total = __shfl_sync(0xffffffffu, sum, 31);
+    total = __shfl_sync(ALL, sum, 31);
     return sum - x;
 }
 
-// What lies before `tile`; by one whole warp. Lane `l` reads the word of the predecessor `l + 1` tiles back, and those
-// 32, 64, ... further.
-__device__ __forceinline__ u64 look_back(const volatile u64 *words, u64 tile) {
-    u64 before = 0;
-    for (i64 nearest = (i64)tile - 1 - (i64)(threadIdx.x % 32);; nearest -= 32 * GROUPS) {
-        u64 read[GROUPS];
+// Bit `j` says whether element `j` of the pack is not zero.
+template <typename T> __device__ __forceinline__ u32 marks_of(const Pack<T> &pack) {
+    u32 marks = 0;
 #pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-            const i64 at = nearest - 32 * (i64)g;
-            read[g] = at >= 0 ? words[at] : SUMMED;
-        }
+    for (u32 j = 0; j < Elements<T>::a_pack; ++j) marks |= (u32)is_nonzero(pack.lane[j]) << j;
+    return marks;
+}
+
+// Four bytes at a time. The sum sets the highest bit of each byte that is not zero; the product moves these bits side by
+// side, and no two of its terms meet in one bit.
+__device__ __forceinline__ u32 marks_of(const Pack<u8> &pack) {
+    u32 marks = 0;
 #pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-            while (__any_sync(0xffffffffu, read[g] < COUNTED))
-                if (read[g] < COUNTED) read[g] = words[nearest - 32 * (i64)g];
-            const u32 summed = __ballot_sync(0xffffffffu, read[g] >= SUMMED);
-            const u32 last = summed == 0 ? 31 : __ffs(summed) - 1;
-            before += warp_sum(threadIdx.x % 32 <= last ? read[g] & COUNT : 0);
-            if (summed != 0) return before;
-        }
+    for (u32 w = 0; w < 4; ++w) {
+        const u32 x = reinterpret_cast<const u32 *>(&pack)[w];
+        const u32 highest = (((x & 0x7f7f7f7fu) + 0x7f7f7f7fu) | x) & 0x80808080u;
+        marks |= ((highest >> 7) * 0x01020408u >> 24 & 15u) << (4 * w);
     }
+    return marks;
+}
+
+// A thread holds `N` neighbouring elements of each row of `32 * N`; a word of the bit map holds 32 neighbours. Among
+// `32 / N` lanes the words are transposed in place, as a matrix of items of `N` bits: lane `l` gets row `l` of what were
+// columns.
+template <u32 N> __device__ __forceinline__ u32 transposed(u32 word) {
+#pragma unroll
+    for (u32 distance = 1; distance * N < 32; distance *= 2) {
+        const u32 bits = distance * N;
+        // The items whose number has no bit `distance`: all ones below `bits`, repeated at each multiple of `2 * bits`.
+        const u32 lower = ALL / ((1u << bits) + 1u);
+        const u32 other = __shfl_xor_sync(ALL, word, distance);
+        const bool upper_lane = (threadIdx.x & distance) != 0;
+        word = upper_lane ? (word & ~lower) | ((other & ~lower) >> bits) : (word & lower) | ((other & lower) << bits);
+    }
+    return word;
 }
 
 template <typename T>
-__device__ __forceinline__ void nonzero(const T *x, i64 *positions, i64 *count, u64 n, u64 *words) {
+__device__ __forceinline__ void mark(const T *x, u64 n, u32 *marks, u32 *counts, u32 *sums, u64 *words, i64 *count) {
     constexpr u32 N = Elements<T>::a_pack;
     constexpr u32 PACKS = ITEMS / N; // a thread
-    __shared__ u64 tile_of_block, before_tile;
     __shared__ u32 in_warp[WARPS];
-    __shared__ bool last;
-    __shared__ u16 found[TILE]; // positions within the tile
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const bool aligned = is_aligned(x, 16);
-
+    const u64 tile = blockIdx.x, start = tile * TILE;
     wait_for_previous();
-    if (threadIdx.x == 0) tile_of_block = atomicAdd(words, 1ull);
-    __syncthreads();
-    const u64 tile = tile_of_block, start = tile * TILE;
 
-    // A warp owns a run of the tile and goes through it 32 neighbouring packs at a time. Bit `k * N + j` of the mask is
-    // element `j` of the thread's pack `k`.
-    const u32 first = warp * (32 * ITEMS) + lane * N;
+    // A warp goes through its run 32 neighbouring packs at a time. Bit `k * N + j` is element `j` of the thread's pack `k`.
+    const u64 first = start + warp * RUN + lane * N;
     u64 mask = 0;
+    if (start + TILE <= n && is_aligned(x, 16)) {
+        // All loads before the first use, so that they are under way together.
+        Pack<T> packs[PACKS];
 #pragma unroll
-    for (u32 k = 0; k < PACKS; ++k) {
-        const u64 at = start + first + k * (32 * N);
-        if (at + N <= n) {
-            const Pack<T> pack = load_pack_once<T>(x, at / N, aligned);
+        for (u32 k = 0; k < PACKS; ++k) packs[k] = load_pack_once<T>(x, first / N + k * 32, true);
 #pragma unroll
-            for (u32 j = 0; j < N; ++j) mask |= (u64)is_nonzero(pack.lane[j]) << (k * N + j);
-        } else {
-#pragma unroll
-            for (u32 j = 0; j < N; ++j)
-                if (at + j < n) mask |= (u64)is_nonzero(x[at + j]) << (k * N + j);
+        for (u32 k = 0; k < PACKS; ++k) mask |= (u64)marks_of(packs[k]) << (k * N);
+    } else {
+#pragma unroll 4
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u64 at = first + i / N * (32 * N) + i % N;
+            if (at < n) mask |= (u64)is_nonzero(x[at]) << i;
         }
     }
-    u32 before_pack[PACKS], in_run = 0;
-#pragma unroll
-    for (u32 k = 0; k < PACKS; ++k) {
-        u32 in_packs;
-        before_pack[k] = in_run + lanes_before(__popc((u32)(mask >> (k * N)) & ((1u << N) - 1u)), in_packs);
-        in_run += in_packs;
-    }
-    if (lane == 0) in_warp[warp] = in_run;
+
+    const u32 in_lanes = warp_sum((u32)__popcll(mask));
+    if (lane == 0) in_warp[warp] = in_lanes;
+    u32 *to = marks + tile * (TILE / 32) + warp * (RUN / 32) + lane % (32 / N) * N + lane / (32 / N);
+    to[0] = transposed<N>((u32)mask);
+    to[32] = transposed<N>((u32)(mask >> 32));
     __syncthreads();
+    if (threadIdx.x != 0) return;
 
-    u32 before_warp = 0, total = 0;
+    u32 in_tile = 0;
 #pragma unroll
-    for (u32 w = 0; w < WARPS; ++w) {
-        before_warp += w < warp ? in_warp[w] : 0;
-        total += in_warp[w];
-    }
-#pragma unroll
-    for (u32 k = 0; k < PACKS; ++k) {
-        u32 to = before_warp + before_pack[k];
-#pragma unroll
-        for (u32 j = 0; j < N; ++j)
-            if (mask >> (k * N + j) & 1ull) found[to++] = (u16)(first + k * (32 * N) + j);
-    }
+    for (u32 w = 0; w < WARPS; ++w) in_tile += in_warp[w];
+    counts[tile] = in_tile;
+    const u64 tiles = gridDim.x, group = tile / GROUP, groups = (tiles + GROUP - 1) / GROUP;
+    const u64 in_group = group + 1 < groups ? GROUP : tiles - group * GROUP;
+    const u64 others = atomicAdd(words + 1 + group, (1ull << 32) | in_tile);
+    if ((others >> 32) + 1 != in_group) return;
 
-    if (warp == 0) {
-        volatile u64 *own = words + 2 + tile;
-        u64 before = 0;
-        if (tile > 0) {
-            if (lane == 0) *own = COUNTED | total;
-            __syncwarp();
-            before = look_back(words + 2, tile);
-        }
-        if (lane == 0) {
-            *own = SUMMED | (before + total);
-            before_tile = before;
-            if (start + TILE >= n) {
-                // The host may wait for it, and for nothing else: it is to go out now.
-                *reinterpret_cast<volatile i64 *>(count) = (i64)(before + total);
-                __threadfence_system();
-            }
-            __threadfence();
-            last = atomicAdd(words + 1, 1ull) == gridDim.x - 1;
-            __threadfence();
-        }
-    }
-    __syncthreads();
-    if (last)
-        for (u64 w = threadIdx.x; w < 2 + (u64)gridDim.x; w += THREADS) words[w] = 0;
+    const u32 of_group = (u32)others + in_tile;
+    words[1 + group] = 0;
+    sums[group] = of_group;
+    const u64 before = atomicAdd(words, (1ull << 40) | of_group);
+    if ((before >> 40) + 1 != groups) return;
 
-    // In pairs, from the first position that is aligned to 16 bytes on.
-    i64 *to = positions + before_tile;
-    const u32 odd = is_aligned(to, 16) || total == 0 ? 0 : 1, pairs = (total - odd) / 2;
-    for (u32 i = threadIdx.x; i < pairs; i += THREADS) {
-        Pack<i64> pair;
-        pair.lane[0] = (i64)(start + found[odd + 2 * i]);
-        pair.lane[1] = (i64)(start + found[odd + 2 * i + 1]);
-        reinterpret_cast<Pack<i64> *>(to + odd)[i] = pair;
-    }
-    if (threadIdx.x == 0 && odd != 0) to[0] = (i64)(start + found[0]);
-    if (threadIdx.x == 1 && odd + 2 * pairs < total) to[total - 1] = (i64)(start + found[total - 1]);
+    words[0] = 0;
+    // The host waits for it, and for nothing else: it is to go out now.
+    *reinterpret_cast<volatile i64 *>(count) = (i64)((before & ((1ull << 40) - 1)) + of_group);
+    __threadfence_system();
 }
 
-#define NONZERO(NAME, T)                                                                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
-        nonzero_##NAME(const T *x, i64 *positions, i64 *count, u64 n, u64 *words) {                                    \
-        nonzero(x, positions, count, n, words);                                                                        \
+// Writes the positions of 32 words of the bit map: lane `l` brings word `l` and how many positions lie before it. A word is
+// written by the whole warp, to neighbouring places.
+__device__ __forceinline__ void write_positions(i64 *to, u32 word, u32 before, i64 first) {
+    const u32 lane = threadIdx.x % 32, lanes_below = (1u << lane) - 1u;
+    for (u32 left = __ballot_sync(ALL, word != 0); left != 0; left &= left - 1) {
+        const u32 w = __ffs(left) - 1;
+        const u32 bits = __shfl_sync(ALL, word, w), at = __shfl_sync(ALL, before, w);
+        if (bits >> lane & 1u) to[at + __popc(bits & lanes_below)] = first + 32 * w + lane;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    positions(const u32 *marks, const u32 *counts, const u32 *sums, i64 *positions) {
+    __shared__ u64 before_in_warp[WARPS];
+    __shared__ u32 in_warp[WARPS];
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const u64 tile = blockIdx.x, group = tile / GROUP;
+    wait_for_previous();
+
+    u64 before = 0;
+    for (u64 g = threadIdx.x; g < group; g += THREADS) before += sums[g];
+    for (u64 t = group * GROUP + threadIdx.x; t < tile; t += THREADS) before += counts[t];
+    const u32 *from = marks + tile * (TILE / 32) + warp * (RUN / 32) + lane;
+    const u32 low = from[0], high = from[32];
+    u32 in_low, in_high;
+    const u32 before_low = lanes_before(__popc(low), in_low);
+    const u32 before_high = in_low + lanes_before(__popc(high), in_high);
+    before = warp_sum(before);
+    if (lane == 0) {
+        before_in_warp[warp] = before;
+        in_warp[warp] = in_low + in_high;
+    }
+    __syncthreads();
+
+    before = 0;
+#pragma unroll
+    for (u32 w = 0; w < WARPS; ++w) before += before_in_warp[w] + (w < warp ? in_warp[w] : 0);
+    const i64 first = (i64)(tile * TILE + warp * RUN);
+    write_positions(positions + before, low, before_low, first);
+    write_positions(positions + before, high, before_high, first + 1024);
+}
+
+#define MARK_NONZERO(NAME, T)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS) mark_nonzero_##NAME(                                         \
+        const T *x, u64 n, u32 *marks, u32 *counts, u32 *sums, u64 *words, i64 *count) {                               \
+        mark(x, n, marks, counts, sums, words, count);                                                                 \
     }
 
-NONZERO(fp16, fp16)
-NONZERO(bf16, bf16)
-NONZERO(fp32, float)
-NONZERO(u8, u8)
-NONZERO(i64, i64)
+MARK_NONZERO(fp16, fp16)
+MARK_NONZERO(bf16, bf16)
+MARK_NONZERO(fp32, float)
+MARK_NONZERO(u8, u8)
+MARK_NONZERO(i64, i64)

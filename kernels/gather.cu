@@ -7,27 +7,30 @@
 // types of 2 bytes share their kernels.
 #include "types.cuh"
 
-// As `src/device/cuda/fault.rs` reads them.
+// As `src/device/cuda/stream/fault.rs` reads them.
 struct Fault {
-    u32 code;
-    u32 unused;
+    u64 code;
     i64 row;
     i64 rows;
+    u64 ticket;
 };
 
-constexpr u32 ROW_OUT_OF_RANGE = 1;
+constexpr u64 ROW_OUT_OF_RANGE = 1;
 
-// Several threads may report: each number that wins is one that was out of range.
-__device__ __noinline__ void report(volatile Fault *fault, i64 row, u64 rows) {
+// The first kernel that reports is the cause and stays: those of one stream follow each other. Several threads of it may
+// report: each number that wins is one that was out of range.
+__device__ __noinline__ void report(volatile Fault *fault, u64 ticket, i64 row, u64 rows) {
+    if (fault->code != 0 && fault->ticket != ticket) return;
     fault->row = row;
     fault->rows = (i64)rows;
+    fault->ticket = ticket;
     __threadfence_system();
     fault->code = ROW_OUT_OF_RANGE;
 }
 
 template <typename T>
 __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
-                                     volatile Fault *fault) {
+                                     volatile Fault *fault, u64 ticket) {
     constexpr u32 N = Elements<T>::a_pack;
     const u32 lane = threadIdx.x % 32;
     const bool aligned = is_aligned(x, 16) && is_aligned(out, 16) && width % N == 0;
@@ -37,7 +40,7 @@ __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64
     if (r >= rows_out) return;
     const i64 number = numbers[r];
     const bool inside = number >= 0 && (u64)number < rows_in;
-    if (!inside && lane == 0) report(fault, number, rows_in);
+    if (!inside && lane == 0) report(fault, ticket, number, rows_in);
     const u64 from = inside ? (u64)number * step : 0;
     if (aligned) {
         Pack<T> zeros = {};
@@ -50,7 +53,7 @@ __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64
 
 template <typename T>
 __device__ __forceinline__ void narrow(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
-                                       volatile Fault *fault) {
+                                       volatile Fault *fault, u64 ticket) {
     wait_for_previous();
     const u64 e = thread_number();
     if (e >= rows_out * width) return;
@@ -59,20 +62,20 @@ __device__ __forceinline__ void narrow(const T *x, const i64 *numbers, T *out, u
     const u64 column = e - r * width;
     const i64 number = numbers[r];
     const bool inside = number >= 0 && (u64)number < rows_in;
-    if (!inside && column == 0) report(fault, number, rows_in);
+    if (!inside && column == 0) report(fault, ticket, number, rows_in);
     out[e] = inside ? x[(u64)number * width + column] : T{};
 }
 
 #define GATHER(NAME, T)                                                                                                \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         gather_wide_##NAME(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,               \
-                           volatile Fault *fault) {                                                                    \
-        wide(x, numbers, out, rows_out, rows_in, width, fault);                                                        \
+                           volatile Fault *fault, u64 ticket) {                                                                    \
+        wide(x, numbers, out, rows_out, rows_in, width, fault, ticket);                                                        \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         gather_narrow_##NAME(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,             \
-                             volatile Fault *fault) {                                                                  \
-        narrow(x, numbers, out, rows_out, rows_in, width, fault);                                                      \
+                             volatile Fault *fault, u64 ticket) {                                                                  \
+        narrow(x, numbers, out, rows_out, rows_in, width, fault, ticket);                                                      \
     }
 
 GATHER(16, u16)

@@ -1,5 +1,5 @@
-// What mdBook's pages leave out for readers without a mouse: the switch of the contents is a label, and code that is wider
-// than the page cannot be scrolled by keys.
+// Keyboard access that mdBook's pages lack: the toggle of the sidebar is a label, and code that is wider than the page
+// cannot be scrolled with the keyboard.
 'use strict';
 
 const toggle = document.getElementById('mdbook-sidebar-toggle');

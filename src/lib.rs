@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone.
+#![deny(unsafe_code)]
 
 pub mod device;
 pub mod error;

@@ -15,7 +15,7 @@ use syncscope::results::{MetricSpec, Outcome, Results, RunOutcome};
 const TINY: &str = "title: Tiny
 sampling: { samples: 3, warmup: 1 }
 experiments:
-  - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
+  - launch-path: { operations: [1, 100], elements: 8, iterations: 2 }
   - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
 

@@ -48,3 +48,25 @@ fn an_unknown_architecture_is_an_error_that_names_the_file_and_shows_the_log() {
         other => panic!("{other:?}"),
     }
 }
+
+/// Where no C++ compiler is installed the test says so and passes.
+#[test]
+fn the_kernels_that_find_nonzeros_compute_on_an_emulator_what_a_loop_computes() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("nonzero");
+    let compiled = std::process::Command::new("c++")
+        .args(["-std=c++20", "-O1", "-w"])
+        .arg("-I".to_owned() + &root.join("kernels").to_string_lossy())
+        .arg(root.join("tests/emulator/nonzero.cpp"))
+        .arg("-o")
+        .arg(&program)
+        .output();
+    let compiled = match compiled {
+        Err(missing) => return println!("skipped: there is no C++ compiler here: {missing}"),
+        Ok(compiled) => compiled,
+    };
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let run = std::process::Command::new(&program).output().expect("the program just built runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+}

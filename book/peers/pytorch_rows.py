@@ -1,13 +1,13 @@
-"""The rows that `pytorch.py` leaves: what each experiment of the book runs, in PyTorch.
+"""The rows that `pytorch.py` produces: the work of each experiment of the book, in PyTorch.
 
-Each function takes a bench and leaves the rows of one experiment, with its identifiers and parameters. What is random
-is drawn anew where the experiment draws it; results are kept or dropped as the experiment keeps or drops them.
+Each function takes a bench and adds the rows of one experiment, with their identifiers and parameters. It creates
+random tensors where the experiment creates them, and keeps or drops results as the experiment does.
 """
 
 import importlib.util
 import os
 
-# Where printed tensors go: a system call, but no terminal, whose speed would be measured too.
+# The target of printed tensors. It costs a system call, but not the speed of a terminal.
 NOWHERE = open(os.devnull, "w", encoding="utf-8")
 
 
@@ -33,7 +33,7 @@ def idle_device(bench):
         })
     else:
         for name in ("idle-device.other", "idle-device.same"):
-            bench.leave(name, parameters, {"skipped": {"reason": "PyTorch sees one GPU"}})
+            bench.add_row(name, parameters, {"skipped": {"reason": "PyTorch finds one GPU"}})
     busy, other = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     bench.group(parameters, lambda: {
         "idle-device.stream.other": looped(other.synchronize),
@@ -44,20 +44,20 @@ def idle_device(bench):
 def async_frontend(bench):
     torch, device = bench.torch, bench.device
 
-    def steps():
+    def loop_work():
         for _ in range(10):
             a = torch.randn(1000, 1000, device=device)
             b = torch.mm(a, a)
         return b
 
-    def complete(enqueue):
-        enqueue()
+    def complete(launch):
+        launch()
         bench.synchronize()
 
     loop = {"iters": 10, "size": 1000}
     bench.group(loop, lambda: {
-        "async-frontend.dispatch": bench.host_timed(steps),
-        "async-frontend.complete": bench.host_timed(lambda: complete(steps)),
+        "async-frontend.dispatch": bench.host_timed(loop_work),
+        "async-frontend.complete": bench.host_timed(lambda: complete(loop_work)),
     })
     if importlib.util.find_spec("numpy"):
         import numpy
@@ -77,16 +77,16 @@ def async_frontend(bench):
         "branch": lambda y: bool((y > 0).any()),
     }
     bench.group(loop, lambda: {
-        f"async-frontend.barriers.{name}.{state}": bench.read_timed(steps, read, state == "ready")
+        f"async-frontend.barriers.{name}.{state}": bench.read_timed(loop_work, read, state == "ready")
         for name, read in reads.items()
         for state in ("pending", "ready")
     })
 
     def training(every, x, w):
         losses = []
-        for step in range(1, 201):
+        for iteration in range(1, 201):
             losses.append(torch.mm(x, w).mean())
-            if len(losses) == every or step == 200:
+            if len(losses) == every or iteration == 200:
                 (losses[0] if len(losses) == 1 else torch.stack(losses).mean()).item()
                 losses.clear()
 
@@ -125,14 +125,14 @@ def async_frontend(bench):
 def synchronize(bench):
     torch, device, iters = bench.torch, bench.device, bench.plan["loop_iters"]
 
-    def step():
+    def iterate():
         a = torch.randn(1024, 1024, device=device)
         return torch.mm(a, a)
 
     def looped(each, end):
         def region():
             for _ in range(iters):
-                step()
+                iterate()
                 if each:
                     bench.synchronize()
             if end:
@@ -141,9 +141,9 @@ def synchronize(bench):
         return bench.host_timed(region)
 
     bench.group({"size": 1024}, lambda: {
-        "synchronize.timing.without": bench.host_timed(step),
-        "synchronize.timing.with": bench.host_timed(lambda: (step(), bench.synchronize())),
-        "synchronize.timing.events": bench.device_timed(step),
+        "synchronize.timing.without": bench.host_timed(iterate),
+        "synchronize.timing.with": bench.host_timed(lambda: (iterate(), bench.synchronize())),
+        "synchronize.timing.events": bench.device_timed(iterate),
     }, {"synchronize.timing.events": "device-events"})
     bench.group({"size": 1024, "iters": iters}, lambda: {
         "synchronize.loop.each": looped(True, False),
@@ -155,16 +155,16 @@ def synchronize(bench):
 def overlap(bench):
     torch, device, draws, elements = bench.torch, bench.device, bench.plan["draws"], 10_000_000
 
-    def drawn(place):
+    def random_tensors(place):
         return [torch.randn(draws, device=place) for _ in range(3)]
 
     library = f"PyTorch on the CPU, fp32, {torch.get_num_threads()} threads"
     bench.group({"elements": draws, "library": library}, lambda: {
-        "overlap.execution.host": bench.host_timed(lambda: drawn("cpu")),
+        "overlap.execution.host": bench.host_timed(lambda: random_tensors("cpu")),
     })
     bench.group({"elements": draws}, lambda: {
-        "overlap.execution.dispatch": bench.host_timed(lambda: drawn(device)),
-        "overlap.execution.complete": bench.host_timed(lambda: (drawn(device), bench.synchronize())),
+        "overlap.execution.dispatch": bench.host_timed(lambda: random_tensors(device)),
+        "overlap.execution.complete": bench.host_timed(lambda: (random_tensors(device), bench.synchronize())),
     })
 
     def adds():
@@ -217,42 +217,42 @@ def transfers(bench, on_device):
 
 
 def buffers(bench, elements, steps):
-    """Copies on one stream and kernels on another, two device buffers in turn; one host buffer a step."""
+    """Copies on one stream, kernels on another; two alternating device buffers, one host buffer per iteration."""
     torch, device = bench.torch, bench.device
     transfer, compute = torch.cuda.Stream(device), torch.cuda.Stream(device)
-    host = [torch.full((elements,), float(step)).pin_memory() for step in range(steps)]
+    host = [torch.full((elements,), float(iteration)).pin_memory() for iteration in range(steps)]
     pair = [torch.zeros(elements, device=device) for _ in range(2)]
     copied, computed = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
     bench.synchronize()
 
     def both_ways():
         outputs = []
-        for step in range(steps):
-            own, following = step % 2, (step + 1) % 2
-            if step > 0:
+        for iteration in range(steps):
+            own, following = iteration % 2, (iteration + 1) % 2
+            if iteration > 0:
                 with torch.cuda.stream(compute):
                     compute.wait_event(copied[own])
                     outputs.append(pair[own] * 2.0)
                     computed[own].record(compute)
-            if step + 1 < steps:
+            if iteration + 1 < steps:
                 with torch.cuda.stream(transfer):
-                    if step > 1:
+                    if iteration > 1:
                         transfer.wait_event(computed[following])
-                    pair[following].copy_(host[step + 1], non_blocking=True)
+                    pair[following].copy_(host[iteration + 1], non_blocking=True)
                     copied[following].record(transfer)
         bench.synchronize()
         return outputs
 
     def one_way():
         outputs = []
-        for step in range(steps):
-            own, following = step % 2, (step + 1) % 2
-            if step > 0:
+        for iteration in range(steps):
+            own, following = iteration % 2, (iteration + 1) % 2
+            if iteration > 0:
                 with torch.cuda.stream(compute):
                     outputs.append(pair[own] * 2.0)
-            if step + 1 < steps:
+            if iteration + 1 < steps:
                 with torch.cuda.stream(transfer):
-                    pair[following].copy_(host[step + 1], non_blocking=True)
+                    pair[following].copy_(host[iteration + 1], non_blocking=True)
                 compute.wait_stream(transfer)
         bench.synchronize()
         return outputs
@@ -265,7 +265,7 @@ def buffers(bench, elements, steps):
 
     def computes():
         with torch.cuda.stream(compute):
-            outputs = [pair[step % 2] * 2.0 for step in range(1, steps)]
+            outputs = [pair[iteration % 2] * 2.0 for iteration in range(1, steps)]
         bench.synchronize()
         return outputs
 
@@ -291,7 +291,7 @@ def buffers(bench, elements, steps):
 
 def launch_path(bench):
     torch, device = bench.torch, bench.device
-    turns = 3
+    iterations = 3
     for operations in (1, 10, 100, 1000):
         x = torch.zeros(1024, device=device)
 
@@ -300,17 +300,17 @@ def launch_path(bench):
                 x.add_(1)
 
         def one_by_one():
-            for _ in range(turns * operations):
+            for _ in range(iterations * operations):
                 x.add_(1)
                 bench.synchronize()
 
-        def each_turn(enqueue):
+        def each_iteration(launch):
             def region():
-                for _ in range(turns):
-                    enqueue()
+                for _ in range(iterations):
+                    launch()
                     bench.synchronize()
 
-            return bench.host_timed(region, turns)
+            return bench.host_timed(region, iterations)
 
         batched()
         bench.synchronize()
@@ -318,11 +318,11 @@ def launch_path(bench):
         with torch.cuda.graph(graph):
             batched()
         bench.group({"operations": operations, "elements": 1024}, lambda: {
-            "launch-path.one-by-one.complete": bench.host_timed(one_by_one, turns),
+            "launch-path.one-by-one.complete": bench.host_timed(one_by_one, iterations),
             "launch-path.batched.host-free": bench.host_timed(batched),
-            "launch-path.batched.complete": each_turn(batched),
+            "launch-path.batched.complete": each_iteration(batched),
             "launch-path.graph.host-free": bench.host_timed(graph.replay),
-            "launch-path.graph.complete": each_turn(graph.replay),
+            "launch-path.graph.complete": each_iteration(graph.replay),
         })
 
 
@@ -331,7 +331,7 @@ def sync_points(bench):
     types = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
     for name, dtype in types.items():
         for kernel, size in (("big", 8192), ("small", 512)):
-            products(bench, name, dtype, kernel, size)
+            matmuls(bench, name, dtype, kernel, size)
         scalar_reads(bench, name, dtype)
     one_type(bench, "fp16", torch.float16)
 
@@ -340,7 +340,7 @@ def operands(bench, size, dtype):
     return [bench.torch.randn(size, size, device=bench.device, dtype=dtype) for _ in range(2)]
 
 
-def products(bench, name, dtype, kernel, size):
+def matmuls(bench, name, dtype, kernel, size):
     iters = bench.plan["iters"]
     x, w = operands(bench, size, dtype)
 
@@ -360,13 +360,13 @@ def products(bench, name, dtype, kernel, size):
 def scalar_reads(bench, name, dtype):
     x, w = operands(bench, 8192, dtype)
 
-    def product():
+    def matmul():
         return bench.torch.mm(x, w)[0, 0]
 
     bench.group({"dtype": name, "size": 8192}, lambda: {
-        "sync-points.item.pending": bench.read_timed(product, lambda y: y.item(), False),
-        "sync-points.print.pending": bench.read_timed(product, lambda y: print(y, file=NOWHERE, flush=True), False),
-        "sync-points.item.ready": bench.read_timed(product, lambda y: y.item(), True),
+        "sync-points.item.pending": bench.read_timed(matmul, lambda y: y.item(), False),
+        "sync-points.print.pending": bench.read_timed(matmul, lambda y: print(y, file=NOWHERE, flush=True), False),
+        "sync-points.item.ready": bench.read_timed(matmul, lambda y: y.item(), True),
     })
 
 
@@ -413,7 +413,7 @@ def one_type(bench, name, dtype):
         c, d = operands(bench, a.shape[0], dtype)
         bench.synchronize()
 
-        def two_products(streams):
+        def two_matmuls(streams):
             made = []
             for stream, (left, right) in zip(streams, ((a, b), (c, d))):
                 with torch.cuda.stream(stream):
@@ -422,8 +422,8 @@ def one_type(bench, name, dtype):
             return made
 
         bench.group(size, lambda: {
-            "sync-points.multi-stream.one-stream": bench.host_timed(lambda: two_products((first, first))),
-            "sync-points.multi-stream.two-streams": bench.host_timed(lambda: two_products((first, second))),
+            "sync-points.multi-stream.one-stream": bench.host_timed(lambda: two_matmuls((first, first))),
+            "sync-points.multi-stream.two-streams": bench.host_timed(lambda: two_matmuls((first, second))),
         })
 
     inputs = [torch.randn(512, dtype=dtype) for _ in range(bench.plan["inputs"])]
@@ -434,13 +434,13 @@ def one_type(bench, name, dtype):
             lambda: torch.mm(torch.stack(inputs).to(device), w).cpu()),
     })
 
-    def product():
+    def matmul():
         return torch.mm(big_x, big_w)
 
     bench.group({"dtype": name, "size": 8192}, lambda: {
-        "sync-points.timing.wall": bench.host_timed(product),
-        "sync-points.timing.events": bench.device_timed(product),
-        "sync-points.timing.complete": bench.host_timed(lambda: (product(), bench.synchronize())),
+        "sync-points.timing.wall": bench.host_timed(matmul),
+        "sync-points.timing.events": bench.device_timed(matmul),
+        "sync-points.timing.complete": bench.host_timed(lambda: (matmul(), bench.synchronize())),
     }, {"sync-points.timing.events": "device-events"})
 
 

@@ -3,16 +3,14 @@
 //!
 //! The traits are untyped (a [`DType`] and a length instead of a Rust type) and say nothing of shapes: the layers
 //! above check shapes and types once, for every engine. An engine checks only what the layers above cannot know:
-//! that an object is its own.
-//!
-//! All enqueueing calls return before the work has run, unless the hardware's own call does not.
+//! that an object is its own, and what state a stream is in. The contract stands at [`Engine`].
 
 use std::any::Any;
-use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::injection::Injection;
 use super::tracer::{Source, Tracer};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
@@ -21,6 +19,39 @@ use crate::error::DeviceError;
 pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 
 /// One opened device of an engine.
+///
+/// # The contract
+/// Tested on every engine in `tests/engine`:
+/// * **Enqueueing** returns before the work has run, unless the hardware's own call does not.
+/// * **Objects** of another opened device (streams, events, gates, tensors, host buffers) are refused with
+///   [`DeviceError::ForeignObject`], also where both devices are the same hardware.
+/// * **Arithmetic** is in fp32 and rounded once to the output's type; `affine` is one fused multiplication and addition.
+/// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
+///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
+///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
+///   whose last handle is gone is returned by the next wait for the device, once.
+/// * **A call that fails** has enqueued nothing, and new work succeeds.
+/// * **A lost device** fails every later call with the first cause. Drops end all the same.
+/// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
+/// * **Captures** belong to a stream. Operations on it are captured, whichever thread they come from; every other call on
+///   it is refused with [`DeviceError::Capturing`]. What is captured is not enqueued: a wait for the device does not wait
+///   for it, and is allowed meanwhile. Memory that captured operations use lives as long as the graph.
+/// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole.
+///
+/// # Other hardware
+/// HIP has all that the CUDA engine asks of a driver, under names that differ in a prefix: streams that are not ordered
+/// against a default one, events with and without times, stream-ordered pools, mapped page-locked memory, waits for a word
+/// of memory, captured graphs, and run-time compilation (hipRTC) of the kernels, whose few PTX instructions would be
+/// written anew. An engine for it is the driver room and the kernels, with hipBLASLt for matrix multiplications; programmatic
+/// launches, which only save time, have no counterpart. What it offers instead of CUPTI is rocprofiler.
+///
+/// Metal and wgpu cannot give what this interface promises. Work is encoded into command buffers and submitted as a whole,
+/// so that there is no enqueue of one operation whose cost could be measured. wgpu lets the host see the end of a submission
+/// but offers no event that one queue waits for another with, no flag of the host that holds a queue, and no host memory
+/// that is mapped while the device uses it. Metal has shared events, with which a gate can be built, but memory is not freed
+/// in the order of a queue, and the times of single kernels within a pass are not known on all of its devices. An engine
+/// over either would answer gates, events with times and stream-ordered memory with
+/// [`DeviceError::NotApplicable`], and be of little use for what is measured here.
 pub(crate) trait Engine: Send + Sync {
     /// What is known of the device without asking it again.
     fn properties(&self) -> &Properties;
@@ -38,8 +69,17 @@ pub(crate) trait Engine: Send + Sync {
     /// Host memory of `len` zeroed elements, pageable or pinned.
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>>;
 
+    /// Takes host memory back of which copies are pending, and keeps it until `pending` are reached. Never blocks.
+    fn retire_host(&self, memory: Box<dyn HostMemory>, pending: Vec<Arc<dyn EngineEvent>>);
+
     /// Blocks until all work on all streams of the device has completed.
     fn synchronize(&self) -> Result<()>;
+
+    /// Gives memory that is cached and not used back to the system.
+    fn trim(&self) -> Result<()>;
+
+    /// The failures that tests ask for.
+    fn injection(&self) -> &Injection;
 
     /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
     /// the engine stands on: what no library above it can undercut.
@@ -84,9 +124,12 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Copies borrowed host bytes into `target` and returns once `source` has been read.
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()>;
 
-    /// Copies `source` into borrowed host bytes: blocks until all work before it on this stream has completed. When it
-    /// succeeds, all of `target` has been written; it never makes an initialised byte uninitialised.
-    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()>;
+    /// Copies `source`, of a few bytes, into borrowed host bytes: blocks until all work before it on this stream has
+    /// completed.
+    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()>;
+
+    /// The elements of `source`, as a `Vec` of their Rust type: blocks until all work before it on this stream has completed.
+    fn download_all(&self, source: Region<'_>) -> Result<Box<dyn Any>>;
 
     /// Whether a transfer that only enqueues elsewhere blocks on this engine.
     fn waits(&self, _: Transfer) -> bool {
@@ -102,12 +145,17 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Work enqueued from now on waits until `gate` is opened; the host does not.
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()>;
 
-    /// From now on operations are captured instead of enqueued; nothing else is asked of the stream meanwhile, but
-    /// memory.
+    /// From now on operations are captured instead of enqueued.
     fn begin_capture(&self) -> Result<()>;
 
-    /// Ends a capture.
-    fn end_capture(&self) -> Result<Arc<dyn EngineGraph>>;
+    /// Ends a capture: the work, and what it uses.
+    fn end_capture(&self) -> Result<(Arc<dyn EngineGraph>, Captured)>;
+
+    /// Ends a capture whose work is of no use; nothing where there is none.
+    fn give_up_capture(&self);
+
+    /// Whether a capture is in progress.
+    fn is_capturing(&self) -> bool;
 
     /// Whether all work enqueued so far has completed. Never blocks.
     fn is_complete(&self) -> Result<bool>;
@@ -130,14 +178,37 @@ pub(crate) enum Transfer {
 
 /// A mark in a stream.
 pub(crate) trait EngineEvent: Send + Sync + Any {
-    /// Whether the latest recording has been reached. An event never recorded is complete. Never blocks.
+    /// Whether the latest recording has been reached. An event never recorded is complete. Never blocks; fails if the work
+    /// before the recording did.
     fn is_complete(&self) -> Result<bool>;
 
-    /// Blocks until the latest recording has been reached.
+    /// Blocks until the latest recording has been reached; fails if the work before it did.
     fn synchronize(&self) -> Result<()>;
 
     /// The time from `start` to this event; both complete, recorded, and made with timing.
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;
+}
+
+/// What a capture has taken in.
+#[derive(Default)]
+pub(crate) struct Captured {
+    /// The number of operations.
+    pub(crate) operations: usize,
+    /// What they read and write.
+    pub(crate) memory: Vec<Arc<dyn DeviceMemory>>,
+}
+
+impl Captured {
+    /// Notes an operation.
+    #[cold]
+    pub(crate) fn take(&mut self, operation: &Operation<'_>) {
+        self.operations += 1;
+        for region in operation.regions() {
+            if !self.memory.iter().any(|known| Arc::ptr_eq(known, region.memory)) {
+                self.memory.push(Arc::clone(region.memory));
+            }
+        }
+    }
 }
 
 /// Captured operations of one stream.
@@ -201,7 +272,7 @@ impl Region<'_> {
 
 /// How a matrix product in fp32 is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Precision {
+pub enum MatmulPrecision {
     /// In the arithmetic of the operands: true fp32 for fp32; fp16 and bf16 accumulate in fp32.
     #[default]
     Full,
@@ -253,7 +324,7 @@ pub(crate) enum Operation<'a> {
         /// `[m, k, n]`
         sizes: [usize; 3],
         /// How an fp32 product is computed.
-        precision: Precision,
+        precision: MatmulPrecision,
     },
     /// `out = x · scale + shift`, rounded once.
     Affine {

@@ -2,96 +2,42 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::Stream;
-use super::engine::{DeviceMemory, EngineGraph, Operation, Result};
-use super::tracer::{Activity, CallInfo};
-use crate::error::DeviceError;
+use super::engine::{Captured, EngineGraph, Result};
+use super::tracer::{CallInfo, Kind};
 
 /// The work of a stream, captured: to be enqueued again and again by one call. Cheap to clone.
 ///
 /// It holds on to every tensor that its work reads or writes. Each launch computes from what those contain then; a
-/// [`normal`](Stream::normal) within it draws the same numbers each time.
+/// [`normal`](Stream::normal) within it gives the same numbers each time.
 #[derive(Clone)]
-pub struct Graph(Arc<Captured>);
+pub struct Graph(Arc<Inner>);
 
-struct Captured {
+struct Inner {
     stream: Stream,
-    operations: usize,
-    // Before the memory: nothing launches it any more when that is freed.
+    // Before what it uses: nothing launches it any more when that is freed.
     raw: Arc<dyn EngineGraph>,
-    _memory: Vec<Arc<dyn DeviceMemory>>,
-}
-
-/// What a stream has captured so far.
-#[derive(Default)]
-pub(super) struct Capture {
-    on: AtomicBool,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
-    operations: usize,
-    memory: Vec<Arc<dyn DeviceMemory>>,
-}
-
-impl Capture {
-    #[inline]
-    pub(super) fn is_on(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
-    }
-
-    /// An error while the stream's work is captured.
-    #[inline]
-    pub(super) fn forbids(&self, call: &'static str) -> Result<()> {
-        if self.is_on() { Err(DeviceError::Capturing { call }) } else { Ok(()) }
-    }
-
-    /// Notes what a captured operation uses.
-    #[cold]
-    pub(super) fn take(&self, operation: &Operation<'_>) {
-        let mut taken = self.lock();
-        taken.operations += 1;
-        for region in operation.regions() {
-            if !taken.memory.iter().any(|known| Arc::ptr_eq(known, region.memory)) {
-                taken.memory.push(Arc::clone(region.memory));
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    captured: Captured,
 }
 
 /// A capture in progress; dropped without [`finish`](Self::finish), it is given up.
-struct Capturing<'a> {
-    stream: &'a Stream,
-    begun: bool,
-}
+struct Capturing<'a>(&'a Stream);
 
 impl Capturing<'_> {
-    fn finish(mut self) -> Result<Graph> {
-        let stream = self.stream.clone();
-        self.begun = false;
-        let raw = stream.raw().end_capture()?;
-        let Taken { operations, memory } = std::mem::take(&mut *stream.own.capture.lock());
-        Ok(Graph(Arc::new(Captured { stream, operations, raw, _memory: memory })))
+    fn finish(self) -> Result<Graph> {
+        let stream = self.0;
+        // The capture ends here, also where that fails: there is nothing left to give up.
+        std::mem::forget(self);
+        let (raw, captured) = stream.raw().end_capture()?;
+        Ok(Graph(Arc::new(Inner { stream: stream.clone(), raw, captured })))
     }
 }
 
 impl Drop for Capturing<'_> {
     fn drop(&mut self) {
-        if self.begun {
-            // An error has nobody to tell.
-            let _ = self.stream.raw().end_capture();
-        }
-        let capture = &self.stream.own.capture;
-        *capture.lock() = Taken::default();
-        capture.on.store(false, Ordering::Relaxed);
+        self.0.raw().give_up_capture();
     }
 }
 
@@ -100,8 +46,8 @@ impl Stream {
     /// Captures what `work` enqueues on this stream, which then does not run, as a graph. Tensors made within are
     /// undefined until the graph has been launched.
     ///
-    /// Use the stream from this thread alone meanwhile. Only operations can be captured: no transfer between host and
-    /// device, no event, no gate, no barrier.
+    /// Only operations can be captured: no transfer between host and device, no event, no gate, no synchronization of the
+    /// stream. Operations that other threads enqueue on the stream meanwhile are captured, too.
     ///
     /// ```
     /// use syncscope::prelude::*;
@@ -119,13 +65,8 @@ impl Stream {
     /// [`DeviceError::Capturing`] within another capture of the stream, and from calls in `work` that cannot be
     /// captured; the error of `work`; what the engine says of the graph.
     pub fn capture<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Graph)> {
-        let capture = &self.own.capture;
-        if capture.on.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return Err(DeviceError::Capturing { call: "capture" });
-        }
-        let mut capturing = Capturing { stream: self, begun: false };
         self.raw().begin_capture()?;
-        capturing.begun = true;
+        let capturing = Capturing(self);
         let result = work()?;
         Ok((result, capturing.finish()?))
     }
@@ -139,14 +80,13 @@ impl Graph {
     #[track_caller]
     pub fn launch(&self) -> Result<()> {
         let stream = &self.0.stream;
-        stream.own.capture.forbids("Graph::launch")?;
-        let note = CallInfo::enqueue("Graph::launch", Some(Activity::Kernel));
+        let note = CallInfo::enqueue("Graph::launch", Some(Kind::Kernel));
         stream.noted(note, Some(Location::caller()), || self.0.raw.launch())
     }
 
     /// The number of operations in it.
     pub fn len(&self) -> usize {
-        self.0.operations
+        self.0.captured.operations
     }
 
     /// Whether there is no operation in it.

@@ -1,24 +1,29 @@
 //! Host buffers: memory of the host that devices copy from and to without blocking it.
 //!
 //! A buffer remembers which copies of it are pending. The host's own access ([`HostBuffer::read`],
-//! [`HostBuffer::write`]) is a barrier for them, and the borrow rules do the rest: a copy into the buffer takes it
-//! exclusively, so that the host never looks at memory that a device is changing.
+//! [`HostBuffer::write`]) waits for them, and the borrow rules do the rest: a copy into the buffer takes it
+//! exclusively, so that the host never looks at memory that a device is changing. To drop a buffer waits for nothing: its
+//! memory is kept until its copies are over.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
-use super::tracer::{Activity, CallInfo, Site, Waits};
+use super::engine::{EngineEvent, HostKind, HostMemory, Region, Result, Transfer};
+use super::tracer::{BarrierKind, CallInfo, Kind, Site};
 use super::{Device, Element, Event, Stream};
+use crate::error::DeviceError;
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
+///
+/// A buffer that a copy into it has failed keeps the failure, which each access returns, until another copy has filled it.
 pub struct HostBuffer<T: Element> {
     device: Device,
     kind: HostKind,
     len: usize,
-    memory: Box<dyn HostMemory>,
+    /// Gone in the drop alone.
+    memory: Option<Box<dyn HostMemory>>,
     from_host: Mutex<Pending>,
     to_host: Mutex<Pending>,
     element: PhantomData<T>,
@@ -26,18 +31,21 @@ pub struct HostBuffer<T: Element> {
 
 /// The last copy on each stream that used the buffer: earlier ones on the same stream are over when it is.
 #[derive(Default)]
-struct Pending(Vec<(Stream, Event)>);
+struct Pending {
+    copies: Vec<(Stream, Event)>,
+    failure: Option<DeviceError>,
+}
 
 impl Pending {
     /// Has `copy` enqueued on `stream` and remembers it. A copy that cannot be remembered is waited for, so that none is
     /// ever pending unknown.
     fn enqueue(&mut self, stream: &Stream, copy: impl FnOnce() -> Result<()>) -> Result<()> {
-        let known = self.0.iter().position(|(s, _)| s.is_same(stream));
+        let known = self.copies.iter().position(|(s, _)| s.is_same(stream));
         let event = match known {
-            Some(place) => self.0[place].1.clone(),
+            Some(place) => self.copies[place].1.clone(),
             None => {
                 // What is over, and did not fail, need not be remembered: a stream must not live on in here.
-                self.0.retain(|(stream, event)| !(event.is_complete() == Ok(true) && stream.is_complete().is_ok()));
+                self.copies.retain(|(_, event)| event.is_complete() != Ok(true));
                 stream.device().event()?
             }
         };
@@ -47,17 +55,24 @@ impl Pending {
             return Err(error);
         }
         if known.is_none() {
-            self.0.push((stream.clone(), event));
+            self.copies.push((stream.clone(), event));
         }
         Ok(())
     }
 
-    /// Waits for all of them; then the first failure, if one of their streams has failed.
+    /// Waits for all of them; then the first failure, which stays.
     fn wait(&mut self) -> Result<()> {
-        let outcomes: Vec<Result<()>> =
-            self.0.iter().map(|(stream, event)| event.synchronize().and(stream.is_complete().map(drop))).collect();
-        self.0.clear();
-        outcomes.into_iter().collect()
+        let outcomes: Vec<Result<()>> = self.copies.drain(..).map(|(_, event)| event.synchronize()).collect();
+        if let Some(failure) = outcomes.into_iter().find_map(Result::err) {
+            self.failure.get_or_insert(failure);
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// The events of copies that are not over.
+    fn take(&mut self) -> Vec<Arc<dyn EngineEvent>> {
+        let pending = self.copies.drain(..).map(|(_, event)| event.raw);
+        pending.filter(|event| event.is_complete() == Ok(false)).collect()
     }
 }
 
@@ -68,7 +83,7 @@ impl<T: Element> HostBuffer<T> {
             device: device.clone(),
             kind,
             len,
-            memory,
+            memory: Some(memory),
             from_host: Mutex::default(),
             to_host: Mutex::default(),
             element: PhantomData,
@@ -95,48 +110,64 @@ impl<T: Element> HostBuffer<T> {
         &self.device
     }
 
-    /// The content. Barrier: waits for pending copies into the buffer.
+    /// The content. Synchronization point: waits for pending copies into the buffer.
     ///
     /// # Errors
-    /// A failure of a pending copy.
+    /// A failure of a copy into it.
     #[track_caller]
     pub fn read(&self) -> Result<HostSlice<'_, T>> {
         let _scope = self.device.engine().tracer().scope("HostBuffer::read", Some(Location::caller()));
         lock(&self.to_host).wait()?;
-        Ok(HostSlice { bytes: self.memory.bytes(), element: PhantomData })
+        Ok(HostSlice { bytes: self.memory().bytes(), element: PhantomData })
     }
 
-    /// The content, to change. Barrier: waits for pending copies into and out of the buffer.
+    /// The content, to change. Synchronization point: waits for pending copies into and out of the buffer.
     ///
     /// # Errors
-    /// A failure of a pending copy.
+    /// A failure of a copy into it, or of one out of it that is pending.
     #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
         let _scope = self.device.engine().tracer().scope("HostBuffer::write", Some(Location::caller()));
         lock(&self.to_host).wait()?;
-        lock(&self.from_host).wait()?;
-        Ok(HostSliceMut { bytes: self.memory.bytes_mut(), element: PhantomData })
+        let sent = lock(&self.from_host).wait();
+        // The buffer itself is as good as before.
+        lock(&self.from_host).failure = None;
+        sent?;
+        #[allow(clippy::expect_used, reason = "the memory is taken by the drop alone")]
+        let memory = self.memory.as_mut().expect("a buffer has its memory until it is dropped");
+        Ok(HostSliceMut { bytes: memory.bytes_mut(), element: PhantomData })
     }
 
     /// Enqueues a copy of the whole buffer into `target`.
+    ///
+    /// # Errors
+    /// A failure of a copy into the buffer that is known.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
-        stream.own.capture.forbids("copy_from")?;
-        let note = CallInfo { bytes: Some(self.bytes()), ..CallInfo::enqueue("copy_from", Some(Activity::Copy)) };
+        lock(&self.to_host).failure.clone().map_or(Ok(()), Err)?;
+        let note = CallInfo { bytes: Some(self.bytes()), ..CallInfo::enqueue("copy_from", Some(Kind::Copy)) };
         stream.noted(note, site, || {
-            lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(&*self.memory, target))
+            lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(self.memory(), target))
         })
     }
 
     /// Enqueues a copy of `source` into the whole buffer.
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
-        stream.own.capture.forbids("copy_to")?;
         let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
-            true => CallInfo { enqueues: Some(Activity::Copy), ..CallInfo::barrier("copy_to", Waits::Implicit) },
-            false => CallInfo::enqueue("copy_to", Some(Activity::Copy)),
+            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("copy_to", BarrierKind::Implicit) },
+            false => CallInfo::enqueue("copy_to", Some(Kind::Copy)),
         };
         stream.noted(CallInfo { bytes: Some(self.bytes()), ..note }, site, || {
-            lock(&self.to_host).enqueue(stream, || stream.raw().enqueue_download(source, &*self.memory))
+            let mut pending = lock(&self.to_host);
+            pending.enqueue(stream, || stream.raw().enqueue_download(source, self.memory()))?;
+            // All of it is written anew.
+            pending.failure = None;
+            Ok(())
         })
+    }
+
+    #[allow(clippy::expect_used, reason = "the memory is taken by the drop alone")]
+    fn memory(&self) -> &dyn HostMemory {
+        &**self.memory.as_ref().expect("a buffer has its memory until it is dropped")
     }
 
     fn bytes(&self) -> u64 {
@@ -145,11 +176,12 @@ impl<T: Element> HostBuffer<T> {
 }
 
 impl<T: Element> Drop for HostBuffer<T> {
-    /// Waits for pending copies: their memory must outlive them. A failed copy is over too.
+    /// Waits for nothing: the engine keeps the memory until pending copies are over.
     fn drop(&mut self) {
-        let _scope = self.device.engine().tracer().scope("HostBuffer::drop", None);
-        for pending in [&self.to_host, &self.from_host] {
-            let _ = lock(pending).wait();
+        let mut pending = lock(&self.to_host).take();
+        pending.extend(lock(&self.from_host).take());
+        if let Some(memory) = self.memory.take() {
+            self.device.engine().retire_host(memory, pending);
         }
     }
 }
@@ -195,6 +227,6 @@ impl<T: Element> DerefMut for HostSliceMut<'_, T> {
 }
 
 /// A poisoned list is still a list: a panic elsewhere does not make a pending copy less pending.
-fn lock(pending: &Mutex<Pending>) -> std::sync::MutexGuard<'_, Pending> {
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Devices, streams, events, gates and host buffers.
 //!
 //! A [`Device`] runs work that a host enqueues on its [`Stream`]s. Every method here either *enqueues* (the host goes
-//! on at once) or is a *barrier* (the host waits), and says which. Streams are ordered within themselves and in no
+//! on at once) or is a *synchronization point* (the host waits), and says which. Streams are ordered within themselves and in no
 //! way among each other, except through an [`Event`] or a [`Gate`].
 //!
 //! Two engines stand behind the one interface: `cuda`, over the driver, and `cpu`, a real asynchronous engine with a
@@ -11,8 +11,11 @@ mod element;
 pub(crate) mod engine;
 mod graph;
 mod host;
+pub(crate) mod injection;
+pub(crate) mod kind;
 pub mod philox;
 mod properties;
+pub(crate) mod recording;
 mod stream;
 pub(crate) mod tracer;
 
@@ -31,15 +34,17 @@ pub use cuda::kernels;
 #[cfg(feature = "report")]
 pub(crate) use element::with_float;
 pub use element::{DType, Element, Float, FloatType};
-pub use engine::{Binary, HostKind, Precision};
+pub use engine::{Binary, HostKind, MatmulPrecision};
 pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut};
+#[doc(hidden)]
+pub use injection::Injected;
 pub use properties::{Properties, Telemetry};
 pub use stream::Stream;
 
 use crate::error::DeviceError;
 use engine::{Engine, EngineEvent, EngineGate, Result};
-use tracer::{CallInfo, Tracer, Waits};
+use tracer::{BarrierKind, CallInfo, Tracer};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
 #[derive(Clone)]
@@ -166,17 +171,33 @@ impl Device {
         HostBuffer::new(self, kind, len)
     }
 
-    /// Barrier: waits until all work on all streams of this device has completed.
+    /// Synchronization point: waits until all work on all streams of this device has completed. What a stream captures is
+    /// not enqueued, and not waited for.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier on a stream that still has a handle.
+    /// A failure of work enqueued earlier; of a stream whose last handle is gone, once.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _call = self
             .engine
             .tracer()
-            .call(CallInfo::barrier("Device::synchronize", Waits::Device), Some(Location::caller()));
+            .call(CallInfo::barrier("Device::synchronize", BarrierKind::Device), Some(Location::caller()));
         self.engine.synchronize()
+    }
+
+    /// Gives memory that the device keeps for the next allocations, and that nobody uses, back to the system. Allocations do
+    /// it by themselves where there is no room. While a gate holds a stream, what may wait for the stream is left out.
+    ///
+    /// # Errors
+    /// The device is lost.
+    pub fn trim(&self) -> Result<()> {
+        self.engine.trim()
+    }
+
+    /// Has the `nth` call of a kind from now on fail: for tests of what a failure does.
+    #[doc(hidden)]
+    pub fn inject(&self, what: Injected, nth: u64) {
+        self.engine.injection().request(what, nth);
     }
 
     /// Host time of `launches` bare launches of a small kernel on `stream`, by the lowest-level call that the engine
@@ -185,7 +206,8 @@ impl Device {
     /// # Errors
     /// [`DeviceError::NotApplicable`] where the engine has no such call.
     pub fn raw_launch_loop(&self, stream: &Stream, launches: usize) -> Result<Duration> {
-        self.engine.raw_launch_loop(stream.raw(), launches)
+        let note = CallInfo::enqueue("raw_launch_loop", Some(tracer::Kind::Kernel));
+        stream.noted(note, None, || self.engine.raw_launch_loop(stream.raw(), launches))
     }
 
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.
@@ -223,11 +245,14 @@ impl Event {
         self.raw.is_complete()
     }
 
-    /// Barrier: waits until the last recording has been reached.
+    /// Synchronization point: waits until the last recording has been reached.
+    ///
+    /// # Errors
+    /// A failure of the work before it.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let awaits = Some(self.recorded.by.load(Ordering::Relaxed)).filter(|by| *by > 0);
-        let note = CallInfo { awaits, ..CallInfo::barrier("Event::synchronize", Waits::Event) };
+        let note = CallInfo { awaits, ..CallInfo::barrier("Event::synchronize", BarrierKind::Event) };
         let _call = self.recorded.tracer.call(note, Some(Location::caller()));
         self.raw.synchronize()
     }
@@ -249,9 +274,10 @@ impl fmt::Debug for Event {
 
 /// A flag that streams wait on and the host opens: the way to hold a stream for exactly as long as is needed.
 ///
-/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open. While a stream is held,
-/// the thread that is to open the gate must not make a call that waits for the whole device: besides the barriers, the
-/// first product of a shape, and allocating or dropping pinned memory.
+/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open. Drops of other objects
+/// wait for no gate. While a stream is held, the thread that is to open the gate must not make a call that waits for the
+/// device: besides the synchronization points, the first matrix multiplication of a shape, the first pinned host buffer of
+/// a size, and a launch behind some thousand others, for which the stream's queue has no room.
 #[derive(Clone)]
 pub struct Gate {
     raw: Arc<dyn EngineGate>,

@@ -1,17 +1,16 @@
 //! Streams: what is enqueued on them, and what waits for them.
 
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use std::{ptr, slice};
 
 use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
-use super::graph::Capture;
-use super::tracer::{self, Activity, CallInfo, Scope, Site, Tracer, Waits};
+use super::recording;
+use super::tracer::{self, BarrierKind, CallInfo, Kind, Scope, Site, Tracer};
 use super::{DType, Device, Element, Event, Gate};
+use crate::error::DeviceError;
 
 /// An ordered queue of work on a device. Cheap to clone; all clones are the same stream.
 ///
@@ -28,7 +27,6 @@ pub struct Stream {
 pub(super) struct Own {
     number: u32,
     tracer: Arc<Tracer>,
-    pub(super) capture: Capture,
     seed: AtomicU64,
     next: AtomicU64,
 }
@@ -37,8 +35,8 @@ impl Stream {
     /// The stream `number` of a device.
     pub(super) fn new(device: &Device, number: u32) -> Result<Self> {
         let raw = device.engine().create_stream(number)?;
-        let (tracer, capture) = (Arc::clone(device.engine().tracer()), Capture::default());
-        let own = Own { number, tracer, capture, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
+        let tracer = Arc::clone(device.engine().tracer());
+        let own = Own { number, tracer, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
         Ok(Self { device: device.clone(), raw, own: Arc::new(own) })
     }
 
@@ -60,7 +58,6 @@ impl Stream {
     /// Enqueues the recording of `event` behind the work enqueued so far.
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
-        self.own.capture.forbids("record")?;
         let call = self.call(CallInfo::enqueue("record", None), Some(Location::caller()));
         if self.own.tracer.is_on() {
             let correlation = call.as_ref().map(tracer::OpenCall::correlation);
@@ -73,7 +70,6 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.own.capture.forbids("wait")?;
         let _call = self.call(CallInfo::enqueue("wait", None), Some(Location::caller()));
         self.raw.wait_event(&*event.raw)
     }
@@ -81,7 +77,6 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
     #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
-        self.own.capture.forbids("wait_gate")?;
         let _call = self.call(CallInfo::enqueue("wait_gate", None), Some(Location::caller()));
         self.raw.wait_gate(&*gate.raw)
     }
@@ -93,19 +88,23 @@ impl Stream {
     }
 
     /// Whether everything enqueued so far has completed. Never blocks.
-    pub fn is_complete(&self) -> Result<bool> {
-        self.own.capture.forbids("is_complete")?;
-        self.raw.is_complete()
-    }
-
-    /// Barrier: waits until everything enqueued on this stream so far has completed.
+    ///
+    /// A read returns as soon as its value is on the host, so that a stream may be busy for some microseconds more: ask
+    /// after a [`synchronize`](Self::synchronize) where that matters.
     ///
     /// # Errors
     /// A failure of work enqueued earlier.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.raw.is_complete()
+    }
+
+    /// Synchronization point: waits until everything enqueued on this stream so far has completed.
+    ///
+    /// # Errors
+    /// A failure of work enqueued earlier, here or on a stream that this one waited for.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        self.own.capture.forbids("synchronize")?;
-        let _call = self.call(CallInfo::barrier("Stream::synchronize", Waits::Stream), Some(Location::caller()));
+        let _call = self.call(CallInfo::barrier("Stream::synchronize", BarrierKind::Stream), Some(Location::caller()));
         self.raw.synchronize()
     }
 
@@ -123,14 +122,12 @@ impl Stream {
     #[inline]
     #[track_caller]
     pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
-        if self.own.capture.is_on() {
-            self.own.capture.take(operation);
+        // What is captured is enqueued by the graph's launch.
+        if !self.own.tracer.is_on() || self.raw.is_capturing() {
             return self.raw.enqueue(operation);
         }
-        if !self.own.tracer.is_on() {
-            return self.raw.enqueue(operation);
-        }
-        let note = CallInfo::enqueue(operation.name(), Some(Activity::of(operation)));
+        let kind = if matches!(operation, Operation::Copy { .. }) { Kind::Copy } else { Kind::Kernel };
+        let note = CallInfo::enqueue(operation.name(), Some(kind));
         self.noted(note, Some(Location::caller()), || self.raw.enqueue(operation))
     }
 
@@ -140,7 +137,7 @@ impl Stream {
 
     /// An error while the work of this stream is captured.
     pub(crate) fn not_captured(&self, call: &'static str) -> Result<()> {
-        self.own.capture.forbids(call)
+        if self.raw.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(()) }
     }
 
     pub(crate) fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
@@ -149,10 +146,9 @@ impl Stream {
 
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
-        self.own.capture.forbids("upload")?;
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
-            true => CallInfo { enqueues: Some(Activity::Copy), ..CallInfo::barrier("upload", Waits::Implicit) },
-            false => CallInfo::enqueue("upload", Some(Activity::Copy)),
+            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("upload", BarrierKind::Implicit) },
+            false => CallInfo::enqueue("upload", Some(Kind::Copy)),
         };
         let note = CallInfo { bytes: Some(source.len() as u64), ..note };
         self.noted(note, Some(Location::caller()), || self.raw.upload(source, target))
@@ -160,30 +156,27 @@ impl Stream {
 
     #[track_caller]
     pub(crate) fn download_one<T: Element>(&self, source: Region<'_>) -> Result<T> {
+        let _call = self.download_call(size_of::<T>(), Some(Location::caller()));
         let mut value = T::zeroed();
-        let bytes = ptr::from_mut(&mut value).cast();
-        // Safety: the bytes of the value, which an engine never leaves uninitialised; any bits are an element.
-        self.download(source, unsafe { slice::from_raw_parts_mut(bytes, size_of::<T>()) })?;
+        self.raw.download(source, bytemuck::bytes_of_mut(&mut value))?;
         Ok(value)
     }
 
     #[track_caller]
     pub(crate) fn download_all<T: Element>(&self, source: Region<'_>) -> Result<Vec<T>> {
-        let mut values = Vec::<T>::with_capacity(source.len);
-        let bytes = values.spare_capacity_mut().as_mut_ptr().cast();
-        // Safety: that many bytes of the capacity, not initialised yet.
-        self.download(source, unsafe { slice::from_raw_parts_mut(bytes, source.len * size_of::<T>()) })?;
-        // Safety: all of them have been written, and any bits are an element.
-        unsafe { values.set_len(source.len) };
-        Ok(values)
+        let _call = self.download_call(source.len * size_of::<T>(), Some(Location::caller()));
+        match self.raw.download_all(source)?.downcast::<Vec<T>>() {
+            Ok(values) => Ok(*values),
+            Err(_) => {
+                let reason = format!("the elements are not of type {}", T::DTYPE);
+                Err(DeviceError::InvalidArgument { operation: "download", reason })
+            }
+        }
     }
 
-    #[track_caller]
-    fn download(&self, source: Region<'_>, target: &mut [MaybeUninit<u8>]) -> Result<()> {
-        self.own.capture.forbids("download")?;
-        let note = CallInfo { bytes: Some(target.len() as u64), ..CallInfo::barrier("download", Waits::Implicit) };
-        let _call = self.call(note, Some(Location::caller()));
-        self.raw.download(source, target)
+    fn download_call(&self, bytes: usize, site: Site) -> Option<tracer::OpenCall<'_>> {
+        let note = CallInfo::barrier("download", BarrierKind::Implicit);
+        self.call(CallInfo { bytes: Some(bytes as u64), ..note }, site)
     }
 
     /// Names the calls until it is dropped, while somebody records.
@@ -201,7 +194,7 @@ impl Stream {
     /// Runs a call that enqueues work.
     pub(crate) fn noted<R>(&self, note: CallInfo, site: Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
         match self.call(note, site) {
-            Some(call) => call.run(&self.raw, &self.device, run),
+            Some(call) => recording::enqueued(&call, &self.raw, self.device.engine(), run),
             None => run(),
         }
     }

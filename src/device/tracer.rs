@@ -2,20 +2,20 @@
 //!
 //! # Method
 //! Every call that enqueues or blocks opens a [`Call`] at its head, which is written when it returns. While nobody
-//! records, that is one relaxed load. A *scope* names the calls within it: the barrier within `nonzero` is the barrier
+//! records, that is one relaxed load. A *scope* names the calls within it: the wait within `nonzero` is the wait
 //! of `nonzero`, at the place that called it. A call within a call of the same thread is part of that call.
 //!
-//! A call has a correlation, which the work that it enqueues carries too. Work is reported by whoever knows when it
-//! ran: the workers of the CPU engine, a [`ActivitySource`] of the engine's own, or, where there is none, two events around
-//! each call ([`Source`]).
+//! A call has a correlation, which the work that it enqueues carries too, and which no other call of the device has, also
+//! in other recordings. Work is reported by whoever knows when it ran: the workers of the CPU engine, or an
+//! [`ActivitySource`] ([`Source`]). Work without a call of the recording is not of the recording.
 //!
 //! # Limits
-//! At most [`CAPACITY`] calls and as much work are kept; what is more is counted as dropped. Times between events
+//! At most [`CAPACITY`] calls and as much work are kept, in less than 128 MiB whatever the region does; further calls are
+//! counted as dropped, and their work is not recorded. Times between events
 //! reach from when the stream came to the first to when it passed the second: on an idle stream, they hold the call
 //! itself.
 
-mod recording;
-
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,77 +23,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
-use super::Device;
-use super::engine::{EngineStream, Operation, Result};
-pub(crate) use recording::Recording;
-use recording::{EventPair, EventPairs};
+pub(crate) use super::kind::{BarrierKind, Kind};
 
 /// How many calls, and how much work, a recording keeps.
-const CAPACITY: usize = 1 << 18;
+pub(crate) const CAPACITY: usize = 1 << 18;
 
 /// A place in the source that calls the library.
 pub(crate) type Site = Option<&'static Location<'static>>;
-
-/// What a barrier waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
-    Stream,
-    Event,
-    Device,
-    /// What the operation that it is part of needs.
-    Implicit,
-}
-
-/// What a call does to the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Returns at once.
-    Enqueue,
-    /// Comes back when work is done.
-    Barrier(Waits),
-    /// Is the program's own work, named by it.
-    HostWork,
-}
-
-/// What a device does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
-    Kernel,
-    Copy,
-    /// Holds the stream for an event or a gate.
-    Wait,
-}
-
-impl Activity {
-    pub(super) fn of(operation: &Operation<'_>) -> Self {
-        if matches!(operation, Operation::Copy { .. }) { Self::Copy } else { Self::Kernel }
-    }
-}
 
 /// What is known of a call when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallInfo {
     pub(crate) name: &'static str,
-    pub(crate) action: Action,
+    /// Enqueue, synchronize, or the host's own work.
+    pub(crate) kind: Kind,
+    /// What a call that synchronizes waits for.
+    pub(crate) barrier: Option<BarrierKind>,
     pub(crate) stream: Option<u32>,
     pub(crate) bytes: Option<u64>,
     /// The work that it enqueues.
-    pub(crate) enqueues: Option<Activity>,
-    /// The correlation of the call whose work an event barrier waits for.
+    pub(crate) enqueues: Option<Kind>,
+    /// The correlation of the call whose work a wait for an event waits for.
     pub(crate) awaits: Option<u64>,
 }
 
 impl CallInfo {
-    pub(crate) fn new(name: &'static str, action: Action) -> Self {
-        Self { name, action, stream: None, bytes: None, enqueues: None, awaits: None }
+    pub(crate) fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, barrier: None, stream: None, bytes: None, enqueues: None, awaits: None }
     }
 
-    pub(crate) fn enqueue(name: &'static str, work: Option<Activity>) -> Self {
-        Self { enqueues: work, ..Self::new(name, Action::Enqueue) }
+    pub(crate) fn enqueue(name: &'static str, work: Option<Kind>) -> Self {
+        Self { enqueues: work, ..Self::new(name, Kind::Enqueue) }
     }
 
-    pub(crate) fn barrier(name: &'static str, waits: Waits) -> Self {
-        Self::new(name, Action::Barrier(waits))
+    pub(crate) fn barrier(name: &'static str, barrier: BarrierKind) -> Self {
+        Self { barrier: Some(barrier), ..Self::new(name, Kind::Synchronize) }
     }
 }
 
@@ -110,9 +74,9 @@ pub(crate) struct Call {
 
 /// What a device did.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct DeviceWork {
     pub(crate) name: String,
-    pub(crate) doing: Activity,
+    pub(crate) kind: Kind,
     /// `None` where it is known by its correlation alone.
     pub(crate) stream: Option<u32>,
     pub(crate) correlation: Option<u64>,
@@ -133,28 +97,13 @@ pub(crate) struct Stall {
 /// What a tracer saw.
 #[derive(Debug, Default)]
 pub(crate) struct Traced {
-    pub(crate) work: Vec<Work>,
+    pub(crate) work: Vec<DeviceWork>,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) dropped: u64,
 }
 
-/// What a recording kept.
-#[derive(Debug)]
-pub(crate) struct Log {
-    pub(crate) calls: Vec<Call>,
-    pub(crate) work: Vec<Work>,
-    pub(crate) stalls: Vec<Stall>,
-    pub(crate) threads: HashMap<ThreadId, String>,
-    pub(crate) dropped: u64,
-    /// Who knew when the device worked.
-    pub(crate) source: String,
-    pub(crate) origin: Instant,
-    /// When the recorded region was over.
-    pub(crate) end: Instant,
-}
-
-/// An engine's own records of what its device did.
-pub(crate) trait ActivitySource: Send + Sync {
+/// Who records what a device did, beside the engine.
+pub(crate) trait ActivitySource: Send + Sync + Any {
     /// Work enqueued from now on by this thread is of the call `correlation`.
     fn enter(&self, correlation: u64);
 
@@ -163,16 +112,20 @@ pub(crate) trait ActivitySource: Send + Sync {
 
     /// Ends the records. The device is idle.
     fn finish(&self) -> Traced;
+
+    /// Ends the records, which are of no use. Work may be pending, and nothing may wait for it.
+    fn abandon(&self);
 }
 
 /// Who reports when work ran.
 pub(crate) enum Source {
     /// The engine, to the tracer.
     Engine(String),
-    /// A tracer, at the end.
+    /// A recorder, at the end.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine has one"))]
     Recorder(Arc<dyn ActivitySource>, String),
     /// Nobody, for this reason: events are put around each call.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU engine reports"))]
     Events(String),
 }
 
@@ -188,13 +141,15 @@ pub(crate) struct Tracer {
 struct State {
     /// Which recording this is: what began in an earlier one is not written into a later one.
     generation: u64,
+    /// The last that was given to a call, in any recording.
     correlation: u64,
     calls: Vec<Call>,
-    work: Vec<Work>,
+    /// How many calls have begun.
+    begun: usize,
+    work: Vec<DeviceWork>,
     dropped: u64,
     threads: HashMap<ThreadId, Thread>,
-    activities: Option<Arc<dyn ActivitySource>>,
-    pairs: Option<EventPairs>,
+    source: Option<Arc<dyn ActivitySource>>,
 }
 
 /// What is open on a thread.
@@ -203,7 +158,7 @@ struct Thread {
     name: String,
     scopes: Vec<(&'static str, Site)>,
     call: Option<u64>,
-    /// Whether the open call is a barrier: what tests wait for, to be sure that a barrier has begun.
+    /// Whether the open call waits: what tests wait for, to be sure that a wait has begun.
     #[cfg(test)]
     in_barrier: bool,
 }
@@ -240,24 +195,29 @@ impl Tracer {
     #[cold]
     fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
         let mut state = self.lock();
-        let correlation = state.correlation + 1;
+        let (correlation, full) = (state.correlation + 1, state.begun >= CAPACITY);
         let thread = state.thread();
         if thread.call.is_some() {
+            return None;
+        }
+        if full {
+            state.dropped += 1;
             return None;
         }
         thread.call = Some(correlation);
         if let Some(&(name, outer)) = thread.scopes.first() {
             site = outer;
-            if matches!(note.action, Action::Barrier(_)) {
-                note = CallInfo { name, action: Action::Barrier(Waits::Implicit), ..note };
+            if note.barrier.is_some() {
+                note = CallInfo { name, barrier: Some(BarrierKind::Implicit), ..note };
             }
         }
         #[cfg(test)]
         {
-            state.thread().in_barrier = matches!(note.action, Action::Barrier(_));
+            state.thread().in_barrier = note.barrier.is_some();
         }
         state.correlation = correlation;
-        if let Some(source) = &state.activities {
+        state.begun += 1;
+        if let Some(source) = &state.source {
             source.enter(correlation);
         }
         let call = Call {
@@ -274,13 +234,17 @@ impl Tracer {
     /// The correlation of the call that is open on this thread.
     #[inline]
     pub(crate) fn correlation(&self) -> Option<u64> {
-        if self.is_on() { self.lock().thread().call } else { None }
+        if self.is_on() {
+            self.lock().threads.get(&std::thread::current().id()).and_then(|thread| thread.call)
+        } else {
+            None
+        }
     }
 
-    /// Keeps what a worker did.
-    pub(crate) fn worked(&self, work: Work) {
+    /// Keeps what a worker did for a call.
+    pub(crate) fn worked(&self, work: DeviceWork) {
         let mut state = self.lock();
-        if !self.is_on() {
+        if !self.is_on() || work.correlation.is_none() {
             return;
         }
         if state.work.len() < CAPACITY { state.work.push(work) } else { state.dropped += 1 }
@@ -290,6 +254,51 @@ impl Tracer {
     #[cfg(test)]
     pub(crate) fn has_begun_a_barrier(&self) -> bool {
         self.lock().threads.values().any(|thread| thread.in_barrier)
+    }
+
+    /// Begins a recording, whose source is set by [`report`](Self::report); `false` while another is in progress.
+    pub(crate) fn begin(&self) -> bool {
+        if self.recording.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return false;
+        }
+        self.renew();
+        true
+    }
+
+    /// From now on `source` reports work.
+    pub(crate) fn report(&self, source: Option<Arc<dyn ActivitySource>>) {
+        let old = self.renew();
+        debug_assert!(old.source.is_none(), "one source a recording");
+        self.lock().source = source;
+    }
+
+    /// What reports work, in the recording that is in progress.
+    pub(crate) fn source(&self) -> Option<Arc<dyn ActivitySource>> {
+        self.lock().source.clone()
+    }
+
+    /// Ends the recording. The device is idle.
+    pub(crate) fn finish(&self) -> (Traced, Vec<Call>, HashMap<ThreadId, String>) {
+        let State { calls, work, dropped, threads, source, .. } = self.renew();
+        let mut traced = source.map(|source| source.finish()).unwrap_or_default();
+        traced.work.extend(work);
+        traced.dropped += dropped;
+        (traced, calls, threads.into_iter().map(|(id, thread)| (id, thread.name)).collect())
+    }
+
+    /// Turns recording off; what was recorded and not [finished](Self::finish) is forgotten.
+    pub(crate) fn end(&self) {
+        if let Some(source) = self.renew().source {
+            source.abandon();
+        }
+        self.recording.store(false, Ordering::SeqCst);
+    }
+
+    /// Begins a new generation and gives what the old one kept. Correlations go on.
+    fn renew(&self) -> State {
+        let mut state = self.lock();
+        let (generation, correlation) = (state.generation + 1, state.correlation);
+        std::mem::replace(&mut state, State { generation, correlation, ..State::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -335,26 +344,14 @@ impl OpenCall<'_> {
         self.call.correlation
     }
 
-    /// Runs what it enqueues, between two events where those are the source of times.
-    pub(super) fn run<R>(
-        &self,
-        stream: &Arc<dyn EngineStream>,
-        device: &Device,
-        run: impl FnOnce() -> Result<R>,
-    ) -> Result<R> {
-        let wanted = self.call.note.enqueues.filter(|_| self.tracer.lock().pairs.is_some());
-        let Some(doing) = wanted else { return run() };
-        let (start, end) = (device.engine().create_event(true)?, device.engine().create_event(true)?);
-        stream.record(&*start)?;
-        let result = run()?;
-        stream.record(&*end)?;
-        let CallInfo { name, stream, bytes, .. } = self.call.note;
-        let bracket = EventPair { name, doing, stream, bytes, correlation: self.call.correlation };
-        let mut state = self.tracer.lock();
-        if let (true, Some(pairs)) = (state.generation == self.generation, &mut state.pairs) {
-            pairs.pairs.push((bracket, (start, end)));
-        }
-        Ok(result)
+    /// What is known of it.
+    pub(crate) fn info(&self) -> CallInfo {
+        self.call.note
+    }
+
+    /// The tracer that it is written to.
+    pub(crate) fn tracer(&self) -> &Tracer {
+        self.tracer
     }
 }
 
@@ -370,10 +367,10 @@ impl Drop for OpenCall<'_> {
         {
             state.thread().in_barrier = false;
         }
-        if let Some(source) = &state.activities {
+        if let Some(source) = &state.source {
             source.leave();
         }
-        if state.calls.len() < CAPACITY { state.calls.push(self.call.clone()) } else { state.dropped += 1 }
+        state.calls.push(self.call.clone());
     }
 }
 

@@ -100,7 +100,7 @@ impl Experiment for AsyncFrontend {
         self.device(bench);
         graph_value(bench);
         self.branches(bench);
-        self.barriers(bench);
+        self.synchronization_points(bench);
         self.throughput(bench);
         self.model(bench);
     }
@@ -177,7 +177,7 @@ impl AsyncFrontend {
         }
     }
 
-    fn barriers(&self, bench: &mut Bench) {
+    fn synchronization_points(&self, bench: &mut Bench) {
         let (iters, n) = (self.iters.get(), self.size.get());
         type Read = fn(&Tensor<f32>, &mut File) -> Result<(), DeviceError>;
         let [print, item, copy, branch]: [Read; 4] = [

@@ -3,7 +3,7 @@
 //! A [`Tensor`] is contiguous, row-major and belongs to a [`Stream`]: its operations are enqueued there and return at
 //! once, whichever streams the other operands belong to: nothing is ordered between streams except by an event. Using a
 //! tensor's memory from another stream is what [`Tensor::on`] is for; it orders nothing either. The reads (`item`, `to_vec`,
-//! `to_array`, `any`, `nonzero`, `Display`) are barriers: they wait for the stream.
+//! `to_array`, `any`, `nonzero`, `Display`) are synchronization points: they wait for the stream.
 //!
 //! Arithmetic is in fp32 and rounded once to the element type. With `ε` the element type's
 //! [`EPSILON`](crate::device::Float::EPSILON) and `ε₃₂` that of fp32, an operation differs from exact arithmetic on
@@ -16,6 +16,9 @@
 //! | `matmul` over `k` | `ε/2 · │result│ + k · ε₃₂ · Σ│aᵢ·bᵢ│` |
 //! | `sum` of `n` | `(⌈log₂ n⌉ + 128 + n / 2²⁰) · ε₃₂ · Σ│xᵢ│` |
 //! | `normal` | `ε/2 · │x│ + 4·10⁻⁵` against fp64 Box–Muller of the same words |
+//!
+//! The term of `matmul` in `k` bounds the error of an inner product in any order of summation (N. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, section 3.1); parts of a sum are added up in fp32, too.
 
 mod create;
 mod operations;
@@ -136,7 +139,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> std::fmt::Debug for Tensor<T> {
-    /// Type, shape and device; never the elements: that would be a barrier.
+    /// Type, shape and device; never the elements: that would wait.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tensor<{}>({:?}, {})", T::DTYPE, self.shape, self.stream.device().name())
     }

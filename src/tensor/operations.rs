@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
 use crate::device::engine::{Binary, Operation};
-use crate::device::{Element, Float, Precision};
+use crate::device::{Element, Float, MatmulPrecision};
 
 impl<T: Float> Tensor<T> {
     /// The matrix product of `[m, k]` and `[k, n]`: `[m, n]`. Accumulated in fp32; fp32 operands are not rounded.
@@ -16,7 +16,7 @@ impl<T: Float> Tensor<T> {
     /// The shapes do not fit.
     #[track_caller]
     pub fn matmul(&self, other: &Self) -> Result<Self> {
-        self.matmul_in(other, Precision::Full)
+        self.matmul_in(other, MatmulPrecision::Full)
     }
 
     /// [`matmul`](Self::matmul) with the arithmetic stated.
@@ -24,7 +24,7 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     /// The shapes do not fit, or the engine has no such arithmetic.
     #[track_caller]
-    pub fn matmul_in(&self, other: &Self, precision: Precision) -> Result<Self> {
+    pub fn matmul_in(&self, other: &Self, precision: MatmulPrecision) -> Result<Self> {
         let (&[m, k], &[inner, n]) = (&self.shape[..], &other.shape[..]) else {
             return Err(invalid("matmul", format!("needs two matrices, not {:?} and {:?}", self.shape, other.shape)));
         };
@@ -75,10 +75,11 @@ impl<T: Float> Tensor<T> {
         self.affine(1.0, value)
     }
 
-    /// `self · value`, element by element.
+    /// `self · value`, element by element. Zeros keep their sign: `-0.0 · 1` is `-0.0`.
     #[track_caller]
     pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
-        self.affine(value, 0.0)
+        // Adding -0.0 changes nothing, while -0.0 + 0.0 is 0.0.
+        self.affine(value, -0.0)
     }
 
     /// `self + other`, element by element; the shapes are equal.

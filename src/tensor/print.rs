@@ -1,4 +1,4 @@
-//! Printing: what `print` shows of a tensor. A barrier: the elements have to be read.
+//! Printing: what `print` shows of a tensor. A synchronization point: the elements have to be read.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const WHOLE: usize = 1000;
 /// How many elements stand at each end of a summarised dimension.
 const EDGE: usize = 3;
 
-/// Barrier: nested brackets as the documents print them, `[[3.0, 3.0]]`; a scalar without. Of a dimension of a large
+/// Synchronization point: nested brackets as the documents print them, `[[3.0, 3.0]]`; a scalar without. Of a dimension of a large
 /// tensor the first and last three are shown. A failed read prints the reason in the place of the elements.
 impl<T: Element> fmt::Display for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

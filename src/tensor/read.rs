@@ -1,4 +1,4 @@
-//! Reads: barriers that wait for the tensor's stream and bring values to the host.
+//! Reads: synchronization points, which wait for the tensor's stream and bring values to the host.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use crate::device::Element;
 use crate::device::engine::Operation;
 
 impl<T: Element> Tensor<T> {
-    /// Barrier: the elements, row-major. A large tensor may be copied piece by piece: no other thread should enqueue writes to
+    /// Synchronization point: the elements, row-major. A large tensor may be copied piece by piece: no other thread should enqueue writes to
     /// it meanwhile.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ impl<T: Element> Tensor<T> {
         self.stream.download_all(self.region())
     }
 
-    /// Barrier: the elements as a host array of the same shape.
+    /// Synchronization point: the elements as a host array of the same shape.
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
@@ -34,7 +34,7 @@ impl<T: Element> Tensor<T> {
         ArrayD::from_shape_vec(IxDyn(&self.shape), self.to_vec()?).map_err(|e| invalid("to_array", e.to_string()))
     }
 
-    /// Barrier: the one element.
+    /// Synchronization point: the one element.
     ///
     /// # Errors
     /// There is not exactly one element, or work enqueued earlier failed.
@@ -47,7 +47,7 @@ impl<T: Element> Tensor<T> {
         self.stream.download_one(self.region())
     }
 
-    /// Barrier: whether an element is not zero. NaN is not zero.
+    /// Synchronization point: whether an element is not zero. NaN is not zero.
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.
@@ -59,18 +59,18 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(false);
         }
-        let out = self.verdict::<u8>()?;
+        let out = self.host_scalar::<u8>()?;
         self.stream.enqueue(&Operation::Any { x: self.region(), out: out.region() })?;
         Ok(out.item()? != 0)
     }
 
     /// A scalar that work on the stream writes, to be read by the host at once.
-    fn verdict<U: Element>(&self) -> Result<Tensor<U>> {
+    fn host_scalar<U: Element>(&self) -> Result<Tensor<U>> {
         let memory = self.stream.allocate_host_scalar(U::DTYPE)?;
         Ok(Tensor { stream: self.stream.clone(), memory, offset: 0, shape: Vec::new(), element: PhantomData })
     }
 
-    /// Barrier: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
+    /// Synchronization point: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
     /// The host waits because the shape depends on the values: until the count is known. What reads the positions follows
     /// in the stream's order.
     ///
@@ -85,7 +85,7 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(positions);
         }
-        let count = self.verdict::<i64>()?;
+        let count = self.host_scalar::<i64>()?;
         let (x, out) = (self.region(), positions.region());
         self.stream.enqueue(&Operation::Nonzero { x, positions: out, count: count.region() })?;
         Ok(positions.rows(usize::try_from(count.item()?).unwrap_or(0)))

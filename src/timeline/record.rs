@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::{BarrierKind, Kind, Span, Timeline, Track};
 use crate::device::Device;
-use crate::device::tracer::{Action, Activity, Call, CallInfo, Log, Recording, Waits, Work, unnamed};
+use crate::device::recording::{Log, Recording};
+use crate::device::tracer::{Call, CallInfo, DeviceWork, unnamed};
 use crate::error::DeviceError;
 
 /// Recording what is done on a device.
@@ -30,7 +31,7 @@ impl Device {
     /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device; the region's error; a
     /// failure of the work.
     pub fn record<R>(&self, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, Timeline), DeviceError> {
-        let recording = Recording::begin(self)?;
+        let recording = Recording::begin(self.engine())?;
         let result = region()?;
         Ok((result, Timeline::of(self.name(), recording.finish()?)))
     }
@@ -44,7 +45,7 @@ impl Device {
         &self,
         region: impl FnOnce() -> Result<R, DeviceError>,
     ) -> Result<(R, Timeline), DeviceError> {
-        let recording = Recording::with_source(self, Some("asked for"))?;
+        let recording = Recording::with_source(self.engine(), Some("asked for"))?;
         let result = region()?;
         Ok((result, Timeline::of(self.name(), recording.finish()?)))
     }
@@ -54,7 +55,7 @@ impl Device {
     #[track_caller]
     pub fn host_work<R>(&self, name: &'static str, work: impl FnOnce() -> R) -> R {
         let site = Some(std::panic::Location::caller());
-        let _call = self.engine().tracer().call(CallInfo::new(name, Action::HostWork), site);
+        let _call = self.engine().tracer().call(CallInfo::new(name, Kind::HostWork), site);
         work()
     }
 }
@@ -62,26 +63,23 @@ impl Device {
 impl Timeline {
     fn of(device: &str, log: Log) -> Self {
         let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
-        let streams: HashMap<u64, Option<u32>> =
-            log.calls.iter().map(|call| (call.correlation, call.note.stream)).collect();
-        let stream_of =
-            |work: &Work| work.stream.or_else(|| work.correlation.and_then(|c| streams.get(&c).copied().flatten()));
-        let tracks = tracks(&log, stream_of);
+        let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
+        let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());
+        let stream_of = |work: &DeviceWork| work.stream.or_else(|| call_of(work)?.note.stream);
+        let tracks = tracks(&log, |work| call_of(work).map(|_| stream_of(work)));
         let place = |track: &Track| tracks.iter().position(|known| known == track).unwrap_or_default();
         let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + log.work.len());
-        let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         for call in &log.calls {
-            let (kind, barrier) = kind_of(call.note.action);
             spans.push(Span {
                 track: place(&Track::Host(thread_name(&log, call))),
                 name: call.note.name.to_owned(),
                 start_ns: since(call.start),
                 end_ns: since(call.end),
-                kind,
+                kind: call.note.kind,
                 stream: call.note.stream,
                 bytes: call.note.bytes,
                 correlation: Some(call.correlation),
-                barrier,
+                barrier: call.note.barrier,
                 awaits: call.note.awaits,
                 site: site_of(call),
                 detail: None,
@@ -89,7 +87,7 @@ impl Timeline {
         }
         // A barrier's own stall is the barrier.
         let within = log.stalls.iter().filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
-        for (stall, call) in within.filter(|(_, call)| !matches!(call.note.action, Action::Barrier(_))) {
+        for (stall, call) in within.filter(|(_, call)| call.note.barrier.is_none()) {
             spans.push(Span {
                 track: place(&Track::Host(thread_name(&log, call))),
                 name: call.note.name.to_owned(),
@@ -106,15 +104,11 @@ impl Timeline {
                 detail: None,
             });
         }
-        for work in &log.work {
-            let call = work.correlation.and_then(|correlation| calls.get(&correlation));
-            let kind = match work.doing {
-                Activity::Kernel => Kind::Kernel,
-                Activity::Copy => Kind::Copy,
-                Activity::Wait => Kind::Wait,
-            };
-            let name = call.filter(|call| kind == Kind::Kernel && call.note.enqueues.is_some());
-            let name = name.map_or_else(|| work.name.clone(), |call| call.note.name.to_owned());
+        // Work of no call of this recording is none of it.
+        for (work, call) in log.work.iter().filter_map(|work| Some((work, call_of(work)?))) {
+            let kind = work.kind;
+            let named = kind == Kind::Kernel && call.note.enqueues.is_some();
+            let name = if named { call.note.name.to_owned() } else { work.name.clone() };
             let stream = stream_of(work);
             spans.push(Span {
                 track: place(&stream.map_or(Track::OtherStreams, Track::Stream)),
@@ -124,7 +118,7 @@ impl Timeline {
                 end_ns: since(work.end),
                 kind,
                 stream,
-                bytes: work.bytes.or_else(|| call.filter(|_| kind == Kind::Copy).and_then(|call| call.note.bytes)),
+                bytes: work.bytes.or(call.note.bytes).filter(|_| kind == Kind::Copy || work.bytes.is_some()),
                 correlation: work.correlation,
                 barrier: None,
                 awaits: None,
@@ -138,7 +132,7 @@ impl Timeline {
 }
 
 /// Host threads in the order in which they first called, then streams by number.
-fn tracks(log: &Log, stream_of: impl Fn(&Work) -> Option<u32>) -> Vec<Track> {
+fn tracks(log: &Log, stream_of: impl Fn(&DeviceWork) -> Option<Option<u32>>) -> Vec<Track> {
     let mut tracks: Vec<Track> = Vec::new();
     let mut calls: Vec<&Call> = log.calls.iter().collect();
     calls.sort_by_key(|call| call.start);
@@ -148,7 +142,7 @@ fn tracks(log: &Log, stream_of: impl Fn(&Work) -> Option<u32>) -> Vec<Track> {
             tracks.push(track);
         }
     }
-    let mut streams: Vec<Option<u32>> = log.work.iter().map(stream_of).collect();
+    let mut streams: Vec<Option<u32>> = log.work.iter().filter_map(stream_of).collect();
     streams.sort_by_key(|stream| stream.map_or(u64::MAX, u64::from));
     streams.dedup();
     tracks.extend(streams.into_iter().map(|stream| stream.map_or(Track::OtherStreams, Track::Stream)));
@@ -161,22 +155,6 @@ fn thread_name(log: &Log, call: &Call) -> String {
 
 fn site_of(call: &Call) -> Option<String> {
     call.site.map(|site| format!("{}:{}", site.file(), site.line()))
-}
-
-fn kind_of(action: Action) -> (Kind, Option<BarrierKind>) {
-    match action {
-        Action::Enqueue => (Kind::Enqueue, None),
-        Action::HostWork => (Kind::HostWork, None),
-        Action::Barrier(waits) => (
-            Kind::Synchronize,
-            Some(match waits {
-                Waits::Stream => BarrierKind::Stream,
-                Waits::Event => BarrierKind::Event,
-                Waits::Device => BarrierKind::Device,
-                Waits::Implicit => BarrierKind::Implicit,
-            }),
-        ),
-    }
 }
 
 fn nanoseconds(count: u128) -> u64 {
@@ -348,9 +326,9 @@ mod tests {
             start: at(start),
             end: at(end),
         };
-        let work = |start, end| Work {
+        let work = |start, end| DeviceWork {
             name: "gemm".to_owned(),
-            doing: Activity::Kernel,
+            kind: Kind::Kernel,
             stream: Some(0),
             correlation: Some(1),
             bytes: None,
@@ -360,8 +338,8 @@ mod tests {
         let stall = |correlation, start, end| Stall { correlation, start: at(start), end: at(end) };
         let log = Log {
             calls: vec![
-                call(CallInfo::enqueue("matmul", Some(Activity::Kernel)), 1, (0, 50)),
-                call(CallInfo::barrier("Stream::synchronize", Waits::Stream), 2, (50, 90)),
+                call(CallInfo::enqueue("matmul", Some(Kind::Kernel)), 1, (0, 50)),
+                call(CallInfo::barrier("Stream::synchronize", BarrierKind::Stream), 2, (50, 90)),
             ],
             // The trial of a plan, and the product.
             work: vec![work(10, 30), work(45, 80)],

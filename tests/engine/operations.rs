@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Element, Float, Precision, philox};
+use syncscope::device::{Device, Element, Float, MatmulPrecision, Stream, philox};
 use syncscope::tensor::Tensor;
 
 use crate::reference::{SHAPES, close, matmul, rounding, values, widen};
@@ -20,6 +20,12 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("normals_are_those_of_the_reference", |d| each_real(d, normal::<f16>, normal::<bf16>, normal::<f32>)),
     ("successive_normals_differ_and_repeat_after_set_seed", successive_normals),
     ("matmul_stays_within_its_bound", |d| each_real(d, product::<f16>, product::<bf16>, product::<f32>)),
+    ("a_matmul_over_few_terms_stays_within_its_bound", |d| {
+        each_real(d, few_terms::<f16>, few_terms::<bf16>, few_terms::<f32>)
+    }),
+    ("a_matmul_of_integers_is_rounded_once", |d| {
+        each_real(d, rounded_once::<f16>, rounded_once::<bf16>, rounded_once::<f32>)
+    }),
     ("a_matmul_over_nothing_is_zero", |d| {
         each_real(d, empty_product::<f16>, empty_product::<bf16>, empty_product::<f32>)
     }),
@@ -27,6 +33,9 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
         each_real(d, views::<f16>, views::<bf16>, views::<f32>)
     }),
     ("fp32_is_not_rounded_to_tf32_unless_asked_for", true_fp32),
+    ("multiplying_by_a_number_keeps_the_sign_of_zero", |d| {
+        each_real(d, signed_zero::<f16>, signed_zero::<bf16>, signed_zero::<f32>)
+    }),
     ("affine_stays_within_its_bound", |d| each_real(d, affine::<f16>, affine::<bf16>, affine::<f32>)),
     ("elementwise_stays_within_its_bound", |d| {
         each_real(d, elementwise::<f16>, elementwise::<bf16>, elementwise::<f32>)
@@ -104,13 +113,56 @@ fn successive_normals(device: &Device) -> Result<(), Failed> {
 
 fn product<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
-    for [m, k, n] in [[1, 1, 1], [3, 127, 1], [1, 37, 3], [127, 127, 127], [37, 1000, 5], [64, 64, 64], [129, 65, 33]] {
-        let (a, b) = (values::<T>(m * k, 2), values::<T>(k * n, 3));
-        let (expected, magnitude) = matmul(&widen(&a), &widen(&b), [m, k, n]);
-        let out = stream.tensor(&a, [m, k])?.matmul(&stream.tensor(&b, [k, n])?)?;
-        ensure(out.shape() == [m, n], || format!("the shape is {:?}", out.shape()))?;
-        let bound = |i: usize| rounding::<T>(expected[i]) + k as f64 * f64::from(f32::EPSILON) * magnitude[i];
-        close(&format!("{} [{m}, {k}] · [{k}, {n}]", T::DTYPE), &widen(&out.to_vec()?), &expected, bound)?;
+    let shapes = [[1, 1, 1], [3, 127, 1], [1, 37, 3], [127, 127, 127], [37, 1000, 5], [64, 64, 64], [129, 65, 33]];
+    shapes.into_iter().try_for_each(|sizes| product_of::<T>(&stream, sizes))
+}
+
+fn product_of<T: Float>(stream: &Stream, [m, k, n]: [usize; 3]) -> Result<(), Failed> {
+    let (a, b) = (values::<T>(m * k, 2), values::<T>(k * n, 3));
+    let (expected, magnitude) = matmul(&widen(&a), &widen(&b), [m, k, n]);
+    let out = stream.tensor(&a, [m, k])?.matmul(&stream.tensor(&b, [k, n])?)?;
+    ensure(out.shape() == [m, n], || format!("the shape is {:?}", out.shape()))?;
+    let bound = |i: usize| rounding::<T>(expected[i]) + k as f64 * f64::from(f32::EPSILON) * magnitude[i];
+    close(&format!("{} [{m}, {k}] · [{k}, {n}]", T::DTYPE), &widen(&out.to_vec()?), &expected, bound)
+}
+
+/// Inner sizes of 1 to 4: a sum so short leaves little room for an error.
+fn few_terms<T: Float>(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    for (m, n) in [(1, 1), (1, 500), (64, 64), (33, 129), (500, 1), (256, 300)] {
+        (1..=4).try_for_each(|k| product_of::<T>(&stream, [m, k, n]))?;
+    }
+    Ok(())
+}
+
+/// Sums of small integers are exact in fp32 in any order, so that the result is the exact one, rounded once: a sum whose
+/// parts were rounded to fp16 or bf16 differs. The first half of the terms adds up to some thousands, which the second
+/// takes away again.
+fn rounded_once<T: Float>(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    for [m, k, n] in [[8, 30_000, 8], [64, 16_384, 32], [1, 20_001, 16]] {
+        let ones: Vec<T> = vec![T::from_f32(1.0); m * k];
+        let term = |l: usize, column: usize| {
+            let size = ((l * 7919 + column * 104_729) % 6007 % 3) as i64;
+            if l < k / 2 { size } else { -size }
+        };
+        let b: Vec<T> = (0..k * n).map(|i| T::from_f32(term(i / n, i % n) as f32)).collect();
+        let got = stream.tensor(&ones, [m, k])?.matmul(&stream.tensor(&b, [k, n])?)?.to_vec()?;
+        let exact: Vec<i64> = (0..n).map(|column| (0..k).map(|l| term(l, column)).sum()).collect();
+        let wrong = got.iter().enumerate().find(|(i, x)| **x != T::from_f32(exact[i % n] as f32));
+        ensure(wrong.is_none(), || format!("{} [{m}, {k}] · [{k}, {n}]: {wrong:?}", T::DTYPE))?;
+    }
+    Ok(())
+}
+
+fn signed_zero<T: Float>(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.tensor(&[-0.0, 0.0, -3.0].map(T::from_f32), [3])?;
+    for (factor, expected) in [(1.0, [-0.0, 0.0, -3.0]), (-1.0, [0.0, -0.0, 3.0]), (0.0, [-0.0, 0.0, -0.0])] {
+        let got = x.multiply_scalar(factor)?.to_vec()?;
+        let bits = |x: f32| x.to_bits();
+        let same = got.iter().zip(expected).all(|(x, expected)| bits(x.to_f32()) == bits(expected));
+        ensure(same, || format!("{} times {factor}: {got:?}", T::DTYPE))?;
     }
     Ok(())
 }
@@ -146,10 +198,10 @@ fn true_fp32(device: &Device) -> Result<(), Failed> {
     let exact = x.matmul(&one)?.to_vec()?;
     ensure(exact.iter().all(|x| *x == fine), || format!("fp32 lost bits: {}", exact[0]))?;
     if device.properties().engine == "cpu" {
-        let refused = x.matmul_in(&one, Precision::Tf32).is_err();
+        let refused = x.matmul_in(&one, MatmulPrecision::Tf32).is_err();
         return ensure(refused, || "the CPU engine took tf32".to_owned());
     }
-    let coarse = x.matmul_in(&one, Precision::Tf32)?.to_vec()?;
+    let coarse = x.matmul_in(&one, MatmulPrecision::Tf32)?.to_vec()?;
     ensure(coarse.iter().all(|x| (*x - fine).abs() < 2e-3), || format!("tf32 gave {}", coarse[0]))
 }
 

@@ -8,18 +8,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     x.matmul(&w)?;
     stream.synchronize()?;
 
-    // Enqueued: the losses stay on the device.
+    // Launched, not read: the losses stay on the device.
     let (losses, free) = host_time(|| {
         let losses = (0..10).map(|_| x.matmul(&w)?.mean());
         losses.collect::<Result<Vec<_>, _>>()
     })?;
-    println!("the host was free after {free:.6} s");
+    println!("dispatch returned after {free:.6} s");
 
-    // One barrier for all of them.
+    // One synchronization point for all of them.
     let (mean, wait) = host_time(|| Tensor::stack(&losses)?.mean()?.item())?;
     println!("mean {mean}, after a wait of {wait:.6} s");
 
-    // Printing is a barrier too: it needs the elements.
+    // Printing synchronizes, too: it needs the elements.
     let (x, y) = (stream.ones::<f32>([1, 2])?, stream.ones::<f32>([1, 2])?);
     println!("{}", x.multiply(&y)?.add_scalar(2.0)?);
     Ok(())

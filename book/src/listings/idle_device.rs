@@ -2,10 +2,10 @@ use syncscope::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
-    // Every machine has a second stream; few have a second device.
+    // Every device has a second stream. Few machines have a second device.
     let (busy, idle) = (device.stream()?, device.stream()?);
 
-    let step = || -> Result<(), DeviceError> {
+    let iterate = || -> Result<(), DeviceError> {
         let a = busy.normal::<f32>([100, 100])?;
         a.matmul(&a)?;
         Ok(())
@@ -13,11 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = Protocol::samples(20).with_time_limit(0.5);
     let cost = Sampler::new(plan).sync_between(&device).compare(
         ("other", || {
-            step()?;
+            iterate()?;
             idle.synchronize()
         }),
         ("same", || {
-            step()?;
+            iterate()?;
             busy.synchronize()
         }),
     )?;

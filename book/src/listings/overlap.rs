@@ -1,13 +1,13 @@
 use syncscope::prelude::*;
 
 const ELEMENTS: usize = 100_000;
-const STEPS: usize = 6;
+const ITERATIONS: usize = 6;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
     let (transfer, compute) = (device.stream()?, device.stream()?);
 
-    // An engine without pinned memory takes ordinary memory.
+    // An engine without pinned (page-locked) memory uses pageable memory.
     let host_buffer = || {
         let pinned = device.host_buffer::<f32>(HostKind::Pinned, ELEMENTS);
         pinned.or_else(|_| device.host_buffer(HostKind::Pageable, ELEMENTS))
@@ -20,17 +20,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     device.synchronize()?;
 
     let mut sums = Vec::new();
-    for step in 0..STEPS {
-        let now = step % 2;
-        // Waits until the copy out of this buffer is over.
-        batches[now].write()?.fill(step as f32);
+    for iteration in 0..ITERATIONS {
+        let now = iteration % 2;
+        // Waits until the copy from this host buffer is complete.
+        batches[now].write()?.fill(iteration as f32);
 
-        // The copy must not overwrite what is still being read, …
+        // The copy must not overwrite a buffer that a kernel still reads.
         transfer.wait(&used[now])?;
         buffers[now].copy_from(&batches[now])?;
         transfer.record(&filled[now])?;
 
-        // … and computing must not begin before the copy has ended.
+        // The kernel must not start before the copy is complete.
         compute.wait(&filled[now])?;
         let batch = buffers[now].on(&compute)?;
         sums.push(batch.multiply_scalar(2.0)?.mean()?);

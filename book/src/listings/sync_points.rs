@@ -6,14 +6,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = stream.normal::<f16>([512, 512])?;
     let w = stream.normal::<f16>([512, 512])?;
 
-    // Enqueued: the host goes on at once.
+    // Launched: the call returns at once.
     let y = x.matmul(&w)?;
 
-    // An implicit barrier: the value has to exist before the host can hold it.
+    // Implicit synchronization: the value must exist before the host can read it.
     let first = y.get([0, 0])?.item()?;
     println!("{first}");
 
-    // The same work without and with an explicit barrier, in turn.
+    // The same work with and without explicit synchronization, in alternation.
     let cost = Sampler::default().sync_between(&device).compare(
         ("async", || {
             x.matmul(&w)?;

@@ -7,11 +7,11 @@ use half::{bf16, f16};
 
 use super::memory::Slice;
 use crate::device::engine::{Binary, Operation, Region, Result};
-use crate::device::{DType, Element, Float, Precision, philox};
+use crate::device::{DType, Element, Float, MatmulPrecision, philox};
 use crate::error::DeviceError;
 
 /// The work of a job; a graph does it again.
-pub(super) type Work = Arc<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
+pub(super) type Computation = Arc<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
 
 /// Evaluates `$body` with `$T` the Rust type of a real `$dtype`; anything else is an error of the stream.
 macro_rules! real {
@@ -35,7 +35,10 @@ macro_rules! real {
 }
 
 /// The work of `operation`, with the memory that it needs (`slice` finds it for a region).
-pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'_>) -> Result<Slice>) -> Result<Work> {
+pub(super) fn prepare(
+    operation: &Operation<'_>,
+    slice: &mut dyn FnMut(&Region<'_>) -> Result<Slice>,
+) -> Result<Computation> {
     Ok(match *operation {
         Operation::Fill { out, value } => {
             let (dtype, out) = (out.dtype(), slice(&out)?);
@@ -46,7 +49,7 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
             Arc::new(move || real!(dtype, T => out.write::<T>(|out| normal(out, seed, sequence))))
         }
         Operation::Matmul { a, b, out, sizes, precision } => {
-            if precision == Precision::Tf32 && out.dtype() == DType::F32 {
+            if precision == MatmulPrecision::Tf32 && out.dtype() == DType::F32 {
                 return Err(DeviceError::NotApplicable {
                     what: "tf32".to_owned(),
                     device: "the CPU engine".to_owned(),
@@ -58,7 +61,9 @@ pub(super) fn prepare(operation: &Operation<'_>, slice: &mut dyn FnMut(&Region<'
         }
         Operation::Affine { x, out, scale, shift } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
-            Arc::new(move || real!(dtype, T => map::<T, T>(&x, &out, |x| T::from_f32(x.to_f32() * scale + shift))))
+            Arc::new(
+                move || real!(dtype, T => map::<T, T>(&x, &out, |x| T::from_f32(x.to_f32().mul_add(scale, shift)))),
+            )
         }
         Operation::Elementwise { kind, a, b, out } => {
             let (dtype, a, b, out) = (a.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);

@@ -5,13 +5,15 @@
 //! lock and an [`Arc`]: a reader takes a snapshot, a writer changes the content in place if there is no snapshot of
 //! it and a copy otherwise. A worker holds one lock at a time, so that workers cannot wait for each other in a ring.
 
+use std::any::Any;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::allocation::try_zeroed_vec;
 use half::{bf16, f16};
 
-use crate::device::engine::{DeviceMemory, HostMemory, Result};
+use super::CpuDevice;
+use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
@@ -113,13 +115,22 @@ impl Shared {
 
 /// Memory of a CPU device.
 pub(super) struct CpuMemory {
+    device: Arc<CpuDevice>,
     dtype: DType,
-    pub(super) content: Shared,
+    content: Shared,
 }
 
 impl CpuMemory {
-    pub(super) fn new(device: &str, dtype: DType, len: usize) -> Result<Self> {
-        Ok(Self { dtype, content: Shared::zeros(device, dtype, len)? })
+    pub(super) fn new(device: &Arc<CpuDevice>, dtype: DType, len: usize) -> Result<Self> {
+        Ok(Self { device: device.clone(), dtype, content: Shared::zeros(&device.name, dtype, len)? })
+    }
+
+    /// A region of memory of this opened device, as a job takes it along.
+    pub(super) fn slice(region: &Region<'_>, device: &Arc<CpuDevice>) -> Result<Slice> {
+        let found = (&**region.memory as &dyn Any).downcast_ref::<Self>();
+        let memory = found.filter(|memory| Arc::ptr_eq(&memory.device, device));
+        let memory = memory.ok_or_else(|| device.foreign("a tensor"))?;
+        Ok(Slice { content: memory.content.clone(), range: region.offset..region.offset + region.len })
     }
 }
 
@@ -131,12 +142,20 @@ impl DeviceMemory for CpuMemory {
 
 /// A host buffer for a CPU device.
 pub(super) struct CpuHostMemory {
-    pub(super) content: Shared,
+    device: Arc<CpuDevice>,
+    content: Shared,
 }
 
 impl CpuHostMemory {
-    pub(super) fn new(device: &str, dtype: DType, len: usize) -> Result<Self> {
-        Ok(Self { content: Shared::zeros(device, dtype, len)? })
+    pub(super) fn new(device: &Arc<CpuDevice>, dtype: DType, len: usize) -> Result<Self> {
+        Ok(Self { device: device.clone(), content: Shared::zeros(&device.name, dtype, len)? })
+    }
+
+    /// The content of the buffer behind the interface, if it is one of this opened device.
+    pub(super) fn content(memory: &dyn HostMemory, device: &Arc<CpuDevice>) -> Result<Shared> {
+        let found = (memory as &dyn Any).downcast_ref::<Self>();
+        let found = found.filter(|memory| Arc::ptr_eq(&memory.device, device));
+        found.map(|memory| memory.content.clone()).ok_or_else(|| device.foreign("a host buffer"))
     }
 }
 
@@ -187,6 +206,11 @@ impl Slice {
     /// These elements of a snapshot of the content, as bytes.
     pub(super) fn bytes_of<'a>(&self, cells: &'a Cells) -> &'a [u8] {
         with_cells!(cells, cells => bytemuck::cast_slice(&cells[self.range.clone()]))
+    }
+
+    /// These elements of the content as it is now, as a `Vec` of their type.
+    pub(super) fn to_vec(&self) -> Box<dyn Any> {
+        with_cells!(&*self.content.snapshot(), cells => Box::new(cells[self.range.clone()].to_vec()))
     }
 
     /// Replaces these elements by `bytes`, of the same size.

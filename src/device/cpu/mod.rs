@@ -2,7 +2,7 @@
 //! where there is no GPU.
 //!
 //! A stream is a queue and a worker thread that takes work from it in order; enqueueing returns as soon as the work
-//! stands in the queue. Events, gates and barriers mean what they mean on a GPU. A product or a sum runs on its
+//! stands in the queue. Events, gates and synchronization points mean what they mean on a GPU. A matmul or a sum runs on its
 //! stream's one thread, so that two streams overlap as far as the machine has cores, and results repeat bit for bit.
 //!
 //! It does not pretend to be a GPU: there is no link to copy across (a copy is a copy within memory), so pinned
@@ -13,10 +13,11 @@ mod kernels;
 mod memory;
 mod stream;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use super::injection::{self, Injected, Injection};
 use super::tracer::{Source, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::error::DeviceError;
@@ -50,8 +51,52 @@ pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
             ],
         },
         streams: Mutex::default(),
-        tracer: Arc::default(),
+        device: Arc::new(CpuDevice {
+            name: name(index),
+            tracer: Arc::default(),
+            injection: Injection::default(),
+            lost: OnceLock::new(),
+            orphaned: Mutex::default(),
+        }),
     })
+}
+
+/// What the streams, events and memory of one opened device share.
+struct CpuDevice {
+    name: String,
+    tracer: Arc<Tracer>,
+    injection: Injection,
+    lost: OnceLock<DeviceError>,
+    /// The first failure of a stream whose handles are gone.
+    orphaned: Mutex<Option<DeviceError>>,
+}
+
+impl CpuDevice {
+    /// Fails with the first cause once the device is lost.
+    fn check(&self) -> Result<()> {
+        if self.injection.strikes(Injected::DeviceLoss) {
+            self.lost.get_or_init(|| self.injected("DeviceLoss"));
+        }
+        self.lost.get().map_or(Ok(()), |cause| Err(cause.clone()))
+    }
+
+    /// Fails if a test asked for it.
+    fn may_fail(&self, what: Injected, call: &'static str) -> Result<()> {
+        if self.injection.strikes(what) { Err(self.injected(call)) } else { Ok(()) }
+    }
+
+    fn injected(&self, call: &'static str) -> DeviceError {
+        DeviceError::CallFailed { device: self.name.clone(), call, reason: injection::REASON.to_owned() }
+    }
+
+    fn foreign(&self, what: &'static str) -> DeviceError {
+        DeviceError::ForeignObject { what, device: self.name.clone() }
+    }
+}
+
+/// What is guarded is whole after a panic: each change is one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const MODEL: &str = "CPU engine";
@@ -63,8 +108,8 @@ fn name(index: usize) -> String {
 /// One CPU device: the streams that were made on it and still have a handle or work.
 struct CpuEngine {
     properties: Properties,
-    streams: Mutex<Vec<Weak<stream::Queue>>>,
-    tracer: Arc<Tracer>,
+    streams: Mutex<Vec<Weak<stream::StreamInner>>>,
+    device: Arc<CpuDevice>,
 }
 
 impl Engine for CpuEngine {
@@ -73,24 +118,27 @@ impl Engine for CpuEngine {
     }
 
     fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>> {
-        let stream = CpuStream::start(&self.properties.name, number, &self.tracer)?;
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        self.device.check()?;
+        let stream = CpuStream::start(&self.device, number)?;
+        let mut streams = lock(&self.streams);
         streams.retain(|s| s.strong_count() > 0);
-        streams.push(Arc::downgrade(stream.queue()));
+        streams.push(Arc::downgrade(stream.inner()));
         Ok(Arc::new(stream))
     }
 
     fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>> {
-        Ok(Arc::new(CpuEvent::new(timing)))
+        self.device.check()?;
+        Ok(Arc::new(CpuEvent::new(&self.device, timing)))
     }
 
     fn create_gate(&self) -> Result<Arc<dyn EngineGate>> {
-        Ok(Arc::new(CpuGate::default()))
+        self.device.check()?;
+        Ok(Arc::new(CpuGate::new(&self.device)))
     }
 
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>> {
         match kind {
-            HostKind::Pageable => Ok(Box::new(CpuHostMemory::new(&self.properties.name, dtype, len)?)),
+            HostKind::Pageable => Ok(Box::new(CpuHostMemory::new(&self.device, dtype, len)?)),
             HostKind::Pinned | HostKind::WriteCombined => Err(DeviceError::NotApplicable {
                 what: format!("{kind} host memory"),
                 device: self.properties.name.clone(),
@@ -99,14 +147,28 @@ impl Engine for CpuEngine {
         }
     }
 
+    /// Jobs keep what they use.
+    fn retire_host(&self, memory: Box<dyn HostMemory>, _: Vec<Arc<dyn EngineEvent>>) {
+        drop(memory);
+    }
+
     fn synchronize(&self) -> Result<()> {
-        let streams: Vec<_> = {
-            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-            streams.iter().filter_map(Weak::upgrade).collect()
-        };
-        // All are waited for before a failure is reported: nothing may still run after a barrier.
-        let outcomes: Vec<_> = streams.iter().map(|queue| queue.synchronize()).collect();
-        outcomes.into_iter().collect()
+        self.device.check()?;
+        let streams: Vec<_> = lock(&self.streams).iter().filter_map(Weak::upgrade).collect();
+        // All are waited for before a failure is reported: nothing may still run after this.
+        let outcomes: Vec<_> = streams.iter().map(|stream| stream.synchronize()).collect();
+        let orphaned = lock(&self.device.orphaned).take();
+        outcomes.into_iter().collect::<Result<()>>()?;
+        orphaned.map_or(Ok(()), Err)
+    }
+
+    /// Nothing is cached.
+    fn trim(&self) -> Result<()> {
+        self.device.check()
+    }
+
+    fn injection(&self) -> &Injection {
+        &self.device.injection
     }
 
     fn raw_launch_loop(&self, _: &dyn EngineStream, _: usize) -> Result<Duration> {
@@ -118,7 +180,7 @@ impl Engine for CpuEngine {
     }
 
     fn tracer(&self) -> &Arc<Tracer> {
-        &self.tracer
+        &self.device.tracer
     }
 
     fn source(&self) -> Source {

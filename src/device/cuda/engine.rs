@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::cublaslt;
-use cudarc::driver::sys::{self, CUctx_flags, CUdevice_attribute};
-
-use super::compiler::Compiler;
-use super::context::Context;
-use super::cupti::Cupti;
-use super::event::CudaEvent;
-use super::gate::CudaGate;
-use super::host::CudaHostMemory;
-use super::libraries::Library;
-use super::stream::CudaStream;
-use super::telemetry::Sensors;
-use super::{ENGINE, operations, primary};
+use super::ENGINE;
+use super::driver::compiler::Compiler;
+use super::driver::{blas, context};
+use super::gpu::Opened;
+use super::memory::host::CudaHostMemory;
+use super::profiling::cupti::Cupti;
+use super::profiling::telemetry::Sensors;
+use super::stream::event::CudaEvent;
+use super::stream::gate::CudaGate;
+use super::stream::{CudaStream, operations};
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use crate::device::injection::Injection;
 use crate::device::tracer::{Source, Tracer};
 use crate::device::{DType, Properties, Telemetry};
 
@@ -25,27 +23,24 @@ pub(super) struct CudaEngine {
     properties: Properties,
     sensors: Option<Sensors>,
     tracer: Arc<Tracer>,
-    context: Arc<Context>,
+    device: Arc<Opened>,
 }
 
 impl CudaEngine {
     /// Opens device `index`; the driver has been initialized.
     pub(super) fn open(index: usize) -> Result<Self> {
-        let context = Arc::new(Context::open(index)?);
-        let sensors = context.primary.pci_bus_id().ok().and_then(Sensors::find);
-        let mut memory = 0;
-        // Safety: writes one size.
-        let status = unsafe { sys::cuDeviceTotalMem_v2(&mut memory, context.primary.device()) };
-        context.check("cuDeviceTotalMem", status)?;
+        let device = Opened::open(index)?;
+        let context = &device.gpu.context;
+        let sensors = context.pci_bus_id().ok().and_then(Sensors::find);
         let properties = Properties {
-            name: context.primary.name().to_owned(),
-            model: primary::model(index)?,
+            name: device.name().to_owned(),
+            model: context::model(index)?,
             engine: ENGINE,
-            memory_bytes: Some(memory as u64),
-            wait_policy: wait_policy(&context)?.to_owned(),
-            facts: facts(&context, sensors.as_ref())?,
+            memory_bytes: Some(context.memory_bytes()? as u64),
+            wait_policy: context.wait_policy()?.to_owned(),
+            facts: facts(&device, sensors.as_ref())?,
         };
-        Ok(Self { properties, sensors, tracer: Arc::default(), context })
+        Ok(Self { properties, sensors, tracer: Arc::default(), device })
     }
 }
 
@@ -55,32 +50,48 @@ impl Engine for CudaEngine {
     }
 
     fn create_stream(&self, _: u32) -> Result<Arc<dyn EngineStream>> {
-        Ok(Arc::new(CudaStream::new(self.context.clone())?))
+        Ok(Arc::new(CudaStream::new(&self.device)?))
     }
 
     fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>> {
-        Ok(Arc::new(CudaEvent::new(self.context.clone(), timing)?))
+        Ok(Arc::new(CudaEvent::new(&self.device, timing)?))
     }
 
     fn create_gate(&self) -> Result<Arc<dyn EngineGate>> {
-        Ok(Arc::new(CudaGate::new(self.context.clone())?))
+        Ok(Arc::new(CudaGate::new(&self.device)?))
     }
 
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>> {
-        Ok(Box::new(CudaHostMemory::new(&self.context, kind, dtype, len)?))
+        Ok(Box::new(CudaHostMemory::new(&self.device, kind, dtype, len)?))
+    }
+
+    fn retire_host(&self, memory: Box<dyn HostMemory>, pending: Vec<Arc<dyn EngineEvent>>) {
+        if pending.is_empty() { drop(memory) } else { self.device.gpu.retire_host(memory, pending) }
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.context.bind()?;
-        self.context.synchronize()
+        self.device.synchronize()
+    }
+
+    fn trim(&self) -> Result<()> {
+        self.device.check()?;
+        self.device.gpu.trim()
+    }
+
+    fn injection(&self) -> &Injection {
+        &self.device.injection
     }
 
     fn tracer(&self) -> &Arc<Tracer> {
         &self.tracer
     }
 
+    /// To begin and end CUPTI's records can wait for the whole GPU.
     fn source(&self) -> Source {
-        match Cupti::begin(&self.context.primary) {
+        if self.device.gpu.is_held() {
+            return Source::Events("a closed gate holds a stream".to_owned());
+        }
+        match Cupti::begin(&self.device.gpu) {
             Ok((cupti, label)) => Source::Recorder(Arc::new(cupti), label),
             Err(reason) => Source::Events(reason),
         }
@@ -91,80 +102,33 @@ impl Engine for CudaEngine {
     }
 
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
-        operations::raw_launch_loop(CudaStream::of(stream, &self.context)?.queue(), launches)
+        operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
     }
 }
 
-/// How a host thread waits in this context: whoever made it chose.
-fn wait_policy(context: &Context) -> Result<&'static str> {
-    let mut flags = 0;
-    // Safety: writes one word; the context is current.
-    context.check("cuCtxGetFlags", unsafe { sys::cuCtxGetFlags(&mut flags) })?;
-    Ok(policy(flags))
-}
-
-fn policy(flags: u32) -> &'static str {
-    const SPIN: u32 = CUctx_flags::CU_CTX_SCHED_SPIN as u32;
-    const YIELD: u32 = CUctx_flags::CU_CTX_SCHED_YIELD as u32;
-    const BLOCKING: u32 = CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
-    match flags & CUctx_flags::CU_CTX_SCHED_MASK as u32 {
-        SPIN => "spin",
-        YIELD => "yield",
-        BLOCKING => "blocking",
-        _ => "auto (spin when there are at least as many processors as contexts, else yield)",
-    }
-}
-
-fn facts(context: &Context, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
+fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
     let unavailable = || "not available".to_owned();
-    let attribute = |attribute| context.primary.attribute(attribute).map(|value| value.to_string());
+    let (gpu, context) = (&device.gpu, &device.gpu.context);
     // What NVML alone knows; what it does not tell is no fact.
     let sensed = [
         ("driver", sensors.and_then(Sensors::driver_version)),
         ("fingerprint", sensors.and_then(Sensors::fingerprint)),
     ];
     let sensed = sensed.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let gates = match gpu.waits_for_flags {
+        true => "waits of a stream for a word of memory",
+        false => "a kernel of one thread that polls a word of memory: this driver has no such wait",
+    };
     let facts = [
-        ("CUDA driver interface", primary::dotted(primary::driver_version())),
+        ("CUDA driver interface", context::dotted(context::driver_version())),
         ("NVRTC", Compiler::load().map(Compiler::version).unwrap_or_else(|_| unavailable())),
-        ("cuBLASLt", cublaslt_version().unwrap_or_else(unavailable)),
-        ("architecture", context.kernels.architecture().to_owned()),
-        ("multiprocessors", context.kernels.multiprocessors().to_string()),
-        ("L2 cache (bytes)", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
-        ("GPUs of this machine", primary::device_count()?.to_string()),
-        ("copy engines", attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?),
+        ("cuBLASLt", blas::version().unwrap_or_else(unavailable)),
+        ("architecture", gpu.kernels.architecture().to_owned()),
+        ("multiprocessors", gpu.kernels.multiprocessors().to_string()),
+        ("L2 cache (bytes)", context.cache_bytes()?.to_string()),
+        ("GPUs of this machine", context::device_count()?.to_string()),
+        ("copy engines", context.copy_engines()?.to_string()),
+        ("gates", gates.to_owned()),
     ];
     Ok(sensed.chain(facts).map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-/// The version: `13.1.0`.
-fn cublaslt_version() -> Option<String> {
-    if !Library::CublasLt.is_present() {
-        return None;
-    }
-    // Safety: the library is there; the call only returns a number.
-    let version = unsafe { cublaslt::sys::cublasLtGetVersion() };
-    Some(cublas_version(version))
-}
-
-fn cublas_version(version: usize) -> String {
-    format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_policy_is_read_from_the_scheduling_bits_alone() {
-        assert_eq!([policy(8 | 1), policy(2), policy(16 | 4)], ["spin", "yield", "blocking"]);
-        assert!(policy(8).starts_with("auto"));
-    }
-
-    #[test]
-    fn versions_are_shown_as_their_makers_write_them() {
-        assert_eq!(cublas_version(130_100), "13.1.0");
-        assert_eq!(cublas_version(120_401), "12.4.1");
-        assert_eq!(primary::dotted(12_090), "12.9");
-    }
 }

@@ -4,71 +4,48 @@
 //! driver is needed to open a device. Nothing stands between a call and the driver that would show in a measurement:
 //! no event tracking, no implied order between streams, no pageable detours for small transfers.
 //!
-//! | file | holds |
+//! | room | holds |
 //! |---|---|
-//! | `libraries`, `primary` | what is loaded; the device's context |
-//! | `context` | all that belongs to one opened device |
-//! | `queue`, `stream`, `operations`, `transfers` | a stream; its calls; work; copies |
-//! | `event`, `gate`, `fault` | marks, holds, and what kernels report |
-//! | `pool`, `memory`, `pinned`, `host` | device memory and host memory |
-//! | `kernels`, `compiler`, `cache` | the kernels, from source to handle |
-//! | `matmul`, `plan` | matrix products |
-//! | `telemetry` | sensors |
-//! | `activity`, `cupti` | records of what the device did |
+//! | `driver` | safe wrappers of the driver, the only `unsafe` besides the recorder |
+//! | `gpu` | what opened devices of one GPU share, and one opened device |
+//! | `memory` | device memory, host memory, copies |
+//! | `stream` | streams, events, gates, graphs, and what is enqueued |
+//! | `kernels` | the kernels, from source to handle |
+//! | `matmul` | matrix multiplications and the search for their plans |
+//! | `profiling` | records of what the device did, and sensors |
 //!
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
-#[cfg(feature = "cupti")]
-mod activity;
-mod cache;
-mod compiler;
-mod context;
-#[cfg_attr(not(feature = "cupti"), path = "no_cupti.rs")]
-mod cupti;
+#[allow(unsafe_code)]
+mod driver;
 mod engine;
-mod event;
-mod fault;
-mod gate;
-mod graph;
-mod handles;
-mod host;
+mod gpu;
 pub mod kernels;
-mod libraries;
 mod matmul;
 mod memory;
-mod operations;
-mod pinned;
-mod plan;
-mod pool;
-mod primary;
-mod queue;
-mod spare;
-mod staging;
+mod profiling;
 mod stream;
-#[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
-mod telemetry;
-mod transfers;
-mod trial;
 
 use std::sync::Arc;
 
 use super::Listing;
 use super::engine::{Engine, Result};
+use driver::context;
 
 /// The engine's name, as in a device name.
 const ENGINE: &str = "cuda";
 
 /// Opens device `index`.
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Engine>> {
-    primary::device_count()?;
+    context::device_count()?;
     Ok(Arc::new(engine::CudaEngine::open(index)?))
 }
 
 /// The devices of this machine, at least one; or why there is none.
 pub(crate) fn list() -> Result<Vec<Listing>> {
-    let listing = |index| Ok(Listing { name: primary::name(index), model: primary::model(index)? });
-    (0..primary::device_count()?).map(listing).collect()
+    let listing = |index| Ok(Listing { name: context::name(index), model: context::model(index)? });
+    (0..context::device_count()?).map(listing).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! Events: marks in streams, destroyed on drop.
+
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult};
+
+use super::Context;
+use crate::device::engine::Result;
+
+/// An owned event.
+pub(crate) struct Event {
+    raw: CUevent,
+    timing: bool,
+    context: Arc<Context>,
+}
+
+// Safety: an event may be used from any thread; the driver synchronizes its own calls.
+unsafe impl Send for Event {}
+// Safety: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event, not recorded yet. Without timing it is cheaper to record.
+    pub(crate) fn new(context: &Arc<Context>, timing: bool) -> Result<Self> {
+        context.bind()?;
+        let flags = if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
+        let mut raw = ptr::null_mut();
+        // Safety: writes one handle, which is destroyed on drop.
+        context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
+        Ok(Self { raw, timing, context: context.clone() })
+    }
+
+    #[inline]
+    pub(super) fn raw(&self) -> CUevent {
+        self.raw
+    }
+
+    /// Whether times can be taken with it.
+    pub(crate) fn has_timing(&self) -> bool {
+        self.timing
+    }
+
+    /// Whether the latest recording has been reached; true for an event never recorded. Never blocks.
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        self.context.bind()?;
+        // Safety: the event is live.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => self.context.check("cuEventQuery", status).map(|()| true),
+        }
+    }
+
+    /// Blocks until the latest recording has been reached.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.context.bind()?;
+        // Safety: the event is live.
+        self.context.check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
+    }
+
+    /// The time from `start` to this event; `None` while one of them has not been reached. Both are recorded, with timing.
+    pub(crate) fn elapsed_since(&self, start: &Self) -> Result<Option<Duration>> {
+        self.context.bind()?;
+        match self.context.elapsed_time(start.raw, self.raw) {
+            (_, CUresult::CUDA_ERROR_NOT_READY) => Ok(None),
+            (milliseconds, status) => {
+                self.context.check("cuEventElapsedTime", status)?;
+                // An end before its start gives a negative time, which a duration cannot hold.
+                Ok(Some(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) / 1e3)))
+            }
+        }
+    }
+}
+
+impl Drop for Event {
+    /// Returns at once, also while a recording is pending. A drop cannot return an error.
+    fn drop(&mut self) {
+        let _ = self.context.bind();
+        // Safety: the handle is live and not used again.
+        unsafe { sys::cuEventDestroy_v2(self.raw) };
+    }
+}

@@ -1,0 +1,51 @@
+//! Captured work, ready to launch.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream};
+
+use super::Context;
+use crate::device::engine::Result;
+
+/// An executable graph, destroyed on drop; one that runs, after that.
+pub(crate) struct Executable {
+    raw: CUgraphExec,
+    context: Arc<Context>,
+}
+
+// Safety: the driver's handles are not bound to a thread.
+unsafe impl Send for Executable {}
+// Safety: as above; launches follow each other, as the guard of its one stream orders them.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    /// Makes `graph`, which ends here, ready to launch on `stream`.
+    pub(super) fn instantiate(context: &Arc<Context>, graph: CUgraph, stream: CUstream) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        // Safety: the graph is live until it is destroyed here; writes one handle, which is destroyed on drop.
+        let status = unsafe {
+            let status = sys::cuGraphInstantiateWithFlags(&mut raw, graph, 0);
+            sys::cuGraphDestroy(graph);
+            status
+        };
+        context.check("cuGraphInstantiate", status)?;
+        let made = Self { raw, context: context.clone() };
+        // So that the first launch costs what the others do.
+        // Safety: both handles are live.
+        context.check("cuGraphUpload", unsafe { sys::cuGraphUpload(raw, stream) }).map(|()| made)
+    }
+
+    #[inline]
+    pub(super) fn raw(&self) -> CUgraphExec {
+        self.raw
+    }
+}
+
+impl Drop for Executable {
+    /// A drop cannot return an error.
+    fn drop(&mut self) {
+        let _ = self.context.bind();
+        // Safety: the handle is live and not used again.
+        unsafe { sys::cuGraphExecDestroy(self.raw) };
+    }
+}

@@ -1,0 +1,258 @@
+//! A stream of the driver: each call that enqueues or asks, checked and named.
+//!
+//! Only the guard of a stream (`stream::guard`) enqueues through here, and what gives memory back. A user's stream is never
+//! put into the driver's capture mode: what is captured is enqueued on a stream of its own, so that no call of another
+//! thread can meet a capture.
+
+use std::ptr;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, CUstream,
+    CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
+};
+
+use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, Span};
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// An owned stream, destroyed on drop without waiting.
+pub(crate) struct Stream {
+    raw: CUstream,
+    context: Arc<Context>,
+}
+
+// Safety: a stream may be used from any thread; the driver synchronizes its own calls.
+unsafe impl Send for Stream {}
+// Safety: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A stream that is ordered against no other, also not against the legacy default stream.
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        context.bind()?;
+        let mut raw = ptr::null_mut();
+        // Safety: writes one handle, which is destroyed on drop.
+        let status = unsafe { sys::cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) };
+        context.check("cuStreamCreate", status).map(|()| Self { raw, context: context.clone() })
+    }
+
+    /// Its context.
+    #[inline]
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    #[inline]
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw
+    }
+
+    /// Makes the context current on this thread: the head of every call.
+    #[inline]
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.context.bind()
+    }
+
+    /// Enqueues a kernel; where `early` is set, it may start while the one before it ends (see `wait_for_previous` in
+    /// `kernels/types.cuh`).
+    ///
+    /// # Errors
+    /// The kernel takes another number of arguments.
+    #[inline]
+    pub(crate) fn launch(
+        &self,
+        function: Function,
+        blocks: u32,
+        threads: u32,
+        early: bool,
+        arguments: &mut [Argument<'_>],
+    ) -> Result<()> {
+        self.counted(function, arguments)?;
+        let mut attribute = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = CUlaunchConfig {
+            gridDimX: blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: self.raw,
+            attrs: &raw mut attribute,
+            numAttrs: early.into(),
+        };
+        // Safety: as many arguments as the kernel reads, each borrowed; the driver copies configuration and arguments
+        // before it returns.
+        let status =
+            unsafe { sys::cuLaunchKernelEx(&config, function.raw(), arguments.as_mut_ptr().cast(), ptr::null_mut()) };
+        self.context.check("cuLaunchKernelEx", status)
+    }
+
+    /// Enqueues a kernel of one block by the plainest call there is.
+    #[inline]
+    pub(crate) fn launch_bare(&self, function: Function, threads: u32, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.counted(function, arguments)?;
+        let (parameters, none) = (arguments.as_mut_ptr().cast(), ptr::null_mut());
+        // Safety: as above.
+        let status =
+            unsafe { sys::cuLaunchKernel(function.raw(), 1, 1, 1, threads, 1, 1, 0, self.raw, parameters, none) };
+        self.context.check("cuLaunchKernel", status)
+    }
+
+    #[inline]
+    fn counted(&self, function: Function, arguments: &[Argument<'_>]) -> Result<()> {
+        if function.parameters() == arguments.len() { Ok(()) } else { Err(self.miscounted(function, arguments.len())) }
+    }
+
+    #[cold]
+    fn miscounted(&self, function: Function, given: usize) -> DeviceError {
+        let reason = format!("a kernel of {} parameters was given {given}", function.parameters());
+        DeviceError::CallFailed { device: self.context.name().to_owned(), call: "cuLaunchKernel", reason }
+    }
+
+    /// Enqueues setting every byte of `span`.
+    pub(crate) fn fill(&self, span: Span, byte: u8) -> Result<()> {
+        // Safety: the span holds as many bytes.
+        let status = unsafe { sys::cuMemsetD8Async(span.address(), byte, span.size(), self.raw) };
+        self.context.check("cuMemsetD8Async", status)
+    }
+
+    /// Enqueues a copy within the device.
+    pub(crate) fn copy(&self, from: Span, to: Span) -> Result<()> {
+        let bytes = from.size().min(to.size());
+        // Safety: both spans hold as many bytes.
+        let status = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), bytes, self.raw) };
+        self.context.check("cuMemcpyDtoDAsync", status)
+    }
+
+    /// Enqueues a copy of a whole block into `to`, of the same size.
+    pub(crate) fn upload(&self, from: &HostBlock, to: Span) -> Result<()> {
+        // Safety: both sides hold as many bytes; the caller keeps the block.
+        let status =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), from.size().min(to.size()), self.raw) };
+        self.context.check("cuMemcpyHtoDAsync", status)
+    }
+
+    /// Enqueues a copy of the head of a piece into all of `to`.
+    pub(crate) fn upload_piece(&self, from: &HostPiece, to: Span) -> Result<()> {
+        let bytes = to.size().min(from.size());
+        // Safety: both sides hold as many bytes; the caller keeps the piece.
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), bytes, self.raw) };
+        self.context.check("cuMemcpyHtoDAsync", status)
+    }
+
+    /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails.
+    pub(crate) fn upload_and_wait(&self, from: &[u8], to: Span) -> Result<()> {
+        let bytes = to.size().min(from.len());
+        // Safety: both sides hold as many bytes; the borrow outlives the copy, which is waited for.
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), bytes, self.raw) };
+        let copied = self.context.check("cuMemcpyHtoDAsync", status);
+        self.synchronize().and(copied)
+    }
+
+    /// Enqueues a copy of `from` into a whole block, of the same size.
+    pub(crate) fn download(&self, from: Span, to: &HostBlock) -> Result<()> {
+        // Safety: both sides hold as many bytes; the caller keeps the block.
+        let status =
+            unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), from.size().min(to.size()), self.raw) };
+        self.context.check("cuMemcpyDtoHAsync", status)
+    }
+
+    /// Enqueues a copy of all of `from` into the head of a piece.
+    pub(crate) fn download_piece(&self, from: Span, to: &HostPiece) -> Result<()> {
+        let bytes = from.size().min(to.size());
+        // Safety: both sides hold as many bytes; the caller keeps the piece.
+        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), bytes, self.raw) };
+        self.context.check("cuMemcpyDtoHAsync", status)
+    }
+
+    /// Enqueues a recording of `event`.
+    #[inline]
+    pub(crate) fn record(&self, event: &Event) -> Result<()> {
+        // Safety: both handles are live and of one context.
+        self.context.check("cuEventRecord", unsafe { sys::cuEventRecord(event.raw(), self.raw) })
+    }
+
+    /// Enqueues a wait for the latest recording of `event`; one never recorded holds nothing.
+    #[inline]
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        // Safety: both handles are live and of one context.
+        self.context.check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) })
+    }
+
+    /// Enqueues a wait until the flag at the head of `flag` is at least `target`, compared around its 32 bits.
+    pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
+        let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
+        // Safety: the word is mapped and aligned, and lives as long as the context.
+        let status = unsafe { sys::cuStreamWaitValue32_v2(self.raw, flag.address(), target, flags) };
+        self.context.check("cuStreamWaitValue32", status)
+    }
+
+    /// Whether everything enqueued has completed. Never blocks.
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        self.bind()?;
+        // Safety: the stream is live.
+        match unsafe { sys::cuStreamQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => self.context.check("cuStreamQuery", status).map(|()| true),
+        }
+    }
+
+    /// Blocks until everything enqueued so far has completed.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // Safety: the stream is live, and never captures.
+        self.context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    /// Memory of `pool` for work enqueued here from now on; `bytes` is more than 0.
+    #[inline]
+    pub(crate) fn allocate(&self, pool: &Pool, bytes: usize) -> Result<Allocation> {
+        pool.allocate(bytes, self.raw)
+    }
+
+    /// Frees memory after the work enqueued here so far. An error leaves it allocated.
+    pub(crate) fn free(&self, allocation: Allocation) {
+        let _ = self.bind();
+        // Safety: allocated from a pool, freed once, as the allocation ends here.
+        unsafe { sys::cuMemFreeAsync(allocation.span().address(), self.raw) };
+    }
+
+    /// From now on what is enqueued here is captured, in the relaxed mode, which forbids no other calls meanwhile.
+    pub(crate) fn begin_capture(&self) -> Result<()> {
+        self.bind()?;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // Safety: the stream is live.
+        self.context.check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode) })
+    }
+
+    /// Ends a capture and makes its graph ready to launch on `target`.
+    pub(crate) fn end_capture(&self, target: &Stream) -> Result<Executable> {
+        self.bind()?;
+        let mut graph = ptr::null_mut();
+        // Safety: writes one handle; null where the capture went wrong.
+        self.context.check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.raw, &mut graph) })?;
+        Executable::instantiate(&self.context, graph, target.raw)
+    }
+
+    /// Enqueues captured work.
+    #[inline]
+    pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
+        // Safety: both handles are live; what the graph uses is kept by its owner.
+        self.context.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.raw(), self.raw) })
+    }
+}
+
+impl Drop for Stream {
+    /// Returns at once: the driver lets what was enqueued run to its end. A drop cannot return an error.
+    fn drop(&mut self) {
+        let _ = self.bind();
+        // Safety: the handle is live and not used again.
+        unsafe { sys::cuStreamDestroy_v2(self.raw) };
+    }
+}

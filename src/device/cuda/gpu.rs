@@ -1,0 +1,245 @@
+//! What all opened devices of one GPU share in this process, and one opened device.
+//!
+//! Loading kernels, page-locking memory, and giving either back can wait for the whole GPU, and with it for a stream that
+//! a gate of another opened device holds. So a GPU is opened once in a process and never closed: opening, using and
+//! dropping a second [`Device`](crate::device::Device) of it makes none of these calls. The list of GPUs is the one state
+//! of this engine that belongs to the process. It is there to save resources, and nothing is decided by it: two copies of
+//! this library in one process have a list each.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::driver::blas::Blas;
+use super::driver::{Allocation, Context, HostBlock, Pool};
+use super::kernels::Kernels;
+use super::matmul::Matmul;
+use super::memory::host::HostBlocks;
+use super::memory::pinned::Pinned;
+use super::stream::guard::StreamInner;
+use crate::device::engine::{EngineEvent, HostMemory, Result};
+use crate::device::injection::{Injected, Injection};
+use crate::error::DeviceError;
+
+/// The GPUs that have been opened, by their numbers.
+static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
+
+/// How long an allocation that finds no room waits for frees while a gate is closed: the thread that is to open it may
+/// be the one that waits.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A GPU of this process.
+pub(crate) struct Gpu {
+    pub(crate) context: Arc<Context>,
+    pub(crate) kernels: Kernels,
+    pub(crate) pinned: Arc<Pinned>,
+    pub(crate) host_blocks: HostBlocks,
+    pub(crate) pool: Pool,
+    /// Whether streams can wait for a word of memory by themselves.
+    pub(crate) waits_for_flags: bool,
+    blas: OnceLock<Blas>,
+    /// All streams, also those whose last handle is gone while work is pending.
+    streams: Mutex<Vec<Arc<StreamInner>>>,
+    /// Host memory that was dropped while copies of it were pending.
+    leaving: Mutex<Vec<(Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>)>>,
+    /// How many closed gates a stream has been told to wait for.
+    held: AtomicUsize,
+}
+
+impl Gpu {
+    /// GPU `index`; the driver has been initialized.
+    pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
+        let mut gpus = lock(&GPUS);
+        if let Some(known) = gpus.get(&index) {
+            return Ok(known.clone());
+        }
+        let context = Arc::new(Context::retain(index)?);
+        let pinned = Arc::new(Pinned::new(&context)?);
+        let gpu = Arc::new(Self {
+            kernels: Kernels::new(&context)?,
+            waits_for_flags: pinned.probe_flag(&context)?,
+            pinned,
+            host_blocks: HostBlocks::default(),
+            pool: Pool::new(&context)?,
+            blas: OnceLock::new(),
+            streams: Mutex::default(),
+            leaving: Mutex::default(),
+            held: AtomicUsize::new(0),
+            context,
+        });
+        gpus.insert(index, gpu.clone());
+        Ok(gpu)
+    }
+
+    /// Its name: `cuda:0`.
+    pub(crate) fn name(&self) -> &str {
+        self.context.name()
+    }
+
+    /// The library of matrix multiplications; made by the first that needs it.
+    pub(crate) fn blas(&self) -> Result<&Blas> {
+        if let Some(blas) = self.blas.get() {
+            return Ok(blas);
+        }
+        let made = Blas::new(&self.context)?;
+        Ok(self.blas.get_or_init(|| made))
+    }
+
+    /// A closed gate begins or ceases to hold a stream.
+    pub(crate) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// As [`hold`](Self::hold).
+    pub(crate) fn let_go(&self) {
+        self.held.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
+    }
+
+    /// All streams. To be used without the lock: the last handle of one may be dropped with them.
+    fn all_streams(&self) -> Vec<Arc<StreamInner>> {
+        lock(&self.streams).clone()
+    }
+
+    pub(crate) fn remember(&self, stream: &Arc<StreamInner>) {
+        lock(&self.streams).push(stream.clone());
+    }
+
+    /// Ends streams that nobody has a handle of and whose work is over. Never blocks.
+    pub(crate) fn sweep(&self) {
+        // The list's own handle is the only one: nobody can make another.
+        let over = |stream: &mut Arc<StreamInner>| Arc::strong_count(stream) == 1 && stream.is_over();
+        let ended: Vec<_> = lock(&self.streams).extract_if(.., over).collect();
+        for stream in ended {
+            stream.end();
+        }
+        self.sweep_host();
+    }
+
+    /// Keeps host memory until the copies of it are over.
+    pub(crate) fn retire_host(&self, memory: Box<dyn HostMemory>, pending: Vec<Arc<dyn EngineEvent>>) {
+        lock(&self.leaving).push((memory, pending));
+    }
+
+    /// Drops host memory whose copies are over. Never blocks.
+    pub(crate) fn sweep_host(&self) {
+        // A copy that failed is over, too.
+        let over = |(_, pending): &mut (_, Vec<Arc<dyn EngineEvent>>)| {
+            pending.iter().all(|event| event.is_complete().unwrap_or(true))
+        };
+        // Dropped without the lock.
+        let dropped: Vec<_> = lock(&self.leaving).extract_if(.., over).collect();
+        drop(dropped);
+    }
+
+    /// Has memory that several streams used return to its home where they are past it. Never blocks.
+    pub(crate) fn reclaim(&self) {
+        self.all_streams().iter().for_each(|stream| stream.reclaim());
+    }
+
+    /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held.
+    pub(crate) fn trim(&self) -> Result<()> {
+        self.reclaim();
+        self.sweep();
+        self.all_streams().iter().for_each(|stream| stream.give_back_free());
+        if !self.is_held() {
+            self.host_blocks.release_all();
+            self.pinned.release_unused();
+        }
+        self.pool.trim()
+    }
+
+    /// Memory where there was no room: what is cached goes back first, and frees that are pending are waited for.
+    #[cold]
+    pub(crate) fn make_room(&self, allocate: impl Fn() -> Result<Allocation>) -> Result<Allocation> {
+        let begin = Instant::now();
+        loop {
+            self.trim()?;
+            // Before the attempt: what completes in between is in the next one.
+            let idle = self.all_streams().iter().all(|stream| stream.is_over());
+            let outcome = allocate();
+            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || idle {
+                return outcome;
+            }
+            if self.is_held() && begin.elapsed() > PATIENCE {
+                return outcome;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Memory of pinned blocks for host buffers.
+    pub(crate) fn keep_host_block(&self, block: HostBlock) {
+        self.host_blocks.keep(block, self.is_held());
+    }
+}
+
+/// One opened device.
+pub(crate) struct Opened {
+    pub(crate) gpu: Arc<Gpu>,
+    pub(crate) matmul: Matmul,
+    pub(crate) injection: Injection,
+    lost: OnceLock<DeviceError>,
+    /// The first failure of a stream whose handles are gone.
+    orphaned: Mutex<Option<DeviceError>>,
+}
+
+impl Opened {
+    /// Opens device `index`; the driver has been initialized.
+    pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
+        let gpu = Gpu::open(index)?;
+        gpu.sweep();
+        let (matmul, injection, lost, orphaned) = Default::default();
+        Ok(Arc::new(Self { gpu, matmul, injection, lost, orphaned }))
+    }
+
+    /// Its name: `cuda:0`.
+    pub(crate) fn name(&self) -> &str {
+        self.gpu.name()
+    }
+
+    /// Whether streams wait for flags by themselves, and no kernel has to.
+    pub(crate) fn waits_for_flags(&self) -> bool {
+        self.gpu.waits_for_flags && !self.injection.is_set(Injected::StreamWait)
+    }
+
+    /// Fails with the first cause once the device is lost.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |cause| Err(cause.clone()))
+    }
+
+    /// The device is lost by `cause`.
+    pub(crate) fn lose(&self, cause: DeviceError) -> DeviceError {
+        self.lost.get_or_init(|| cause).clone()
+    }
+
+    /// A stream without handles has failed: the next wait for the device says so.
+    pub(crate) fn orphan(&self, failure: DeviceError) {
+        lock(&self.orphaned).get_or_insert(failure);
+    }
+
+    /// Blocks until all work of this opened device has completed, and fails if some of it did.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.check()?;
+        let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
+        let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
+        // All are waited for before a failure is reported: nothing may still run after this.
+        let outcomes: Vec<_> = streams.iter().map(|stream| stream.wait_unless_idle()).collect();
+        drop(streams);
+        self.gpu.sweep();
+        let orphaned = lock(&self.orphaned).take();
+        outcomes.into_iter().collect::<Result<()>>()?;
+        orphaned.map_or(Ok(()), Err)
+    }
+}
+
+/// What is guarded here stays whole: each change is one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,92 @@
+//! A matrix multiplication prepared for one shape: descriptors and algorithm, ready to enqueue.
+//!
+//! The vendor's library takes some microseconds to turn a multiplication into its launch, each time. So one whose operands
+//! lie where they lay before is kept as a graph of its own, which is launched in one call: the first time it is enqueued by
+//! the library, the second time its graph is made, and from then on launched.
+//!
+//! A graph belongs to one stream: launched on two, it would order them, as it cannot run beside itself.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
+use crate::device::cuda::driver::{Executable, Span};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::stream::guard::{Scratch, StreamGuard, StreamInner, WORKSPACE_BYTES};
+use crate::device::engine::Result;
+
+/// How many places a plan remembers.
+const PLACES: usize = 16;
+
+/// A matrix multiplication ready to enqueue.
+pub(super) struct Plan {
+    descriptors: Descriptors,
+    algorithm: Algorithm,
+    /// Where operands lay, the latest last.
+    places: Mutex<Vec<(Place, Launch)>>,
+}
+
+/// The stream, the operands, and the workspace if there is one.
+struct Place {
+    stream: Weak<StreamInner>,
+    operands: [Span; 3],
+    workspace: Option<Span>,
+}
+
+/// How a multiplication at one place is enqueued.
+#[derive(Clone)]
+enum Launch {
+    /// By the library; a graph next time.
+    Once,
+    /// By the library, as it cannot be captured.
+    Library,
+    Graph(Arc<Executable>),
+}
+
+impl Plan {
+    pub(super) fn new(descriptors: Descriptors, algorithm: Algorithm) -> Self {
+        Self { descriptors, algorithm, places: Mutex::default() }
+    }
+
+    /// Enqueues the multiplication; `operands` are a, b and out of the shape that the plan was made for, of its alignments.
+    #[inline]
+    pub(super) fn enqueue(&self, guard: &StreamGuard<'_>, operands: [Span; 3]) -> Result<()> {
+        let workspace = match self.algorithm.workspace() {
+            0 => None,
+            _ => Some(guard.scratch(Scratch::Workspace, WORKSPACE_BYTES)?),
+        };
+        let by_library = || guard.multiply(&self.descriptors, &self.algorithm, workspace, operands);
+        if guard.is_capturing() {
+            return by_library();
+        }
+        match self.launch_at(guard, operands, workspace) {
+            Launch::Graph(graph) => guard.launch_graph(&graph),
+            Launch::Once | Launch::Library => by_library(),
+        }
+    }
+
+    /// How to enqueue at a place. The lock is not held over the launch, which may block.
+    fn launch_at(&self, guard: &StreamGuard<'_>, operands: [Span; 3], workspace: Option<Span>) -> Launch {
+        let mut places = lock(&self.places);
+        let same = |place: &Place| {
+            place.operands == operands
+                && place.workspace == workspace
+                && std::ptr::eq(place.stream.as_ptr(), Arc::as_ptr(guard.stream()))
+        };
+        let Some((_, launch)) = places.iter_mut().rfind(|(place, _)| same(place)) else {
+            let gone = (places.len() == PLACES).then(|| places.remove(0));
+            places.push((Place { stream: Arc::downgrade(guard.stream()), operands, workspace }, Launch::Once));
+            drop(places);
+            // A graph is destroyed without the lock.
+            drop(gone);
+            return Launch::Once;
+        };
+        if let Launch::Once = launch {
+            let captured = guard.captured_apart(|apart| {
+                let blas = guard.stream().device.gpu.blas()?;
+                apart.multiply(blas, &self.descriptors, &self.algorithm, workspace, operands)
+            });
+            *launch = captured.map_or(Launch::Library, |graph| Launch::Graph(Arc::new(graph)));
+        }
+        launch.clone()
+    }
+}

@@ -1,0 +1,141 @@
+//! Device memory that is freed in stream order, whichever streams used it.
+//!
+//! Memory belongs to the stream it was allocated on, its home, and is freed there: no event, no call of the driver,
+//! one pointer comparison a use. Another stream that uses it is remembered, and held on to. If there were others, the memory
+//! goes home when each of them is past its last use: no stream is ordered behind another by a drop, and no free waits for
+//! another.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::pinned::Slot;
+use crate::device::DType;
+use crate::device::cuda::driver::{Allocation, Span};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::stream::guard::StreamInner;
+use crate::device::cuda::stream::limbo::{Kept, Shared};
+use crate::device::engine::{DeviceMemory, Region, Result};
+use crate::error::DeviceError;
+
+/// Memory of a CUDA device.
+pub(crate) struct CudaMemory {
+    place: Place,
+    /// `None` for no elements, which take no memory.
+    span: Option<Span>,
+    dtype: DType,
+    len: usize,
+    home: Arc<StreamInner>,
+    guests: Mutex<Vec<Arc<StreamInner>>>,
+}
+
+/// Where the elements lie.
+enum Place {
+    Nowhere,
+    Device(Allocation),
+    /// In the host's memory, where the device writes one element and the host reads it.
+    Host(Slot),
+}
+
+impl CudaMemory {
+    /// Memory for `len` elements, usable by work on `home` from now on.
+    pub(crate) fn new(home: Arc<StreamInner>, dtype: DType, len: usize) -> Result<Self> {
+        let (place, span) = match len.checked_mul(dtype.size()) {
+            Some(0) => (Place::Nowhere, None),
+            Some(bytes) => {
+                let allocation = home.allocate(bytes)?;
+                let span = allocation.span().part(0, bytes);
+                (Place::Device(allocation), span)
+            }
+            None => {
+                let device = home.device.name().to_owned();
+                return Err(DeviceError::OutOfMemory { device, requested: usize::MAX, free: None });
+            }
+        };
+        Ok(Self { place, span, dtype, len, home, guests: Mutex::default() })
+    }
+
+    /// Memory of the host for one element that the device writes and the host reads once the stream has come so far:
+    /// cheaper than a copy of it.
+    pub(crate) fn host_scalar(home: Arc<StreamInner>, dtype: DType) -> Result<Self> {
+        let slot = {
+            let guard = home.enter_uncaptured("host scalar")?;
+            guard.let_go();
+            home.device.gpu.pinned.take_slot(dtype.size())?
+        };
+        slot.expect();
+        let span = slot.span().part(0, dtype.size());
+        Ok(Self { place: Place::Host(slot), span, dtype, len: 1, home, guests: Mutex::default() })
+    }
+
+    /// Where the host finds the element, if it lies in its memory.
+    pub(crate) fn in_host(region: Region<'_>) -> Option<&Slot> {
+        let memory: &dyn Any = &**region.memory;
+        match &memory.downcast_ref::<Self>()?.place {
+            Place::Host(slot) => Some(slot),
+            Place::Nowhere | Place::Device(_) => None,
+        }
+    }
+
+    /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
+    #[inline]
+    pub(crate) fn of(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<Span> {
+        let memory: &dyn Any = &**region.memory;
+        let Some(memory) = memory.downcast_ref::<Self>() else { return Err(foreign(stream)) };
+        if !Arc::ptr_eq(&memory.home, stream) {
+            memory.remember(stream)?;
+        }
+        let size = memory.dtype.size();
+        // The layers above keep every region inside; a slip there must not become an access outside.
+        let inside = region.offset.checked_add(region.len).is_some_and(|end| end <= memory.len);
+        match memory.span.and_then(|span| span.part(region.offset * size, region.len * size)) {
+            Some(span) if inside => Ok(span),
+            _ => Err(outside(stream)),
+        }
+    }
+
+    #[cold]
+    fn remember(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        if !Arc::ptr_eq(&self.home.device, &stream.device) {
+            return Err(foreign(stream));
+        }
+        let mut guests = lock(&self.guests);
+        if !guests.iter().any(|guest| Arc::ptr_eq(guest, stream)) {
+            guests.push(stream.clone());
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn outside(stream: &StreamInner) -> DeviceError {
+    let reason = format!("a region lies outside of its memory on {}", stream.device.name());
+    DeviceError::InvalidArgument { operation: "region", reason }
+}
+
+#[cold]
+fn foreign(stream: &StreamInner) -> DeviceError {
+    DeviceError::ForeignObject { what: "a tensor", device: stream.device.name().to_owned() }
+}
+
+impl DeviceMemory for CudaMemory {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
+impl Drop for CudaMemory {
+    /// Pushes on lists, and calls the driver for nothing.
+    fn drop(&mut self) {
+        let guests = std::mem::take(self.guests.get_mut().unwrap_or_else(PoisonError::into_inner));
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Nowhere => {}
+            Place::Host(slot) if slot.is_done() => {}
+            Place::Host(slot) => self.home.keep(Kept::Slot { _slot: slot }),
+            Place::Device(allocation) if guests.is_empty() => self.home.free(allocation),
+            Place::Device(allocation) => {
+                let memory = Arc::new(Shared::new(allocation, self.home.clone()));
+                guests.iter().for_each(|guest| guest.keep(Kept::Memory { _memory: memory.clone() }));
+            }
+        }
+    }
+}

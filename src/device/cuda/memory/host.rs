@@ -1,0 +1,113 @@
+//! Host buffers of a CUDA device: pageable or pinned memory with known addresses.
+//!
+//! To page-lock memory and to give it back can wait for the whole GPU. So pinned blocks are kept for the next buffer of
+//! their size; a trim gives them back, and so does a drop, beyond [`MOST_BYTES`], unless a gate holds a stream.
+
+use std::any::Any;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+
+use crate::device::DType;
+use crate::device::cuda::driver::HostBlock;
+use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::engine::{HostKind, HostMemory, Result};
+use crate::error::DeviceError;
+
+/// How much pinned memory is kept for the next buffers.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Pinned blocks that no buffer uses.
+#[derive(Default)]
+pub(crate) struct HostBlocks(Mutex<Vec<HostBlock>>);
+
+impl HostBlocks {
+    /// A block of this kind and size.
+    fn take(&self, kind: HostKind, bytes: usize) -> Option<HostBlock> {
+        let mut blocks = lock(&self.0);
+        let place = blocks.iter().rposition(|block| block.kind() == kind && block.size() == bytes)?;
+        Some(blocks.remove(place))
+    }
+
+    /// Keeps a block of which no copy is pending.
+    pub(crate) fn keep(&self, block: HostBlock, held: bool) {
+        let mut blocks = lock(&self.0);
+        blocks.push(block);
+        let mut excess = Vec::new();
+        while !held && blocks.iter().map(HostBlock::size).sum::<usize>() > MOST_BYTES {
+            excess.push(blocks.remove(0));
+        }
+        drop(blocks);
+        excess.into_iter().for_each(HostBlock::release);
+    }
+
+    /// Gives all of them back to the system. May wait for the GPU.
+    pub(crate) fn release_all(&self) {
+        let blocks = std::mem::take(&mut *lock(&self.0));
+        blocks.into_iter().for_each(HostBlock::release);
+    }
+}
+
+/// Host memory that copies of a CUDA device use.
+pub(crate) struct CudaHostMemory {
+    /// Gone in the drop alone.
+    block: Option<HostBlock>,
+    device: Arc<Opened>,
+}
+
+impl CudaHostMemory {
+    /// `len` zeroed elements.
+    pub(crate) fn new(device: &Arc<Opened>, kind: HostKind, dtype: DType, len: usize) -> Result<Self> {
+        device.gpu.sweep_host();
+        let Some(bytes) = len.checked_mul(dtype.size()) else {
+            return Err(DeviceError::InvalidArgument {
+                operation: "host buffer",
+                reason: format!("{len} elements of {dtype} are more than a machine can address"),
+            });
+        };
+        let block = match device.gpu.host_blocks.take(kind, bytes) {
+            Some(mut known) => {
+                known.bytes_mut().fill(0);
+                known
+            }
+            None => HostBlock::allocate(&device.gpu.context, kind, bytes)?,
+        };
+        Ok(Self { block: Some(block), device: device.clone() })
+    }
+
+    /// The block behind the interface, if it is of this opened device.
+    pub(crate) fn of<'a>(memory: &'a dyn HostMemory, device: &Arc<Opened>) -> Result<&'a HostBlock> {
+        let memory: &dyn Any = memory;
+        match memory.downcast_ref::<Self>() {
+            Some(memory) if Arc::ptr_eq(&memory.device, device) => Ok(memory.block()),
+            _ => Err(DeviceError::ForeignObject { what: "a host buffer", device: device.name().to_owned() }),
+        }
+    }
+
+    #[allow(clippy::expect_used, reason = "the block is taken by the drop alone")]
+    fn block(&self) -> &HostBlock {
+        self.block.as_ref().expect("a buffer has its block until it is dropped")
+    }
+}
+
+impl HostMemory for CudaHostMemory {
+    fn bytes(&self) -> Box<dyn Deref<Target = [u8]> + '_> {
+        Box::new(self.block().bytes())
+    }
+
+    #[allow(clippy::expect_used, reason = "the block is taken by the drop alone")]
+    fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_> {
+        Box::new(self.block.as_mut().expect("a buffer has its block until it is dropped").bytes_mut())
+    }
+}
+
+impl Drop for CudaHostMemory {
+    /// No copy is pending: see [`Engine::retire_host`](crate::device::engine::Engine::retire_host).
+    fn drop(&mut self) {
+        match self.block.take() {
+            Some(block) if block.kind() != HostKind::Pageable && block.size() > 0 => {
+                self.device.gpu.keep_host_block(block);
+            }
+            _ => {}
+        }
+    }
+}

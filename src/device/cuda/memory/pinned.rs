@@ -1,0 +1,246 @@
+//! Small pinned memory: flags, fault words, slots for small transfers, staging buffers.
+//!
+//! Work that is still enqueued may read or write such memory after its stream or gate has been dropped, and giving
+//! pinned memory back can wait for the device. So pieces are recycled, and their blocks are given back by a trim alone.
+//!
+//! Slots come in three sizes, so that a thousand pending uploads of a word take a thousand times 256 bytes. Who has used a
+//! slot keeps it until its stream is past that (`stream::limbo`): there is no search for a free one.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::staging::{PIECE_BYTES, StagingBuffer};
+use crate::device::HostKind;
+use crate::device::cuda::driver::{Context, HostBlock, HostPiece, Stream};
+use crate::device::cuda::gpu::lock;
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// The sizes of slots.
+const SLOTS: [usize; 3] = [256, 4 << 10, SLOT_BYTES];
+
+/// The size of the largest slot, and the largest transfer that goes through one.
+pub(crate) const SLOT_BYTES: usize = 64 << 10;
+
+/// What a slot shows until its value has arrived: bytes that no truth or count has, and few numbers.
+const NOTHING: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+/// How long the host looks for a value before it has the driver wait.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// The size of a cell: a cache line, so that the host's polling of one disturbs no other.
+const CELL_BYTES: usize = 64;
+
+/// The size of a block of cells, and the least of one of slots.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What a cell is used for, once and for all: a gate's flag must never be set back, as clearing fault words would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Gate,
+    Fault,
+}
+
+/// Pinned memory for one small transfer. Dropped, it can be handed out again: where enqueued work uses it, it is kept until
+/// the stream is past that.
+pub(crate) struct Slot {
+    piece: Option<HostPiece>,
+    size: usize,
+    /// Whether the device has written what was expected of it.
+    arrived: AtomicBool,
+    pinned: Arc<Pinned>,
+}
+
+impl Deref for Slot {
+    type Target = HostPiece;
+
+    #[allow(clippy::expect_used, reason = "the piece is taken by the drop alone")]
+    fn deref(&self) -> &HostPiece {
+        self.piece.as_ref().expect("a slot has its piece until it is dropped")
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            // The last that was given back is the first to be handed out: the next read finds it in the cache.
+            lock(&self.pinned.pieces).slots[self.size].push(piece);
+        }
+    }
+}
+
+impl Slot {
+    /// Fills its head.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        if let Some(piece) = &mut self.piece {
+            piece.write(bytes);
+        }
+    }
+
+    /// Prepares the slot for one value of the device: see [`has_arrived`](Self::has_arrived).
+    pub(crate) fn expect(&self) {
+        self.store(NOTHING);
+    }
+
+    /// Whether a value of 1, 2, 4 or 8 bytes, which the device writes in one, is there: then nothing before it on its
+    /// stream is pending. One that looks like nothing is never seen to arrive, and neither is one that takes long: then a
+    /// wait by the driver tells when it is there, a microsecond or two later.
+    pub(crate) fn has_arrived(&self, bytes: usize) -> bool {
+        let nothing = NOTHING & (u64::MAX >> (64 - 8 * bytes.clamp(1, 8)));
+        let begin = Instant::now();
+        while self.load(bytes) == nothing {
+            if begin.elapsed() > LOOK {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    /// Copies what the device wrote; its stream is past that.
+    pub(crate) fn receive(&self, target: &mut [u8]) {
+        self.read(target);
+        self.arrived.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing enqueued uses it any more.
+    pub(crate) fn is_done(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed)
+    }
+}
+
+/// The pinned pieces of a GPU.
+pub(crate) struct Pinned {
+    context: Arc<Context>,
+    pieces: Mutex<Pieces>,
+}
+
+#[derive(Default)]
+struct Pieces {
+    blocks: Vec<Arc<HostBlock>>,
+    /// Never handed out yet.
+    cells: Vec<HostPiece>,
+    gates: Vec<HostPiece>,
+    faults: Vec<HostPiece>,
+    slots: [Vec<HostPiece>; SLOTS.len()],
+    staging: Vec<StagingBuffer>,
+}
+
+impl Pinned {
+    /// Allocates the first pieces now: pinning later may wait for the device.
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut pieces = Pieces::default();
+        pieces.cells = pieces.block_of(context, CELL_BYTES)?;
+        for (slots, size) in SLOTS.into_iter().enumerate() {
+            pieces.slots[slots] = pieces.block_of(context, size)?;
+        }
+        let staging = pieces.staging_buffer(context)?;
+        pieces.staging.push(staging);
+        Ok(Self { context: context.clone(), pieces: Mutex::new(pieces) })
+    }
+
+    /// Whether a stream can wait for a flag by itself, tried on one that is set.
+    pub(crate) fn probe_flag(&self, context: &Arc<Context>) -> Result<bool> {
+        let cell = self.take_cell(Purpose::Gate)?;
+        let stream = Stream::new(context)?;
+        let set = cell.flag().load(Ordering::Acquire);
+        let waits = stream.wait_flag(cell.span(), set).is_ok();
+        stream.synchronize()?;
+        self.return_cell(cell, Purpose::Gate);
+        Ok(waits)
+    }
+
+    /// A cell, with the content that its last owner left; zero at first.
+    pub(crate) fn take_cell(&self, purpose: Purpose) -> Result<HostPiece> {
+        let mut pieces = lock(&self.pieces);
+        loop {
+            if let Some(cell) = pieces.used(purpose).pop().or_else(|| pieces.cells.pop()) {
+                return Ok(cell);
+            }
+            pieces.cells = pieces.block_of(&self.context, CELL_BYTES)?;
+        }
+    }
+
+    /// Gives a cell back to its purpose. Nothing enqueued may write it any more; a stream may still read a gate's.
+    pub(crate) fn return_cell(&self, cell: HostPiece, purpose: Purpose) {
+        lock(&self.pieces).used(purpose).push(cell);
+    }
+
+    /// A slot for `bytes`, at most [`SLOT_BYTES`], that nothing enqueued uses. Never waits for a stream: where all are in use
+    /// there will be more.
+    pub(crate) fn take_slot(self: &Arc<Self>, bytes: usize) -> Result<Slot> {
+        let size = SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
+            operation: "slot",
+            reason: format!("{bytes} bytes are more than a slot has"),
+        })?;
+        let mut pieces = lock(&self.pieces);
+        if pieces.slots[size].is_empty() {
+            pieces.slots[size] = pieces.block_of(&self.context, SLOTS[size])?;
+        }
+        let piece = pieces.slots[size].pop();
+        Ok(Slot { piece, size, arrived: AtomicBool::new(false), pinned: self.clone() })
+    }
+
+    /// A staging buffer that nobody uses.
+    pub(crate) fn take_staging_buffer(&self) -> Result<StagingBuffer> {
+        let mut pieces = lock(&self.pieces);
+        match pieces.staging.pop() {
+            Some(buffer) => Ok(buffer),
+            None => pieces.staging_buffer(&self.context),
+        }
+    }
+
+    /// Gives a staging buffer back that no copy fills any more.
+    pub(crate) fn return_staging_buffer(&self, buffer: StagingBuffer) {
+        lock(&self.pieces).staging.push(buffer);
+    }
+
+    /// Gives blocks of slots back to the system of which no slot is in use. May wait for the device.
+    pub(crate) fn release_unused(&self) {
+        let mut guard = lock(&self.pieces);
+        let pieces = &mut *guard;
+        pieces.staging.clear();
+        for slots in &mut pieces.slots {
+            let mut free: HashMap<*const HostBlock, usize> = HashMap::new();
+            slots.iter().for_each(|piece| *free.entry(Arc::as_ptr(piece.block())).or_default() += 1);
+            slots.retain(|piece| {
+                let (block, count) = (piece.block(), piece.block().size() / piece.size());
+                free.get(&Arc::as_ptr(block)).is_none_or(|free| *free < count)
+            });
+        }
+        let unused = |block: &mut Arc<HostBlock>| Arc::strong_count(block) == 1;
+        let unused: Vec<_> = pieces.blocks.extract_if(.., unused).collect();
+        drop(guard);
+        unused.into_iter().filter_map(Arc::into_inner).for_each(HostBlock::release);
+    }
+}
+
+impl Pieces {
+    fn used(&mut self, purpose: Purpose) -> &mut Vec<HostPiece> {
+        match purpose {
+            Purpose::Gate => &mut self.gates,
+            Purpose::Fault => &mut self.faults,
+        }
+    }
+
+    fn block(&mut self, context: &Arc<Context>, bytes: usize) -> Result<Arc<HostBlock>> {
+        let block = Arc::new(HostBlock::allocate(context, HostKind::Pinned, bytes)?);
+        self.blocks.push(block.clone());
+        Ok(block)
+    }
+
+    /// New pieces of `size`.
+    fn block_of(&mut self, context: &Arc<Context>, size: usize) -> Result<Vec<HostPiece>> {
+        let count = (BLOCK_BYTES / size).max(16);
+        let block = self.block(context, count * size)?;
+        Ok((0..count).rev().filter_map(|place| block.piece(place * size, size)).collect())
+    }
+
+    fn staging_buffer(&mut self, context: &Arc<Context>) -> Result<StagingBuffer> {
+        let block = self.block(context, 2 * PIECE_BYTES)?;
+        StagingBuffer::new(context, &block)
+    }
+}

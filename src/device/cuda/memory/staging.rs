@@ -1,0 +1,110 @@
+//! Large copies into memory of the host that nobody has touched yet.
+//!
+//! The pages of a new array come into being one by one when they are first written, which takes longer than the copy
+//! across the link. So the copy goes into pinned memory piece by piece, and threads drain the pieces: while one
+//! touches pages, the link and the other threads go on.
+
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, Span};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::stream::guard::StreamInner;
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// The size of a piece, and of half a staging buffer.
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
+
+/// What one thread drains in the time in which another is started, in many times.
+const BYTES_A_THREAD: usize = 4 << 20;
+
+/// The size of a piece where one thread does all: the first is soon there, and the last soon drained.
+const SMALL_PIECE_BYTES: usize = 256 << 10;
+
+/// From so many threads on, the link is the limit.
+const MOST_THREADS: usize = 8;
+
+/// What one thread works with: two pieces of pinned memory, of which one is filled while the other is drained.
+pub(crate) struct StagingBuffer {
+    halves: [(HostPiece, Event); 2],
+}
+
+impl StagingBuffer {
+    /// A staging buffer over a block of `2 * PIECE_BYTES` bytes.
+    pub(crate) fn new(context: &Arc<Context>, block: &Arc<HostBlock>) -> Result<Self> {
+        let half = |offset| {
+            let piece = block.piece(offset, PIECE_BYTES).ok_or_else(|| DeviceError::InvalidArgument {
+                operation: "staging buffer",
+                reason: format!("{} bytes are too few", block.size()),
+            })?;
+            Ok((piece, Event::new(context, false)?))
+        };
+        Ok(Self { halves: [half(0)?, half(PIECE_BYTES)?] })
+    }
+}
+
+type Piece<'a> = (usize, &'a mut [MaybeUninit<u8>]);
+
+/// Copies all of `from` to the host, all of `target`, of the same size: a synchronization point.
+pub(crate) fn download(stream: &Arc<StreamInner>, from: Span, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
+    let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
+    let pieces = Mutex::new(target.chunks_mut(size).enumerate());
+    let next = || lock(&pieces).next().map(|(i, piece)| (i * size, piece));
+    let drain = || drain(stream, from, &next);
+    if threads == 1 {
+        return drain();
+    }
+    // So that one thread waits for the work before, and not all of them.
+    stream.synchronize()?;
+    thread::scope(|scope| {
+        // A thread that cannot be started leaves more to the others.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, drain).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
+        let own = drain();
+        others.into_iter().fold(own, |all, other| all.and(other.join().unwrap_or_else(|_| Err(panicked(stream)))))
+    })
+}
+
+#[cold]
+fn panicked(stream: &StreamInner) -> DeviceError {
+    let (device, reason) = (stream.device.name().to_owned(), "a thread panicked".to_owned());
+    DeviceError::CallFailed { device, call: "download", reason }
+}
+
+/// Drains pieces until there are none. After an error the staging buffer is not used again: a copy may still fill it.
+fn drain<'a>(stream: &Arc<StreamInner>, from: Span, next: &impl Fn() -> Option<Piece<'a>>) -> Result<()> {
+    let pinned = &stream.device.gpu.pinned;
+    let buffer = pinned.take_staging_buffer()?;
+    let mut filling: Option<(usize, Piece<'a>)> = None;
+    for half in (0..2).cycle() {
+        let piece = next();
+        if let Some((offset, piece)) = &piece {
+            let (memory, filled) = &buffer.halves[half];
+            let from = from.part(*offset, piece.len()).ok_or_else(|| outside(stream))?;
+            let guard = stream.enter_uncaptured("download")?;
+            guard.download_piece(from, memory)?;
+            guard.record(filled)?;
+        }
+        if let Some((half, (_, target))) = filling.take() {
+            let (memory, filled) = &buffer.halves[half];
+            filled.synchronize()?;
+            memory.drain(target);
+        }
+        match piece {
+            Some(piece) => filling = Some((half, piece)),
+            None => break,
+        }
+    }
+    pinned.return_staging_buffer(buffer);
+    stream.check_failure()
+}
+
+#[cold]
+fn outside(stream: &StreamInner) -> DeviceError {
+    let reason = format!("a piece lies outside of its memory on {}", stream.device.name());
+    DeviceError::InvalidArgument { operation: "download", reason }
+}

@@ -1,0 +1,241 @@
+//! What the device did, from CUPTI's activity records.
+//!
+//! # Method
+//! Records of kernels, copies, fills and synchronizations are enabled for the length of a recording. Each call of the library pushes its
+//! correlation as an *external* one on its thread's stack; CUPTI relates it to the driver's calls within, and those to
+//! the work and the waits. CUPTI's clock is read beside the host's at the begin and at the end, the closest of several pairs of
+//! readings each time, and its times are put on the host's clock along the line through both.
+//!
+//! # Limits
+//! At most [`CAPACITY`](crate::device::tracer::CAPACITY) records of each kind are kept, and buffers of at most
+//! 64 MiB; what is more is counted as dropped. Records are read as their buffers come back, so that those of
+//! calls that enqueue nothing, of which a polling loop makes millions, take no memory.
+//!
+//! The records of the driver's and the run-time library's calls must be on for the relation, which makes calls dearer
+//! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
+//! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself.
+
+mod buffers;
+mod records;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
+
+use buffers::{Collected, Collecting};
+use records::{OWN, Ran};
+
+use crate::device::cuda::driver::libraries::Library;
+use crate::device::cuda::gpu::Gpu;
+use crate::device::tracer::{ActivitySource, DeviceWork, Stall, Traced};
+
+const KINDS: [CUpti_ActivityKind; 7] = [
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_DRIVER,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_MEMSET,
+    CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+];
+
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers that are not full.
+const FORCED: u32 = 1;
+
+/// How many pairs of clock readings are taken.
+const READINGS: usize = 16;
+
+/// A recording by CUPTI.
+pub(crate) struct Cupti {
+    collecting: Collecting,
+    gpu: Arc<Gpu>,
+    begin: Reading,
+}
+
+/// CUPTI's clock, in nanoseconds, and the host's at one instant.
+#[derive(Clone, Copy)]
+struct Reading {
+    cupti: u64,
+    host: Instant,
+}
+
+impl Cupti {
+    /// Begins to record, with what to call the source of times; or says why CUPTI cannot.
+    pub(crate) fn begin(gpu: &Arc<Gpu>) -> Result<(Self, String), String> {
+        Library::Cupti.load().map_err(|error| error.to_string())?;
+        let (mut context, mut version) = (0, 0);
+        // Safety: the context is retained, and both calls write one number.
+        check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(gpu.context.raw(), &mut context) })?;
+        // Safety: as above.
+        check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
+        let collecting = Collecting::begin(context)?;
+        let cupti = Self { collecting, gpu: gpu.clone(), begin: Reading::take()? };
+        for kind in KINDS {
+            // Safety: takes a number; what was enabled before a failure is disabled again.
+            check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
+        }
+        Ok((cupti, format!("activity records of CUPTI, interface version {version}")))
+    }
+
+    /// From what was recorded to work and stalls, of this recording's calls alone.
+    fn traced(&self, end: Reading, Collected { external, mut ran, blocked, dropped }: Collected) -> Traced {
+        ran.retain(|ran| external.contains_key(&ran.correlation));
+        in_turn(&mut ran);
+        let at = |cupti| self.begin.host_time(end, cupti);
+        let work = ran.into_iter().map(|ran| DeviceWork {
+            correlation: external.get(&ran.correlation).copied(),
+            name: ran.name,
+            kind: ran.kind,
+            stream: None,
+            bytes: ran.bytes,
+            start: at(ran.start),
+            end: at(ran.end),
+        });
+        let stalls = blocked.into_iter().filter_map(|(correlation, start, end)| {
+            let correlation = external.get(&correlation).copied()?;
+            Some(Stall { correlation, start: at(start), end: at(end) })
+        });
+        Traced { work: work.collect(), stalls: stalls.collect(), dropped }
+    }
+}
+
+impl ActivitySource for Cupti {
+    fn enter(&self, correlation: u64) {
+        // Safety: takes a number. A failure leaves work without its call, which is shown.
+        unsafe { sys::cuptiActivityPushExternalCorrelationId(OWN, correlation) };
+    }
+
+    fn leave(&self) {
+        let mut last = 0;
+        // Safety: writes one number.
+        unsafe { sys::cuptiActivityPopExternalCorrelationId(OWN, &mut last) };
+    }
+
+    fn finish(&self) -> Traced {
+        let mut dropped = 0;
+        // Safety: gives all buffers back through the callback, which lives as long as the process; then writes one
+        // number.
+        unsafe {
+            sys::cuptiActivityFlushAll(FORCED);
+            sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
+        }
+        disable();
+        let end = Reading::take().unwrap_or(self.begin);
+        let mut collected = self.collecting.end();
+        collected.dropped += dropped as u64;
+        self.traced(end, collected)
+    }
+
+    /// To disable records can wait for the whole GPU: while a gate holds it they stay enabled, and are thrown away.
+    fn abandon(&self) {
+        self.collecting.end();
+        if !self.gpu.is_held() {
+            disable();
+        }
+    }
+}
+
+fn disable() {
+    for kind in KINDS {
+        // Safety: takes a number; one that is not enabled is left as it is.
+        unsafe { sys::cuptiActivityDisable(kind) };
+    }
+}
+
+impl Reading {
+    /// The pair of readings that lie closest.
+    fn take() -> Result<Self, String> {
+        let mut best: Option<(Duration, Self)> = None;
+        for _ in 0..READINGS {
+            let mut cupti = 0;
+            let before = Instant::now();
+            // Safety: writes one number.
+            check("cuptiGetTimestamp", unsafe { sys::cuptiGetTimestamp(&mut cupti) })?;
+            let width = before.elapsed();
+            if best.is_none_or(|(narrowest, _)| width < narrowest) {
+                best = Some((width, Self { cupti, host: before + width / 2 }));
+            }
+        }
+        best.map(|(_, reading)| reading).ok_or_else(|| "no clock reading was taken".to_owned())
+    }
+
+    /// CUPTI's time `cupti` on the host's clock, along the line from here to `end`.
+    fn host_time(self, end: Self, cupti: u64) -> Instant {
+        let passed = (end.cupti.saturating_sub(self.cupti)) as f64;
+        let rate = end.host.saturating_duration_since(self.host).as_nanos() as f64 / passed;
+        // Clocks that differ by more than this did not run on between the readings: a suspended machine, or no end.
+        let rate = if (rate - 1.0).abs() < 1e-3 { rate } else { 1.0 };
+        let distance = |from: u64, to: u64| Duration::from_nanos(((to - from) as f64 * rate).round() as u64);
+        match cupti.checked_sub(self.cupti) {
+            Some(_) => self.host + distance(self.cupti, cupti),
+            None => self.host.checked_sub(distance(cupti, self.cupti)).unwrap_or(self.host),
+        }
+    }
+}
+
+/// Lets the work of each stream begin when the work before it is over: a kernel that is started early (programmatic
+/// stream serialization) only waits until then.
+fn in_turn(ran: &mut [Ran]) {
+    ran.sort_by_key(|ran| (ran.stream, ran.end));
+    let mut before = None;
+    for ran in ran {
+        if let Some((stream, end)) = before
+            && stream == ran.stream
+        {
+            ran.start = ran.start.max(end).min(ran.end);
+        }
+        before = Some((ran.stream, ran.end));
+    }
+}
+
+fn check(call: &str, status: CUptiResult) -> Result<(), String> {
+    if status == CUptiResult::CUPTI_SUCCESS { Ok(()) } else { Err(format!("{call}: {status:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tracer::Kind;
+
+    #[test]
+    fn times_lie_on_the_line_through_both_readings() {
+        let host = Instant::now();
+        let begin = Reading { cupti: 1_000_000, host };
+        let end = Reading { cupti: 2_000_000, host: host + Duration::from_nanos(1_000_200) };
+        let after = |cupti| begin.host_time(end, cupti).duration_since(host).as_nanos();
+        assert_eq!([after(1_000_000), after(1_500_000), after(2_000_000)], [0, 500_100, 1_000_200]);
+        assert!(begin.host_time(end, 999_000) <= host);
+    }
+
+    #[test]
+    fn readings_without_a_distance_give_the_host_clock_its_own_rate() {
+        let begin = Reading { cupti: 10, host: Instant::now() };
+        assert_eq!(begin.host_time(begin, 510).duration_since(begin.host).as_nanos(), 500);
+    }
+
+    #[test]
+    fn a_kernel_that_was_started_early_begins_when_the_one_before_it_ends() {
+        let ran = |stream, start, end| Ran {
+            name: String::new(),
+            kind: Kind::Kernel,
+            bytes: None,
+            start,
+            end,
+            context: 0,
+            stream,
+            correlation: 0,
+        };
+        let mut all = vec![ran(2, 90, 120), ran(1, 10, 100), ran(1, 98, 150), ran(1, 160, 170)];
+        in_turn(&mut all);
+        let times: Vec<_> = all.iter().map(|ran| (ran.stream, ran.start, ran.end)).collect();
+        assert_eq!(times, [(1, 10, 100), (1, 100, 150), (1, 160, 170), (2, 90, 120)]);
+    }
+
+    #[test]
+    fn a_machine_without_cupti_says_so() {
+        if let Err(error) = Library::Cupti.load() {
+            assert!(error.to_string().contains("libcupti.so"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What the device did, and what its sensors say.
+
+// The recorder: CUPTI has no interface but that of C.
+#[cfg_attr(feature = "cupti", allow(unsafe_code))]
+#[cfg_attr(not(feature = "cupti"), path = "no_cupti.rs")]
+pub(crate) mod cupti;
+#[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
+pub(crate) mod telemetry;

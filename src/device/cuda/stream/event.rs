@@ -1,0 +1,85 @@
+//! Events: marks in streams, with or without times between them, and with the failures that they cover.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::fault::Causes;
+use super::guard::StreamGuard;
+use crate::device::cuda::driver::Event;
+use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::engine::{EngineEvent, Result};
+use crate::error::DeviceError;
+
+/// An event of a CUDA device.
+pub(crate) struct CudaEvent {
+    handle: Event,
+    device: Arc<Opened>,
+    /// Of the latest recording: whose failures are its own. Locked after the guard of a stream.
+    recorded: Mutex<Option<Causes>>,
+}
+
+impl CudaEvent {
+    pub(crate) fn new(device: &Arc<Opened>, timing: bool) -> Result<Self> {
+        device.check()?;
+        let handle = Event::new(&device.gpu.context, timing)?;
+        Ok(Self { handle, device: device.clone(), recorded: Mutex::default() })
+    }
+
+    /// The event behind the interface, if it is one of this opened device.
+    pub(crate) fn of<'a>(event: &'a dyn EngineEvent, device: &Arc<Opened>) -> Result<&'a Self> {
+        let event: &dyn Any = event;
+        match event.downcast_ref::<Self>() {
+            Some(event) if Arc::ptr_eq(&event.device, device) => Ok(event),
+            _ => Err(DeviceError::ForeignObject { what: "an event", device: device.name().to_owned() }),
+        }
+    }
+
+    /// Enqueues a recording.
+    pub(crate) fn record(&self, guard: &StreamGuard<'_>) -> Result<()> {
+        let mut recorded = lock(&self.recorded);
+        guard.record(&self.handle)?;
+        *recorded = Some(guard.causes());
+        Ok(())
+    }
+
+    /// Enqueues a wait for the latest recording; there is nothing to wait for before the first.
+    pub(crate) fn enqueue_wait(&self, guard: &mut StreamGuard<'_>) -> Result<()> {
+        let recorded = lock(&self.recorded);
+        recorded.as_ref().map_or(Ok(()), |causes| guard.wait(&self.handle, causes))
+    }
+
+    /// The failure of the work before the latest recording.
+    fn check(&self) -> Result<()> {
+        lock(&self.recorded).as_ref().map_or(Ok(()), |causes| causes.check(self.device.name()))
+    }
+}
+
+impl EngineEvent for CudaEvent {
+    fn is_complete(&self) -> Result<bool> {
+        self.device.check()?;
+        if self.handle.is_complete()? { self.check().map(|()| true) } else { Ok(false) }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.device.check()?;
+        self.handle.synchronize()?;
+        self.check()
+    }
+
+    fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration> {
+        let start = Self::of(start, &self.device)?;
+        let not_ready = |reason| Err(DeviceError::EventNotReady { reason });
+        if !(self.handle.has_timing() && start.handle.has_timing()) {
+            return not_ready("one of them was made without timing");
+        }
+        if lock(&self.recorded).is_none() || lock(&start.recorded).is_none() {
+            return not_ready("one of them was never recorded");
+        }
+        self.device.check()?;
+        match self.handle.elapsed_since(&start.handle)? {
+            Some(time) => self.check().map(|()| time),
+            None => not_ready("the device has not reached both yet"),
+        }
+    }
+}

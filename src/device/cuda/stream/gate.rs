@@ -1,0 +1,99 @@
+//! Gates: a flag in host memory that streams wait for.
+//!
+//! A stream waits until the flag is at least the gate's target, compared around its 32 bits; the host opens the gate
+//! by storing the target. The next gate on the same flag takes the next target: the flag is never set back, so that
+//! it can be handed on although a stream may not have looked at it yet.
+//!
+//! Where the driver lets a stream wait for a word of memory, it does so in hardware, without a thread or a kernel. Some
+//! drivers do not, which is tried when the GPU is opened: there a kernel of one thread polls the flag (`kernels/hold.cu`).
+//! The device's facts say which.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::guard::StreamGuard;
+use crate::device::cuda::driver::{HostPiece, arguments};
+use crate::device::cuda::gpu::Opened;
+use crate::device::cuda::kernels::Kernel;
+use crate::device::cuda::memory::pinned::Purpose;
+use crate::device::engine::{EngineGate, Result};
+use crate::error::DeviceError;
+
+/// A gate of a CUDA device. It opens when it is dropped: no stream can be held for good.
+pub(crate) struct CudaGate {
+    device: Arc<Opened>,
+    /// Gone in the drop alone.
+    cell: Option<HostPiece>,
+    target: u32,
+    /// Whether a stream was told to wait and the gate is closed.
+    holds: AtomicBool,
+}
+
+impl CudaGate {
+    /// A closed gate.
+    ///
+    /// Loads all kernels first: to load one behind a closed gate can wait for the stream that the gate holds. Where
+    /// there is no compiler, the operations that need one say so.
+    pub(crate) fn new(device: &Arc<Opened>) -> Result<Self> {
+        device.check()?;
+        let _ = device.gpu.kernels.load_all();
+        let cell = device.gpu.pinned.take_cell(Purpose::Gate)?;
+        let target = cell.flag().load(Ordering::Acquire).wrapping_add(1);
+        Ok(Self { device: device.clone(), cell: Some(cell), target, holds: AtomicBool::new(false) })
+    }
+
+    /// The gate behind the interface, if it is one of this opened device.
+    pub(crate) fn of<'a>(gate: &'a dyn EngineGate, device: &Arc<Opened>) -> Result<&'a Self> {
+        let gate: &dyn Any = gate;
+        match gate.downcast_ref::<Self>() {
+            Some(gate) if Arc::ptr_eq(&gate.device, device) => Ok(gate),
+            _ => Err(DeviceError::ForeignObject { what: "a gate", device: device.name().to_owned() }),
+        }
+    }
+
+    /// Enqueues a wait.
+    pub(crate) fn enqueue_wait(&self, guard: &StreamGuard<'_>) -> Result<()> {
+        let Some(cell) = self.cell.as_ref() else { return Ok(()) };
+        if !self.is_open() && !self.holds.swap(true, Ordering::SeqCst) {
+            self.device.gpu.hold();
+            // It may have been opened meanwhile.
+            if self.is_open() {
+                self.let_go();
+            }
+        }
+        if self.device.waits_for_flags() {
+            return guard.wait_flag(cell.span(), self.target);
+        }
+        let (flag, target) = (cell.span().address(), self.target);
+        guard.launch(Kernel::HOLD, 1, 1, &mut arguments![flag, target])
+    }
+
+    fn is_open(&self) -> bool {
+        self.cell.as_ref().is_none_or(|cell| cell.flag().load(Ordering::SeqCst) == self.target)
+    }
+
+    fn let_go(&self) {
+        if self.holds.swap(false, Ordering::SeqCst) {
+            self.device.gpu.let_go();
+        }
+    }
+}
+
+impl EngineGate for CudaGate {
+    fn open(&self) {
+        if let Some(cell) = &self.cell {
+            cell.flag().store(self.target, Ordering::SeqCst);
+        }
+        self.let_go();
+    }
+}
+
+impl Drop for CudaGate {
+    fn drop(&mut self) {
+        self.open();
+        if let Some(cell) = self.cell.take() {
+            self.device.gpu.pinned.return_cell(cell, Purpose::Gate);
+        }
+    }
+}

@@ -1,0 +1,573 @@
+//! A stream with what belongs to it alone, and its guard: the one way to enqueue on it.
+//!
+//! A guard holds the stream's lock over check and call, so that nothing comes between them. It knows what state the stream
+//! is in: normal, capturing, or failed. While a stream captures, operations go to a stream of the capture's own; the
+//! driver's stream of the user is never in capture mode, so that what other threads do (drop, free, wait for the device)
+//! meets no capture.
+//!
+//! What a drop does takes no guard: a thread may hold it while the driver blocks in it, because the stream's queue is full
+//! and a gate holds it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::device::HostKind;
+use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
+use crate::device::cuda::driver::{
+    Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, Span, Stream,
+};
+use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::cuda::kernels::Kernel;
+use crate::device::cuda::memory::free_list::{self, FreeList};
+use crate::device::cuda::stream::fault::{Causes, Fault};
+use crate::device::cuda::stream::limbo::{Kept, Limbo};
+use crate::device::engine::{Captured, Operation, Result};
+use crate::device::injection::{self, Injected};
+use crate::error::DeviceError;
+
+/// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
+pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
+#[derive(Clone, Copy)]
+pub(crate) enum Scratch {
+    /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
+    Reduce,
+    /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
+    Groups,
+    /// Of matrix multiplications, of any content.
+    Workspace,
+}
+
+/// Scratch memory.
+#[derive(Default)]
+struct Pieces {
+    /// By [`Scratch`]: none until it is needed.
+    current: [Option<Allocation>; 3],
+    /// What became too small; a captured graph may still use it.
+    outgrown: Vec<Allocation>,
+}
+
+/// A stream. It is ended by [`Gpu::sweep`](crate::device::cuda::gpu::Gpu::sweep) when nobody has a handle and its work is
+/// over.
+pub(crate) struct StreamInner {
+    raw: Stream,
+    pub(crate) device: Arc<Opened>,
+    fault: Arc<Fault>,
+    state: Mutex<State>,
+    scratch: Mutex<Pieces>,
+    free: Mutex<FreeList>,
+    limbo: Mutex<Limbo>,
+    /// Whether the next elementwise kernel goes through its data backward.
+    backward: AtomicBool,
+}
+
+struct State {
+    mode: Mode,
+    /// The streams that this one waited for.
+    causes: Causes,
+    /// How many launches that can report a fault there were.
+    tickets: u64,
+    /// How many guards there were, and how many of them are known to have nothing pending any more.
+    entered: u64,
+    idle_since: u64,
+}
+
+enum Mode {
+    Normal,
+    Capturing(Capturing),
+    /// Each call says so from now on.
+    Failed(DeviceError),
+}
+
+struct Capturing {
+    onto: Stream,
+    captured: Captured,
+}
+
+impl StreamInner {
+    /// A new stream of an opened device.
+    pub(crate) fn new(device: &Arc<Opened>) -> Result<Arc<Self>> {
+        device.check()?;
+        let gpu = &device.gpu;
+        let (scratch, free, limbo) = Default::default();
+        let stream = Arc::new(Self {
+            raw: Stream::new(&gpu.context)?,
+            fault: Arc::new(Fault::new(&gpu.pinned)?),
+            state: Mutex::new(State {
+                mode: Mode::Normal,
+                causes: Causes::default(),
+                tickets: 0,
+                entered: 0,
+                idle_since: 0,
+            }),
+            scratch,
+            free,
+            limbo,
+            backward: AtomicBool::new(false),
+            device: device.clone(),
+        });
+        gpu.remember(&stream);
+        Ok(stream)
+    }
+
+    /// The guard, for work on the device: it runs, or becomes a part of a capture.
+    ///
+    /// # Errors
+    /// The device is lost; work of this stream, or of one that it waited for, has failed.
+    #[inline]
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
+        let mut state = lock(&self.state);
+        if self.device.injection.strikes(Injected::DeviceLoss) {
+            self.device.lose(self.injected("DeviceLoss"));
+        }
+        self.device.check()?;
+        self.check(&mut state)?;
+        self.raw.bind()?;
+        state.entered += 1;
+        Ok(StreamGuard { stream: self, state })
+    }
+
+    /// The guard, for what cannot be captured.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter); [`DeviceError::Capturing`] names `call` while the stream captures.
+    #[inline]
+    pub(crate) fn enter_uncaptured(self: &Arc<Self>, call: &'static str) -> Result<StreamGuard<'_>> {
+        let guard = self.enter()?;
+        if guard.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(guard) }
+    }
+
+    /// Whether a capture is in progress.
+    pub(crate) fn is_capturing(&self) -> bool {
+        matches!(lock(&self.state).mode, Mode::Capturing(_))
+    }
+
+    /// Ends a capture in progress, whose work is forgotten.
+    pub(crate) fn give_up_capture(&self) {
+        let mut state = lock(&self.state);
+        if matches!(state.mode, Mode::Capturing(_))
+            && let Mode::Capturing(Capturing { onto, captured }) = std::mem::replace(&mut state.mode, Mode::Normal)
+        {
+            let _ = onto.end_capture(&onto);
+            drop(state);
+            drop(captured);
+        }
+    }
+
+    /// Fails once work has failed, and from then on.
+    #[inline]
+    fn check(&self, state: &mut State) -> Result<()> {
+        if let Mode::Failed(cause) = &state.mode {
+            return Err(cause.clone());
+        }
+        let device = self.device.name();
+        match self.fault.check(u64::MAX, device).and_then(|()| state.causes.check(device)) {
+            Ok(()) => Ok(()),
+            Err(failure) => Err(Self::fail(state, failure)),
+        }
+    }
+
+    #[cold]
+    fn fail(state: &mut State, failure: DeviceError) -> DeviceError {
+        if let Mode::Capturing(given_up) = std::mem::replace(&mut state.mode, Mode::Failed(failure.clone())) {
+            let _ = given_up.onto.end_capture(&given_up.onto);
+        }
+        failure
+    }
+
+    /// Blocks until all work enqueued so far has completed, without the lock.
+    ///
+    /// # Errors
+    /// Work of this stream, or of one that it waited for, has failed.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.device.check()?;
+        let entered = lock(&self.state).entered;
+        self.raw.synchronize()?;
+        let mut state = lock(&self.state);
+        state.idle_since = entered.max(state.idle_since);
+        self.check(&mut state)
+    }
+
+    /// As [`synchronize`](Self::synchronize), without a call of the driver where nothing was enqueued since the last.
+    pub(crate) fn wait_unless_idle(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        if state.idle_since < state.entered {
+            drop(state);
+            return self.synchronize();
+        }
+        self.check(&mut state)
+    }
+
+    /// Fails if the stream has; for who knows by another way that its work is over.
+    pub(crate) fn check_failure(&self) -> Result<()> {
+        self.check(&mut lock(&self.state))
+    }
+
+    /// Whether all work enqueued so far has completed; true for a stream that the driver has given up. Never blocks.
+    pub(crate) fn is_over(&self) -> bool {
+        self.raw.is_complete().unwrap_or(true)
+    }
+
+    /// 0 and 1 in turn: whether a kernel goes through its data backward (see `kernels/elementwise.cu`).
+    #[inline]
+    pub(crate) fn direction(&self) -> u32 {
+        self.backward.fetch_xor(true, Ordering::Relaxed).into()
+    }
+
+    /// The address of the fault words, for kernels.
+    pub(crate) fn fault(&self) -> u64 {
+        self.fault.address()
+    }
+
+    /// Memory in this stream's order; `bytes` is more than 0.
+    #[inline]
+    pub(crate) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<Allocation> {
+        match self.recycled(bytes)? {
+            Some(allocation) => Ok(allocation),
+            None => self.enter()?.new_memory(bytes),
+        }
+    }
+
+    /// What this stream freed, if it has the size.
+    #[inline]
+    fn recycled(&self, bytes: usize) -> Result<Option<Allocation>> {
+        if self.device.injection.strikes(Injected::Allocation) {
+            let (device, requested) = (self.device.name().to_owned(), bytes);
+            return Err(DeviceError::OutOfMemory { device, requested, free: None });
+        }
+        Ok(lock(&self.free).take(free_list::rounded(bytes)))
+    }
+
+    /// Frees memory that was used on this stream alone, after the work enqueued so far. A push on a list.
+    #[inline]
+    pub(crate) fn free(&self, allocation: Allocation) {
+        lock(&self.free).keep(allocation);
+    }
+
+    /// Keeps something until this stream is past the work enqueued so far. A push on a list.
+    pub(crate) fn keep(&self, kept: Kept) {
+        lock(&self.limbo).keep(kept);
+    }
+
+    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing.
+    pub(crate) fn reclaim(&self) {
+        let mut limbo = lock(&self.limbo);
+        if limbo.is_empty() {
+            return;
+        }
+        let free = match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if free.is_some() && self.raw.bind().is_ok() {
+            // What cannot be marked stays.
+            let _ = limbo.mark(&self.raw);
+        }
+        let reached = limbo.reached();
+        drop((limbo, free));
+        drop(reached);
+    }
+
+    /// Gives the memory that is kept for the next allocations back to the pool; of a stream that a gate may hold, nothing:
+    /// the call could block.
+    pub(crate) fn give_back_free(&self) {
+        if self.device.gpu.is_held() && !self.is_over() {
+            return;
+        }
+        let freed = lock(&self.free).take_all();
+        freed.into_iter().for_each(|allocation| self.raw.free(allocation));
+    }
+
+    /// Ends a stream whose work is over and that nobody has a handle of.
+    pub(crate) fn end(self: Arc<Self>) {
+        let mut state = lock(&self.state);
+        // A failure that somebody has been told of is not told again.
+        if !matches!(state.mode, Mode::Failed(_))
+            && let Err(failure) = self.check(&mut state)
+        {
+            self.device.orphan(failure);
+        }
+        drop(state);
+        let kept = lock(&self.limbo).all();
+        drop(kept);
+        let Pieces { current, outgrown } = std::mem::take(&mut *lock(&self.scratch));
+        let scratch = current.into_iter().flatten().chain(outgrown);
+        scratch.chain(lock(&self.free).take_all()).for_each(|allocation| self.raw.free(allocation));
+    }
+
+    fn injected(&self, call: &'static str) -> DeviceError {
+        DeviceError::CallFailed { device: self.device.name().to_owned(), call, reason: injection::REASON.to_owned() }
+    }
+}
+
+/// The right to enqueue on a stream; see the module.
+pub(crate) struct StreamGuard<'a> {
+    stream: &'a Arc<StreamInner>,
+    state: MutexGuard<'a, State>,
+}
+
+impl<'a> StreamGuard<'a> {
+    /// Its stream.
+    #[inline]
+    pub(crate) fn stream(&self) -> &'a Arc<StreamInner> {
+        self.stream
+    }
+
+    fn unless_pageable(self, block: &HostBlock) -> (&'a Arc<StreamInner>, Option<Self>) {
+        (self.stream, (block.kind() != HostKind::Pageable).then_some(self))
+    }
+
+    /// Where operations go.
+    #[inline]
+    fn target(&self) -> &Stream {
+        match &self.state.mode {
+            Mode::Capturing(capturing) => &capturing.onto,
+            _ => &self.stream.raw,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_capturing(&self) -> bool {
+        matches!(self.state.mode, Mode::Capturing(_))
+    }
+
+    /// Has a capture in progress hold on to what `operation` uses.
+    #[inline]
+    pub(crate) fn keep(&mut self, operation: &Operation<'_>) {
+        if let Mode::Capturing(capturing) = &mut self.state.mode {
+            capturing.captured.take(operation);
+        }
+    }
+
+    #[inline]
+    fn may_fail(&self, what: Injected, call: &'static str) -> Result<()> {
+        if self.stream.device.injection.strikes(what) { Err(self.stream.injected(call)) } else { Ok(()) }
+    }
+
+    /// The handle of a kernel.
+    #[inline]
+    pub(crate) fn function(&self, kernel: Kernel) -> Result<Function> {
+        self.stream.device.gpu.kernels.function(kernel)
+    }
+
+    /// Enqueues a kernel.
+    #[inline]
+    pub(crate) fn launch(
+        &self,
+        kernel: Kernel,
+        blocks: u32,
+        threads: u32,
+        arguments: &mut [Argument<'_>],
+    ) -> Result<()> {
+        let function = self.function(kernel)?;
+        self.may_fail(Injected::Launch, "launch")?;
+        let early = self.stream.device.gpu.kernels.start_early();
+        self.target().launch(function, blocks, threads, early, arguments)
+    }
+
+    /// Enqueues a kernel of one block by the plainest call there is; not captured.
+    #[inline]
+    pub(crate) fn launch_bare(&self, function: Function, threads: u32, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.stream.raw.launch_bare(function, threads, arguments)
+    }
+
+    /// The ticket of a launch that can report a fault.
+    pub(crate) fn ticket(&mut self) -> u64 {
+        self.state.tickets += 1;
+        self.state.tickets
+    }
+
+    /// Enqueues zeroing memory.
+    pub(crate) fn clear(&self, span: Span) -> Result<()> {
+        self.fill(span, 0)
+    }
+
+    /// Enqueues setting every byte of `span`.
+    pub(crate) fn fill(&self, span: Span, byte: u8) -> Result<()> {
+        self.may_fail(Injected::Launch, "fill")?;
+        self.target().fill(span, byte)
+    }
+
+    /// Enqueues a copy within the device.
+    pub(crate) fn copy(&self, from: Span, to: Span) -> Result<()> {
+        self.may_fail(Injected::Launch, "copy")?;
+        self.target().copy(from, to)
+    }
+
+    /// Enqueues a matrix multiplication.
+    #[inline]
+    pub(crate) fn multiply(
+        &self,
+        descriptors: &Descriptors,
+        algorithm: &Algorithm,
+        workspace: Option<Span>,
+        operands: [Span; 3],
+    ) -> Result<()> {
+        self.may_fail(Injected::Launch, "matmul")?;
+        let blas = self.stream.device.gpu.blas()?;
+        self.target().multiply(blas, descriptors, algorithm, workspace, operands)
+    }
+
+    /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
+    pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
+        let apart = Stream::new(&self.stream.device.gpu.context)?;
+        apart.begin_capture()?;
+        let enqueued = enqueue(&apart);
+        let graph = apart.end_capture(&self.stream.raw);
+        enqueued.and(graph)
+    }
+
+    /// Enqueues captured work.
+    #[inline]
+    pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
+        self.may_fail(Injected::Launch, "launch_graph")?;
+        self.stream.raw.launch_graph(graph)
+    }
+
+    /// Enqueues a copy of a whole block into `to`; of a pageable one without the lock, as the driver's call may block.
+    pub(crate) fn upload(self, from: &HostBlock, to: Span) -> Result<()> {
+        self.may_fail(Injected::Copy, "upload")?;
+        let (stream, guard) = self.unless_pageable(from);
+        let outcome = stream.raw.upload(from, to);
+        drop(guard);
+        outcome
+    }
+
+    /// Enqueues a copy of the head of a piece into all of `to`.
+    pub(crate) fn upload_piece(&self, from: &HostPiece, to: Span) -> Result<()> {
+        self.may_fail(Injected::Copy, "upload")?;
+        self.stream.raw.upload_piece(from, to)
+    }
+
+    /// Copies borrowed bytes, and waits for that without the lock.
+    pub(crate) fn upload_and_wait(self, from: &[u8], to: Span) -> Result<()> {
+        self.may_fail(Injected::Copy, "upload")?;
+        let stream = self.stream;
+        drop(self);
+        stream.raw.upload_and_wait(from, to)
+    }
+
+    /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
+    pub(crate) fn download(self, from: Span, to: &HostBlock) -> Result<()> {
+        self.may_fail(Injected::Copy, "download")?;
+        let (stream, guard) = self.unless_pageable(to);
+        let outcome = stream.raw.download(from, to);
+        drop(guard);
+        outcome
+    }
+
+    /// Enqueues a copy of all of `from` into the head of a piece.
+    pub(crate) fn download_piece(&self, from: Span, to: &HostPiece) -> Result<()> {
+        self.may_fail(Injected::Copy, "download")?;
+        self.stream.raw.download_piece(from, to)
+    }
+
+    /// Enqueues a recording of `event`.
+    #[inline]
+    pub(crate) fn record(&self, event: &Event) -> Result<()> {
+        self.stream.raw.record(event)
+    }
+
+    /// Enqueues a wait for the latest recording of `event`, whose failures are this stream's from now on.
+    pub(crate) fn wait(&mut self, event: &Event, causes: &Causes) -> Result<()> {
+        self.stream.raw.wait(event)?;
+        self.state.causes.merge(causes, self.stream.device.name());
+        Ok(())
+    }
+
+    /// Whose failures are those of an event that is recorded now.
+    pub(crate) fn causes(&self) -> Causes {
+        let mut causes = self.state.causes.clone();
+        causes.add(&self.stream.fault, self.state.tickets);
+        causes
+    }
+
+    /// Enqueues a wait until a flag is set.
+    pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
+        self.stream.raw.wait_flag(flag, target)
+    }
+
+    /// Whether everything enqueued so far has completed. Never blocks.
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        self.stream.raw.is_complete()
+    }
+
+    /// From now on operations are captured.
+    pub(crate) fn begin_capture(&mut self) -> Result<()> {
+        let onto = Stream::new(&self.stream.device.gpu.context)?;
+        onto.begin_capture()?;
+        self.state.mode = Mode::Capturing(Capturing { onto, captured: Captured::default() });
+        Ok(())
+    }
+
+    /// Ends a capture: the work, ready to launch here, and what it uses.
+    pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
+        match std::mem::replace(&mut self.state.mode, Mode::Normal) {
+            Mode::Capturing(Capturing { onto, captured }) => Ok((onto.end_capture(&self.stream.raw)?, captured)),
+            other => {
+                self.state.mode = other;
+                Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
+            }
+        }
+    }
+
+    /// Memory in this stream's order; `bytes` is more than 0.
+    #[inline]
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Allocation> {
+        match self.stream.recycled(bytes)? {
+            Some(allocation) => Ok(allocation),
+            None => self.new_memory(bytes),
+        }
+    }
+
+    /// Memory that this stream has not freed: what others are past, or the pool's.
+    #[cold]
+    fn new_memory(&self, bytes: usize) -> Result<Allocation> {
+        let (stream, bytes) = (self.stream, free_list::rounded(bytes));
+        self.let_go();
+        stream.device.gpu.reclaim();
+        if let Some(allocation) = lock(&stream.free).take(bytes) {
+            return Ok(allocation);
+        }
+        let excess = lock(&stream.free).take_excess();
+        excess.into_iter().for_each(|allocation| stream.raw.free(allocation));
+        let gpu = &stream.device.gpu;
+        let allocate = || stream.raw.allocate(&gpu.pool, bytes);
+        match allocate() {
+            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(allocate),
+            outcome => outcome,
+        }
+    }
+
+    /// Lets go of what the stream is past, and marks the rest.
+    pub(crate) fn let_go(&self) {
+        let mut limbo = lock(&self.stream.limbo);
+        let _ = limbo.mark(&self.stream.raw);
+        let reached = limbo.reached();
+        drop(limbo);
+        drop(reached);
+    }
+
+    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
+    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<Span> {
+        let mut scratch = self.stream.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
+        if let Some(known) = known.filter(|known| known.size() >= bytes) {
+            return Ok(known.span());
+        }
+        let piece = self.allocate(bytes.next_power_of_two())?;
+        let span = piece.span();
+        if !matches!(purpose, Scratch::Workspace) {
+            // At once, also while a capture is in progress: each launch of the graph needs it zero.
+            if let Err(error) = self.stream.raw.fill(span, 0) {
+                self.stream.free(piece);
+                return Err(error);
+            }
+        }
+        let outgrown = scratch.current.get_mut(purpose as usize).and_then(|place| place.replace(piece));
+        scratch.outgrown.extend(outgrown);
+        Ok(span)
+    }
+}

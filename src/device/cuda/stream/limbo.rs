@@ -1,0 +1,90 @@
+//! What was given up while work of a stream may still use it: pinned slots, and memory of other streams.
+//!
+//! To give something up is a push on a list. Marks are put behind it by the next call on the stream that wants something
+//! back, never by the drop itself: a call of the driver can block while a gate holds the stream and its queue is full. Each
+//! stream has a list of its own, so that what waits for one stream keeps nothing back that waits for another.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::device::cuda::driver::{Allocation, Event, Stream};
+use crate::device::cuda::memory::pinned::Slot;
+use crate::device::cuda::stream::guard::StreamInner;
+use crate::device::engine::Result;
+
+/// What is kept until a stream has come past it; dropping it hands it on.
+pub(crate) enum Kept {
+    /// A pinned slot that a copy or a kernel uses.
+    Slot { _slot: Slot },
+    /// Memory of another stream.
+    Memory { _memory: Arc<Shared> },
+}
+
+/// Memory that other streams than its home used: it goes home when the last of them is past it.
+pub(crate) struct Shared {
+    allocation: Option<Allocation>,
+    home: Arc<StreamInner>,
+}
+
+impl Shared {
+    pub(crate) fn new(allocation: Allocation, home: Arc<StreamInner>) -> Self {
+        Self { allocation: Some(allocation), home }
+    }
+}
+
+impl Drop for Shared {
+    /// Its home follows in its own order, so that the home's work needs no mark.
+    fn drop(&mut self) {
+        if let Some(allocation) = self.allocation.take() {
+            self.home.free(allocation);
+        }
+    }
+}
+
+/// The list of one stream.
+#[derive(Default)]
+pub(crate) struct Limbo {
+    unmarked: Vec<Kept>,
+    marked: VecDeque<(Event, Vec<Kept>)>,
+    spare: Vec<Event>,
+}
+
+impl Limbo {
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.unmarked.push(kept);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unmarked.is_empty() && self.marked.is_empty()
+    }
+
+    /// Puts a mark behind what has none.
+    pub(crate) fn mark(&mut self, stream: &Stream) -> Result<()> {
+        if self.unmarked.is_empty() {
+            return Ok(());
+        }
+        let event = self.spare.pop().map_or_else(|| Event::new(stream.context(), false), Ok)?;
+        stream.record(&event)?;
+        self.marked.push_back((event, std::mem::take(&mut self.unmarked)));
+        Ok(())
+    }
+
+    /// What the stream is past, to be dropped without a lock. Only the first mark that is not reached is asked in vain.
+    pub(crate) fn reached(&mut self) -> Vec<Kept> {
+        let mut reached = Vec::new();
+        while let Some((event, _)) = self.marked.front()
+            && event.is_complete() == Ok(true)
+            && let Some((event, kept)) = self.marked.pop_front()
+        {
+            self.spare.push(event);
+            reached.extend(kept);
+        }
+        reached
+    }
+
+    /// Everything: the stream is over.
+    pub(crate) fn all(&mut self) -> Vec<Kept> {
+        let marked = std::mem::take(&mut self.marked).into_iter().flat_map(|(_, kept)| kept);
+        marked.chain(std::mem::take(&mut self.unmarked)).collect()
+    }
+}

@@ -1,0 +1,259 @@
+//! From an operation to its launches.
+//!
+//! The host cost of an operation is to be its launch: no allocation, lock or hash on the way of the elementwise
+//! operations and the generator. Only three operations do more: a product looks its plan up, and a reduction and the
+//! search for non-zeros their scratch memory.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use half::{bf16, f16};
+
+use super::guard::{Scratch, StreamGuard, StreamInner};
+use crate::device::DType;
+use crate::device::cuda::driver::{Span, arguments};
+use crate::device::cuda::kernels::Kernel;
+use crate::device::cuda::memory::device::CudaMemory;
+use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::philox;
+
+/// Threads in a block, except where a kernel says otherwise.
+const THREADS: u32 = 256;
+
+/// Threads of a block of `kernels/compact.cu`, the elements of its tile, and the tiles of a group.
+const TILE_THREADS: u32 = 128;
+const TILE: usize = 8192;
+const GROUP: usize = 256;
+
+/// The largest grid of a reduction. The same on every device, so that sums are too.
+const REDUCE_BLOCKS: u32 = 1024;
+
+/// What a reduction needs: two words and a result a block.
+const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
+
+/// From this width on a row is worth a warp.
+const WIDE_ROW: usize = 32;
+
+/// Enqueues `operation`.
+#[inline]
+pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) -> Result<()> {
+    match *operation {
+        Operation::Fill { out, value } => fill(guard, out, value),
+        Operation::Normal { out, seed, sequence } => normal(guard, out, seed, sequence),
+        // Sums of no products.
+        Operation::Matmul { out, sizes: [_, 0, _], .. } => fill(guard, out, 0.0),
+        Operation::Matmul { a, b, out, sizes, precision } => {
+            if out.len == 0 {
+                return Ok(());
+            }
+            let operands = [
+                CudaMemory::of(a, guard.stream())?,
+                CudaMemory::of(b, guard.stream())?,
+                CudaMemory::of(out, guard.stream())?,
+            ];
+            guard.stream().device.matmul.enqueue(guard, out.dtype(), sizes, precision, operands)
+        }
+        Operation::Affine { x, out, scale, shift } => affine(guard, x, out, scale, shift),
+        Operation::Elementwise { kind, a, b, out } => elementwise(guard, kind, a, b, out),
+        Operation::Greater { x, out, threshold } => greater(guard, x, out, threshold),
+        Operation::Sum { x, out } => reduce(guard, Kernel::SUM.of(x.dtype()), x, out),
+        Operation::Any { x, out } => reduce(guard, Kernel::ANY.of(x.dtype()), x, out),
+        Operation::Nonzero { x, positions, count } => nonzero(guard, x, positions, count),
+        Operation::Gather { x, rows, out, width } => gather(guard, x, rows, out, width),
+        Operation::Copy { x, out } => copy(guard, x, out),
+        Operation::Spin { duration } => spin(guard, duration),
+    }
+}
+
+/// A grid for `items` threads. The largest that a device takes, of 2³¹ - 1 blocks, is one for 8 TiB of elements.
+#[inline]
+fn blocks(items: usize) -> u32 {
+    u32::try_from(items.div_ceil(THREADS as usize)).unwrap_or(u32::MAX).max(1)
+}
+
+/// Threads for `len` elements in packs of 16 bytes.
+#[inline]
+fn packs(len: usize, dtype: DType) -> usize {
+    (len * dtype.size()).div_ceil(16)
+}
+
+fn fill(guard: &StreamGuard<'_>, out: Region<'_>, value: f64) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    let to = CudaMemory::of(out, guard.stream())?.address();
+    let (bytes, pattern) = ((out.len * out.dtype().size()) as u64, pattern(out.dtype(), value));
+    let blocks = blocks(packs(out.len, out.dtype()));
+    guard.launch(Kernel::FILL, blocks, THREADS, &mut arguments![to, bytes, pattern])
+}
+
+/// The bytes of `value` as a `dtype`, repeated to 8.
+fn pattern(dtype: DType, value: f64) -> u64 {
+    let repeat = |bits: u64| (0..8 / dtype.size()).fold(0, |all, i| all | bits << (8 * dtype.size() * i));
+    repeat(match dtype {
+        DType::F16 => f16::from_f32(value as f32).to_bits().into(),
+        DType::BF16 => bf16::from_f32(value as f32).to_bits().into(),
+        DType::F32 => (value as f32).to_bits().into(),
+        DType::I64 => value as i64 as u64,
+        DType::U8 => (value as u8).into(),
+    })
+}
+
+fn normal(guard: &StreamGuard<'_>, out: Region<'_>, seed: u64, sequence: u64) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    launch_normal(guard, out.dtype(), CudaMemory::of(out, guard.stream())?, out.len, seed, sequence)
+}
+
+/// Enqueues `len` normals of a real type into bare memory, which has room for them.
+#[inline]
+pub(crate) fn launch_normal(
+    guard: &StreamGuard<'_>,
+    dtype: DType,
+    to: Span,
+    len: usize,
+    seed: u64,
+    sequence: u64,
+) -> Result<()> {
+    let (to, n, blocks, keys) = (to.address(), len as u64, blocks(packs(len, dtype)), philox::keys(seed));
+    guard.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, &mut arguments![to, n, keys, sequence])
+}
+
+/// Where a region begins, for work of this guard.
+#[inline]
+fn at(region: Region<'_>, guard: &StreamGuard<'_>) -> Result<u64> {
+    CudaMemory::of(region, guard.stream()).map(Span::address)
+}
+
+#[inline]
+fn affine(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, scale: f32, shift: f32) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
+    guard.launch(Kernel::AFFINE.of(x.dtype()), blocks, THREADS, arguments)
+}
+
+#[inline]
+fn elementwise(guard: &StreamGuard<'_>, kind: Binary, a: Region<'_>, b: Region<'_>, out: Region<'_>) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    let kernel = match kind {
+        Binary::Add => Kernel::ADD,
+        Binary::Subtract => Kernel::SUBTRACT,
+        Binary::Multiply => Kernel::MULTIPLY,
+    };
+    let (left, right, to, n) = (at(a, guard)?, at(b, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, out.dtype())), guard.stream().direction());
+    guard.launch(kernel.of(out.dtype()), blocks, THREADS, &mut arguments![left, right, to, n, backward])
+}
+
+fn greater(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, threshold: f32) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
+    let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
+    let arguments = &mut arguments![from, to, n, backward, threshold];
+    guard.launch(Kernel::GREATER.of(x.dtype()), blocks, THREADS, arguments)
+}
+
+/// Of at least one element.
+fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_>) -> Result<()> {
+    let (from, to, n) = (at(x, guard)?, at(out, guard)?, x.len as u64);
+    let scratch = guard.scratch(Scratch::Reduce, REDUCE_BYTES)?.address();
+    // By the length alone, so that a sum is the same on every device.
+    let blocks = u32::try_from(packs(x.len, x.dtype()).div_ceil(THREADS as usize)).unwrap_or(u32::MAX);
+    let arguments = &mut arguments![from, to, n, scratch];
+    guard.launch(kernel, blocks.clamp(1, REDUCE_BLOCKS), THREADS, arguments)
+}
+
+fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
+    let total = CudaMemory::of(count, guard.stream())?;
+    if x.len == 0 {
+        return guard.clear(total);
+    }
+    let (from, n, to, total) = (at(x, guard)?, x.len as u64, at(positions, guard)?, total.address());
+    let tiles = x.len.div_ceil(TILE);
+    let (groups, blocks) = (tiles.div_ceil(GROUP), u32::try_from(tiles).unwrap_or(u32::MAX));
+    let words = guard.scratch(Scratch::Groups, 8 * (1 + groups))?.address();
+    // A bit an element, then a count of 4 bytes for each tile and for each group.
+    let bit_map = tiles * TILE / 8;
+    let memory = guard.allocate(bit_map + 4 * (tiles + groups))?;
+    let marks = memory.span().address();
+    let counts = marks + bit_map as u64;
+    let sums = counts + 4 * tiles as u64;
+    let mark = &mut arguments![from, n, marks, counts, sums, words, total];
+    let marked = guard.launch(Kernel::MARK_NONZERO.of(x.dtype()), blocks, TILE_THREADS, mark);
+    let write = &mut arguments![marks, counts, sums, to];
+    let launched = marked.and_then(|()| guard.launch(Kernel::POSITIONS, blocks, TILE_THREADS, write));
+    guard.stream().free(memory);
+    launched
+}
+
+fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    // A matrix without rows lies nowhere, and is not read.
+    let from = if x.len == 0 { 0 } else { at(x, guard)? };
+    let (numbers, to) = (at(rows, guard)?, at(out, guard)?);
+    let (rows_out, rows_in, columns) = (rows.len as u64, (x.len / width) as u64, width as u64);
+    let (fault, ticket) = (guard.stream().fault(), guard.ticket());
+    let (kernel, items) = match width {
+        WIDE_ROW.. => (Kernel::GATHER_WIDE, rows.len.saturating_mul(32)),
+        _ => (Kernel::GATHER_NARROW, out.len),
+    };
+    let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault, ticket];
+    guard.launch(kernel.of_width(x.dtype()), blocks(items), THREADS, arguments)
+}
+
+fn copy(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>) -> Result<()> {
+    if out.len == 0 {
+        return Ok(());
+    }
+    guard.copy(CudaMemory::of(x, guard.stream())?, CudaMemory::of(out, guard.stream())?)
+}
+
+pub(crate) fn spin(guard: &StreamGuard<'_>, duration: Duration) -> Result<()> {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    guard.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds])
+}
+
+/// The host time of `launches` bare launches of a small `affine`, with everything prepared: what an enqueue costs at
+/// least. Not captured.
+pub(crate) fn raw_launch_loop(stream: &Arc<StreamInner>, launches: usize) -> Result<Duration> {
+    const LEN: u64 = 1024; // one block of fp32
+    const BYTES: usize = 2 * 4 * LEN as usize;
+    let guard = stream.enter_uncaptured("raw_launch_loop")?;
+    let function = guard.function(Kernel::AFFINE.of(DType::F32))?;
+    let memory = guard.allocate(BYTES)?;
+    let from = memory.span().address();
+    let (to, n, backward, scale, shift) = (from + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
+    let arguments = &mut arguments![from, to, n, backward, scale, shift];
+    let run = guard.clear(memory.span()).and_then(|()| {
+        let start = Instant::now();
+        (0..launches).try_for_each(|_| guard.launch_bare(function, THREADS, arguments))?;
+        Ok(start.elapsed())
+    });
+    stream.free(memory);
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fill_pattern_repeats_the_element_to_eight_bytes() {
+        assert_eq!(pattern(DType::U8, 3.0), 0x0303_0303_0303_0303);
+        assert_eq!(pattern(DType::F16, 1.0), 0x3c00_3c00_3c00_3c00);
+        assert_eq!(pattern(DType::BF16, 1.0), 0x3f80_3f80_3f80_3f80);
+        assert_eq!(pattern(DType::F32, 1.0), 0x3f80_0000_3f80_0000);
+        assert_eq!(pattern(DType::I64, -2.0), -2i64 as u64);
+    }
+}
