@@ -148,27 +148,6 @@ fn the_plain_percentile_bootstrap_of_a_median_is_too_narrow_for_some_sizes() {
     assert!(share < 0.94, "{share}");
 }
 
-/// The interval of a relative difference is a plain bootstrap: this prints what it covers.
-#[test]
-#[ignore = "prints a table; takes minutes in a debug build"]
-fn table_of_coverage_of_the_relative_difference() {
-    let common = Normal::new(10.0, 1.0).unwrap();
-    let own = LogNormal::new(0.0, 0.5).unwrap();
-    for n in SIZES {
-        let share = share(1_000, n as u64, |rng| {
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            for _ in 0..n {
-                let round: f64 = common.sample(rng);
-                a.push(round);
-                b.push(round + 5.0 * own.sample(rng));
-            }
-            let comparison = Comparison::new(Samples::new("a", a).unwrap(), Samples::new("b", b).unwrap()).unwrap();
-            comparison.relative_interval().is_some_and(|(low, high)| low <= 0.5 && 0.5 <= high)
-        });
-        println!("n = {n:3}: {share:.3}");
-    }
-}
-
 /// `cargo test --release --test statistics -- --ignored --nocapture` prints the figures for every size.
 #[test]
 #[ignore = "prints a table; takes minutes in a debug build"]
