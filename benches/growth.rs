@@ -19,7 +19,9 @@ fn main() -> ExitCode {
     let sizes = |first: usize| (0..6).map(move |doubled| first << doubled).collect::<Vec<usize>>();
     let picture = |n| {
         let timeline = recorded(n);
-        time(|| TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline }.to_svg("p").unwrap())
+        time(|| {
+            TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline }.to_svg("p").unwrap()
+        })
     };
     let path = |n| {
         let timeline = recorded(n);

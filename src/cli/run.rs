@@ -11,7 +11,7 @@ use super::interrupt::Interrupt;
 use super::keep::{self, Keeper};
 use super::progress::Bar;
 use super::{Carried, End, UsageError, device, program, recorded};
-use crate::book::BookProject;
+use crate::book::{BookProject, Warning};
 use crate::device::Device;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
@@ -138,6 +138,9 @@ pub(super) fn attended(
     watch.bar.finish();
     let file = keeper.finish(&results)?;
     interrupt.ended();
+    for warning in Warning::of(&results).iter().filter(|warning| matches!(warning, Warning::Shared { .. })) {
+        note!("{warning}");
+    }
     Ok(Attended { is_elsewhere: file != out, results, file })
 }
 

@@ -96,7 +96,9 @@ mod tests {
         let deep = "[".repeat(100_000);
         let block: String = (0..2_000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
         let many = "- 1\n".repeat(MOST_VALUES + 1);
-        for (text, says) in [(&laughs, "more than"), (&deep, "deeper than"), (&block, "deeper than"), (&many, "more than")] {
+        for (text, says) in
+            [(&laughs, "more than"), (&deep, "recursion limit"), (&block, "deeper than"), (&many, "more than")]
+        {
             let (message, line, _) = check(text).unwrap_err();
             assert!(message.contains(says) && line > 0, "{message}");
         }

@@ -69,15 +69,18 @@ fn a_course_includes_no_file_of_the_machine_from_its_prose_its_documents_or_its_
     fs::write(place.join("documents/overlap.yaml"), foreign).unwrap();
     assert!(refusal(folder.path()).contains("leads out of the book"));
     fs::write(place.join("documents/overlap.yaml"), document).unwrap();
-    append(&place.join("templates/summary.md.j2"), &format!("\n- [x]({upwards}{secret})\n"));
+    append(&place.join("templates/summary.md.j2"), &format!("\n[x]({upwards}{secret})\n"));
     assert!(refusal(folder.path()).contains("is not a page of the book"));
 }
 
 #[test]
 fn a_link_out_of_a_course_is_refused_and_one_within_it_is_followed() {
-    for (file, target) in
-        [("src/x.md", "../../secret.txt"), ("src/folder", "../.."), ("notebooks/x.ipynb", "/etc/passwd"), ("hardware.yaml", "../secret.txt")]
-    {
+    for (file, target) in [
+        ("src/x.md", "../../secret.txt"),
+        ("src/folder", "../.."),
+        ("notebooks/x.ipynb", "/etc/passwd"),
+        ("hardware.yaml", "../secret.txt"),
+    ] {
         let folder = course();
         let place = folder.path().join("course").join(file);
         let _ = fs::remove_file(&place);

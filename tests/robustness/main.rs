@@ -5,6 +5,8 @@
 #![cfg(unix)]
 
 mod courses;
+#[cfg(target_os = "linux")]
+mod faults;
 mod kept;
 mod output;
 mod places;

@@ -1,6 +1,8 @@
 //! What stands where the book is to go.
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
 use super::{code, measured, names, report, stderr};
 
@@ -9,10 +11,9 @@ fn a_folder_that_the_program_did_not_make_is_never_deleted() {
     let folder = measured();
     fs::create_dir(folder.path().join("book")).unwrap();
     fs::write(folder.path().join("book/mine.md"), "mine").unwrap();
-    for arguments in [
-        &["render", "results.json", "--out", "."][..],
-        &["--suite", "suite.yaml", "--device", "cpu:0", "--out", "."],
-    ] {
+    for arguments in
+        [&["render", "results.json", "--out", "."][..], &["--suite", "suite.yaml", "--device", "cpu:0", "--out", "."]]
+    {
         let before = fs::read(folder.path().join("results.json")).unwrap();
         let output = report(arguments, folder.path());
         assert_eq!(code(&output), 2, "{}", stderr(&output));
@@ -34,29 +35,31 @@ fn a_book_that_the_program_made_is_replaced() {
     }
 }
 
+/// What another system measured on the machine of `results.json`, in the file `name`.
+pub(crate) fn system(folder: &Path, name: &str) {
+    let text = fs::read_to_string(folder.join("results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let environment = &results["runs"][0]["environment"];
+    let machine = serde_json::json!({ "model": environment["device"]["model"], "cpu": environment["host"]["cpu"] });
+    let row = serde_json::json!({
+        "id": "launch-path.graph.capture", "unit": "seconds",
+        "outcome": { "measured": { "instrument": "host-clock", "samples": [1.0, 2.0], "stopped_by": "samples" } },
+    });
+    let system = serde_json::json!({
+        "schema_version": 1, "name": name, "versions": [[name, "1"]], "started": "2026-01-01T00:00:00Z",
+        "machine": machine, "rows": [row],
+    });
+    fs::write(folder.join(name), system.to_string()).unwrap();
+}
+
 #[test]
 fn attachments_at_once_are_all_kept() {
     let folder = measured();
-    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
-    let results: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let environment = &results["runs"][0]["environment"];
     let systems: Vec<String> = (0..6).map(|number| format!("system-{number}")).collect();
-    for name in &systems {
-        let machine =
-            serde_json::json!({ "model": environment["device"]["model"], "cpu": environment["host"]["cpu"] });
-        let row = serde_json::json!({
-            "id": "launch-path.each-waited", "unit": "seconds",
-            "outcome": { "measured": { "instrument": "host-clock", "samples": [1.0, 2.0], "stopped_by": "samples" } },
-        });
-        let system = serde_json::json!({
-            "schema_version": 1, "name": name, "versions": [[name, "1"]], "started": "2026-01-01T00:00:00Z",
-            "machine": machine, "rows": [row],
-        });
-        fs::write(folder.path().join(name), system.to_string()).unwrap();
-    }
+    systems.iter().for_each(|name| system(folder.path(), name));
     let attach = |name: &String| {
         let mut command = super::program(folder.path());
-        command.args(["attach", name, "--into", "results.json"]).stderr(std::process::Stdio::piped()).spawn().unwrap()
+        command.args(["attach", name, "--into", "results.json"]).stderr(Stdio::piped()).spawn().unwrap()
     };
     let attaching: Vec<_> = systems.iter().map(attach).collect();
     for process in attaching {
