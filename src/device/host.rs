@@ -69,10 +69,9 @@ impl Pending {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// The events of copies that are not over.
+    /// The events of copies that may not be over.
     fn take(&mut self) -> Vec<Arc<dyn EngineEvent>> {
-        let pending = self.copies.drain(..).map(|(_, event)| event.raw);
-        pending.filter(|event| event.is_complete() == Ok(false)).collect()
+        self.copies.drain(..).map(|(_, event)| event.raw).collect()
     }
 }
 

@@ -250,7 +250,7 @@ impl Tracer {
         if state.work.len() < CAPACITY { state.work.push(work) } else { state.dropped += 1 }
     }
 
-    /// Whether a thread is in a barrier.
+    /// Whether a thread is in a call that waits.
     #[cfg(test)]
     pub(crate) fn has_begun_a_barrier(&self) -> bool {
         self.lock().threads.values().any(|thread| thread.in_barrier)

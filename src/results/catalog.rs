@@ -8,18 +8,40 @@ use super::row::{MetricSpec, Parameter, Parameters};
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     specs: Vec<MetricSpec>,
+    /// The places of the rows of each identifier.
+    places: BTreeMap<String, Vec<usize>>,
+    /// The identifiers in the order of the rows.
+    ids: Vec<String>,
+}
+
+/// A parameter that no row has, or a value that it never has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownParameter {
+    /// The parameter.
+    pub name: String,
+    /// The value, where it is the value that is unknown.
+    pub value: Option<String>,
+    /// What may have been meant, to be read behind a message; empty where nothing is known.
+    pub hint: String,
 }
 
 impl Catalog {
     /// A catalog of these rows.
     pub fn new(specs: impl IntoIterator<Item = MetricSpec>) -> Self {
-        Self { specs: specs.into_iter().collect() }
+        Self::default().with(specs)
     }
 
     /// With further rows.
     #[must_use]
     pub fn with(mut self, specs: impl IntoIterator<Item = MetricSpec>) -> Self {
-        self.specs.extend(specs);
+        for spec in specs {
+            let places = self.places.entry(spec.id.clone()).or_default();
+            if places.is_empty() {
+                self.ids.push(spec.id.clone());
+            }
+            places.push(self.specs.len());
+            self.specs.push(spec);
+        }
         self
     }
 
@@ -30,14 +52,17 @@ impl Catalog {
 
     /// The first row with this identifier.
     pub fn get(&self, id: &str) -> Option<&MetricSpec> {
-        self.specs.iter().find(|spec| spec.id == id)
+        self.of(id).next()
+    }
+
+    /// The rows with this identifier.
+    fn of(&self, id: &str) -> impl Iterator<Item = &MetricSpec> {
+        self.places.get(id).into_iter().flatten().map(|place| &self.specs[*place])
     }
 
     /// The identifiers, each once, in their order.
     pub fn ids(&self) -> impl Iterator<Item = &str> + Clone {
-        let first =
-            |(place, spec): &(usize, &MetricSpec)| !self.specs[..*place].iter().any(|other| other.id == spec.id);
-        self.specs.iter().enumerate().filter(first).map(|(_, spec)| spec.id.as_str())
+        self.ids.iter().map(String::as_str)
     }
 
     /// Whether an experiment has this name.
@@ -48,9 +73,7 @@ impl Catalog {
     /// The values that the parameters of the rows `ids` can have, by parameter.
     pub fn parameters<'a>(&'a self, ids: &[&str]) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
         let mut found: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
-        for (name, value) in
-            self.specs.iter().filter(|spec| ids.contains(&spec.id.as_str())).flat_map(|spec| &spec.parameters)
-        {
+        for (name, value) in ids.iter().flat_map(|id| self.of(id)).flat_map(|spec| &spec.parameters) {
             let values = found.entry(name).or_default();
             if !values.contains(&value) {
                 values.push(value);
@@ -59,23 +82,20 @@ impl Catalog {
         found
     }
 
-    /// Why a row with this identifier and these parameters cannot exist; `None` where it can. Of a parameter that is a
-    /// name, the value must be one that an experiment gives; numbers are free.
-    pub fn refuse(&self, id: &str, select: &Parameters) -> Option<String> {
-        if self.get(id).is_none() {
-            return Some(format!("there is no row `{id}`{}", nearest(id, self.ids())));
-        }
-        let known = self.parameters(&[id]);
+    /// The first of some parameters that none of the rows `ids` has, or whose value none has. Of a parameter that is a name,
+    /// the value must be one that an experiment gives; numbers are free.
+    pub fn unknown_parameter(&self, ids: &[&str], select: &Parameters) -> Option<UnknownParameter> {
+        let known = self.parameters(ids);
         for (name, value) in select {
+            let unknown = |value, hint| Some(UnknownParameter { name: name.clone(), value, hint });
             let Some(values) = known.get(name.as_str()) else {
-                return Some(format!("row `{id}` has no parameter `{name}`{}", nearest(name, known.keys().copied())));
+                return unknown(None, nearest(name, known.keys().copied()));
             };
             if let Parameter::Text(text) = value
                 && !values.contains(&value)
             {
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                let nearest = nearest(text, values.iter().map(String::as_str));
-                return Some(format!("the parameter `{name}` of row `{id}` is never `{text}`{nearest}"));
+                return unknown(Some(text.clone()), nearest(text, values.iter().map(String::as_str)));
             }
         }
         None

@@ -28,7 +28,7 @@ mod run;
 mod selection;
 mod system;
 
-pub use catalog::{Catalog, nearest};
+pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;

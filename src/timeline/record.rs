@@ -342,7 +342,7 @@ mod tests {
                 call(CallInfo::enqueue("matmul", Some(Kind::Kernel)), 1, (0, 50)),
                 call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), 2, (50, 90)),
             ],
-            // The trial of a plan, and the product.
+            // The trial of a plan, and the matmul.
             work: vec![work(10, 30), work(45, 80)],
             stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
             threads: HashMap::new(),

@@ -2,24 +2,23 @@
 
 mod limits;
 
+use std::fmt;
 use std::path::Path;
 
-use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::error::FileError;
 use crate::files::read_text;
 use crate::results::nearest;
 
 /// Keys of older programs with what stands in their place.
-const RENAMED: [(&str, &str); 9] = [
+const RENAMED: [(&str, &str); 7] = [
     ("on_cpu", "engines: {cpu: …}"),
     ("turns", "iterations"),
     ("stated", "published_with"),
     ("holds", "predicate"),
     ("because", "rationale"),
     ("says", "caption"),
-    ("needs", "engine"),
-    ("then", "if_true"),
     ("unit", "the unit of the row, which is not stated"),
 ];
 
@@ -90,5 +89,140 @@ fn hint(message: &str) -> String {
     match RENAMED.iter().find(|(old, _)| *old == unknown) {
         Some((_, new)) => format!("; it is called `{new}` now"),
         None => nearest(unknown, names),
+    }
+}
+
+/// The way from the whole of a text to one of its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// The value of a key.
+    Key(String),
+    /// An item of a list, from 0.
+    Item(usize),
+    /// A key itself.
+    Name(String),
+}
+
+impl Way {
+    /// On to the value of a key.
+    pub(crate) fn key(&self, key: &str) -> Self {
+        self.on(Step::Key(key.to_owned()))
+    }
+
+    /// On to an item of a list, from 0.
+    pub(crate) fn item(&self, item: usize) -> Self {
+        self.on(Step::Item(item))
+    }
+
+    /// On to a key itself.
+    pub(crate) fn name(&self, key: &str) -> Self {
+        self.on(Step::Name(key.to_owned()))
+    }
+
+    fn on(&self, step: Step) -> Self {
+        Self(self.0.iter().cloned().chain([step]).collect())
+    }
+
+    /// Where it leads to in a text, as line and column from 1.
+    pub(crate) fn place(&self, text: &str) -> Option<(usize, usize)> {
+        // The parser says a place with every error: at the end of the way there is one.
+        let error = Walk(&self.0).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
+        error.location().map(|location| (location.line(), location.column()))
+    }
+}
+
+/// Walks the rest of a way, and fails at its end.
+struct Walk<'a>(&'a [Step]);
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the way to go on")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        match self.0.split_first() {
+            Some((Step::Key(wanted), rest)) => {
+                while let Some(key) = map.next_key::<String>()? {
+                    if key == *wanted {
+                        return map.next_value_seed(Walk(rest));
+                    }
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Some((Step::Name(wanted), _)) => {
+                while map.next_key_seed(Unless(wanted))?.is_some() {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Some((Step::Item(_), _)) | None => {}
+        }
+        Err(A::Error::custom("here"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        if let Some((Step::Item(wanted), rest)) = self.0.split_first() {
+            for _ in 0..*wanted {
+                seq.next_element::<IgnoredAny>()?;
+            }
+            seq.next_element_seed(Walk(rest))?;
+        }
+        Err(A::Error::custom("here"))
+    }
+}
+
+/// Reads a key, and fails at the one that is wanted.
+struct Unless<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Unless<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Unless<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<(), E> {
+        if key == self.0 { Err(E::custom("here")) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "a: &x\n  - {b: 1, c: [2, 3]}\nd:\n  - *x\n  - e: >\n      folded\n";
+
+    #[test]
+    fn a_way_leads_to_the_line_and_column_of_a_value_or_a_key() {
+        let item = Way::default().key("a").item(0);
+        assert_eq!(item.key("c").item(1).place(TEXT), Some((2, 19)));
+        assert_eq!(item.key("b").place(TEXT), Some((2, 9)));
+        assert_eq!(item.name("c").place(TEXT), Some((2, 12)));
+        assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((5, 8)));
+    }
+
+    #[test]
+    fn an_alias_leads_to_what_it_stands_for() {
+        assert_eq!(Way::default().key("d").item(0).item(0).key("b").place(TEXT), Some((2, 9)));
     }
 }

@@ -1,16 +1,18 @@
 //! What a reader of a rendered book relies on.
-//!
-//! `tests/fixtures/results-v1.json` is written by `fixture::run`: after a change of the schema, run the tests
-//! once with `SYNCSCOPE_REGENERATE=1`.
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-mod courses;
+mod documents;
 mod figures;
 #[path = "../fixtures/run.rs"]
 mod fixture;
+mod foreign;
 mod pages;
+mod probe;
+mod projects;
+mod runs;
 mod sentences;
+mod unknown;
 mod values;
 
 use std::collections::BTreeMap;
@@ -18,15 +20,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use syncscope::book::{BookProject, render};
-use syncscope::document::Document;
-use syncscope::experiment::{Derivation, Outcome};
-use syncscope::run::Run;
+use syncscope::book::document::Document;
+use syncscope::book::{BookProject, Source, render};
+use syncscope::experiment::Registry;
+use syncscope::results::{Catalog, Results};
 use tempfile::TempDir;
 
+/// Files by their path.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
 /// All files below a folder, by their path within it.
-fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
+fn tree(root: &Path) -> Files {
+    let mut files = Files::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
@@ -41,67 +46,73 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-fn rendered(run: Run) -> BTreeMap<PathBuf, Vec<u8>> {
-    rendered_as(&BookProject::embedded().unwrap(), &[run])
+/// The rows that the built-in experiments and the tests' own declare.
+fn catalog() -> Catalog {
+    Registry::builtin().with::<probe::Probe>().catalog("cuda")
 }
 
-fn rendered_as(course: &BookProject, runs: &[Run]) -> BTreeMap<PathBuf, Vec<u8>> {
+/// The book of the program's own project, with its site.
+fn rendered(results: &Results) -> Files {
+    rendered_as(&BookProject::embedded(), std::slice::from_ref(results))
+}
+
+fn rendered_as(project: &BookProject, results: &[Results]) -> Files {
     let out = TempDir::new().unwrap();
-    render(runs, course, out.path()).unwrap();
+    render(results, project, &catalog(), out.path()).unwrap();
     tree(out.path())
 }
 
-/// The documents that have a chapter in the fixture's book: those beyond the texts only where it measured their rows.
-fn documents() -> Vec<Document> {
-    let (mut documents, run) = (Document::embedded().unwrap(), fixture::run());
-    let measured =
-        |document: &Document| run.experiments.iter().any(|left| document.experiments().contains(&left.name.as_str()));
-    documents.retain(|document| document.source.is_some() || measured(document));
-    documents
+/// The pages of the program's own book as Markdown: without the site, which takes the longest.
+fn source(results: &Results) -> Files {
+    source_as(&BookProject::embedded(), std::slice::from_ref(results))
 }
 
-/// A results file that is kept with the program.
-fn kept(name: &str) -> Run {
-    Run::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results").join(name)).unwrap()
+fn source_as(project: &BookProject, results: &[Results]) -> Files {
+    let source = Source::of(results, project, &catalog()).unwrap();
+    source.files().map(|(path, content)| (Path::new("book").join(path), content.to_vec())).collect()
+}
+
+/// The documents of the program's own project.
+fn documents() -> Vec<Document> {
+    BookProject::embedded().documents(&catalog()).unwrap()
 }
 
 /// The fixture's book, rendered once for all tests that only look at it.
-fn fixture_book() -> &'static BTreeMap<PathBuf, Vec<u8>> {
-    static FILES: LazyLock<BTreeMap<PathBuf, Vec<u8>>> = LazyLock::new(|| rendered(fixture::run()));
+fn fixture_book() -> &'static Files {
+    static FILES: LazyLock<Files> = LazyLock::new(|| rendered(&fixture::run_with_every_outcome()));
     &FILES
 }
 
-fn page<'a>(files: &'a BTreeMap<PathBuf, Vec<u8>>, name: &str) -> &'a str {
-    std::str::from_utf8(&files[Path::new(name)]).unwrap()
+fn page<'a>(files: &'a Files, name: &str) -> &'a str {
+    let content = files.get(Path::new(name)).unwrap_or_else(|| panic!("there is no {name}"));
+    std::str::from_utf8(content).unwrap()
 }
 
-fn pages(files: &BTreeMap<PathBuf, Vec<u8>>) -> impl Iterator<Item = (&PathBuf, &str)> {
+/// A page of the book's source as it is read: with characters in the place of entities.
+fn read(files: &Files, name: &str) -> String {
+    let mut parts = page(files, &format!("book/src/{name}.md")).split('&');
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let decoded = part.split_once(';').and_then(|(entity, rest)| Some((character(entity)?, rest)));
+        let (character, rest) = decoded.unwrap_or(('&', part));
+        text.push(character);
+        text.push_str(rest);
+    }
+    text
+}
+
+fn character(entity: &str) -> Option<char> {
+    match entity {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        number => char::from_u32(number.strip_prefix('#')?.parse().ok()?),
+    }
+}
+
+fn pages(files: &Files) -> impl Iterator<Item = (&PathBuf, &str)> {
     let html = files.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "html"));
     html.map(|(path, bytes)| (path, std::str::from_utf8(bytes).unwrap()))
-}
-
-#[test]
-fn the_results_fixture_is_the_run_that_the_tests_build() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
-    let text = serde_json::to_string_pretty(&fixture::run()).unwrap() + "\n";
-    if std::env::var_os("SYNCSCOPE_REGENERATE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    let run: Run = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    assert!(run == fixture::run(), "run once with SYNCSCOPE_REGENERATE=1");
-}
-
-#[test]
-fn the_fixture_has_every_outcome() {
-    let run = fixture::run();
-    let names = run.rows().map(|row| match row.outcome {
-        Outcome::Measured { .. } => "measured",
-        Outcome::Derived { derivation: Derivation::Difference, .. } => "difference",
-        Outcome::Derived { .. } => "derived",
-        Outcome::NotApplicable { .. } => "not applicable",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Skipped { .. } => "skipped",
-        Outcome::Failed { .. } => "failed",
-    });
-    assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), 7);
 }

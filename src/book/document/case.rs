@@ -19,7 +19,7 @@ pub struct TableCase {
 
 impl TableCase {
     /// The label of the one case of a table that names none.
-    pub(super) const ALL: &str = "all";
+    pub(in crate::book) const ALL: &str = "all";
 
     fn all() -> Self {
         Self { label: Self::ALL.to_owned(), select: Parameters::new() }

@@ -151,7 +151,7 @@ fn wording() -> Environment<'static> {
 
 fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
-    let names = names_in(&environment, expression)?;
+    let names = names_in(&environment, expression).map_err(|unknown| unknown.message)?;
     let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
     let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
     for (place, (name, operand)) in operands.iter().enumerate() {

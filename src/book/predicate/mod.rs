@@ -19,7 +19,7 @@ mod operand;
 
 use std::collections::BTreeSet;
 
-use minijinja::{Environment, Expression, UndefinedBehavior};
+use minijinja::{Environment, ErrorKind, Expression, UndefinedBehavior};
 
 pub use judge::Judgement;
 pub(super) use judge::{OperandValue, flat_name, flattened, judged, look_up};
@@ -27,6 +27,7 @@ pub use operand::Operand;
 pub(super) use operand::{UnknownName, operands_in};
 
 use super::document::Document;
+use crate::results::nearest;
 
 /// The names in a predicate, in the order of the alphabet, with what they stand for; units that differ are not compared.
 pub(super) fn operands_of(predicate: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
@@ -40,10 +41,31 @@ pub(super) fn operands_of(predicate: &str, document: &Document) -> Result<Vec<(S
     Ok(operands)
 }
 
-/// The names in an expression, in the order of the alphabet.
-pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, String> {
+/// The names in an expression, in the order of the alphabet; each filter in it is known.
+pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, UnknownName> {
+    if let Some(filter) = filters(expression).find(|filter| !has_filter(environment, filter)) {
+        let hint = nearest(filter, FILTERS.into_iter().filter(|known| has_filter(environment, known)));
+        let message = format!("there is no filter `{filter}`");
+        return Err(UnknownName { name: Some(filter.to_owned()), message, hint });
+    }
     let names: BTreeSet<String> = compile(environment, expression)?.undeclared_variables(true).into_iter().collect();
     Ok(names.into_iter().collect())
+}
+
+/// The filters of expressions: those that write a number stand in texts alone.
+const FILTERS: [&str; 5] = ["abs", "round", "time", "percent", "times"];
+
+/// The names behind the bars of an expression. An expression holds no text, so that every bar is that of a filter.
+fn filters(expression: &str) -> impl Iterator<Item = &str> {
+    let word = |part: &'_ str| part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+    expression.split('|').skip(1).map(str::trim_start).map(move |part| &part[..word(part)])
+}
+
+/// Whether a filter is known where an expression is evaluated.
+fn has_filter(environment: &Environment<'_>, filter: &str) -> bool {
+    let applied = format!("1.0|{filter}");
+    let result = environment.compile_expression(&applied).and_then(|expression| expression.eval(()));
+    !result.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter)
 }
 
 /// Where predicates are evaluated: a name without a value is an error, never something to compare with.

@@ -1,6 +1,6 @@
 //! What a name in a predicate stands for.
 
-use crate::book::document::{Document, Figure};
+use crate::book::document::{Document, Figure, TableCase};
 use crate::results::{MetricSpec, Parameter, nearest};
 use crate::units::Unit;
 
@@ -77,9 +77,10 @@ fn operand(document: &Document, name: &str) -> Result<Operand, UnknownName> {
         hint,
     };
     match parts.as_slice() {
-        ["published", path @ ..] => {
-            published(document, path).ok_or_else(|| unknown("published figure of the document", String::new()))
-        }
+        ["published", path @ ..] => published(document, path).ok_or_else(|| {
+            let names = published_names(document);
+            unknown("published figure of the document", nearest(name, names.iter().map(String::as_str)))
+        }),
         ["peak", hardware, rate] => document.names.hardware.peak(hardware, rate).map(Operand::Peak).ok_or_else(|| {
             let names: Vec<String> = document.names.hardware.names().map(|name| format!("peak.{name}")).collect();
             unknown("peak rate of the hardware", nearest(name, names.iter().map(String::as_str)))
@@ -91,13 +92,29 @@ fn operand(document: &Document, name: &str) -> Result<Operand, UnknownName> {
 fn published(document: &Document, path: &[&str]) -> Option<Operand> {
     let (table, case, row) = match path {
         [table, case, row] => (table, *case, row),
-        [table, row] => (table, "all", row),
+        [table, row] => (table, TableCase::ALL, row),
         _ => return None,
     };
     let table = document.tables.iter().find(|found| name_of(&found.id) == **table)?;
     let row = table.rows.iter().find(|found| found.id.rsplit('.').next().map(name_of).as_deref() == Some(*row))?;
     let (_, figure) = row.published.iter().find(|(label, _)| name_of(label) == case)?;
     Some(Operand::Published(figure.clone()?, row.unit))
+}
+
+/// The figures that the document prints, as predicates name them.
+fn published_names(document: &Document) -> Vec<String> {
+    let mut names = Vec::new();
+    for table in &document.tables {
+        for row in &table.rows {
+            let row_name = row.id.rsplit('.').next().map(name_of).unwrap_or_default();
+            let cases = row.published.iter().filter(|(_, figure)| figure.is_some()).map(|(label, _)| name_of(label));
+            names.extend(cases.map(|case| match case.as_str() {
+                TableCase::ALL => format!("published.{}.{row_name}", name_of(&table.id)),
+                case => format!("published.{}.{case}.{row_name}", name_of(&table.id)),
+            }));
+        }
+    }
+    names
 }
 
 /// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of
@@ -126,7 +143,6 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
         let selectors = selectors.iter().map(|selector| (*selector).to_owned()).collect();
         return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors });
     }
-    let name = path.join(".");
     let closest = found.iter().max_by_key(|(parts, ..)| *parts);
     Err(match closest.and_then(|(_, id, selectors)| Some((id, wrong(id, selectors)?))) {
         Some((id, wrong)) => {
@@ -137,8 +153,11 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
             }
         }
         None => {
+            // What tells rows apart is no part of their names.
+            let known: Vec<_> = rows.ids().filter(belongs).flat_map(|id| selectors_of(document, id)).collect();
+            let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
             let names: Vec<String> = rows.ids().filter(belongs).map(|id| shown(id, own)).collect();
-            nearest(&name, names.iter().map(String::as_str))
+            nearest(&rest.join("."), names.iter().map(String::as_str))
         }
     })
 }

@@ -1,0 +1,114 @@
+//! Figures: what they draw is there.
+
+use std::collections::BTreeSet;
+
+use super::Source;
+use crate::book::document::{Document, DocumentTable, Lines, Panel, Series};
+use crate::error::FileError;
+use crate::results::{Parameter, nearest};
+use crate::units::Unit;
+use crate::yaml::Way;
+
+/// Finds the first contradiction in the figures of a document.
+pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let mut ids = BTreeSet::new();
+    for (place, figure) in document.figures.iter().enumerate() {
+        let way = Way::default().key("figures").item(place);
+        source.named(&way.key("id"), "figure", &figure.id, &mut ids)?;
+        let wrong =
+            |way: &Way, what: String, hint: String| source.error(way, format!("figure `{}` {what}", figure.id), hint);
+        for (place, panel) in figure.panels.iter().enumerate() {
+            check_panel(document, panel, &way.key("panels").item(place), &wrong)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what is wrong with a figure, where, and what may have been meant.
+type Wrong<'a> = &'a dyn Fn(&Way, String, String) -> FileError;
+
+fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
+    let rows = &document.names.rows;
+    if let Some(scenario) = &panel.timeline {
+        if !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() {
+            let what = format!("draws the timeline `{scenario}` and something else");
+            return Err(wrong(&way.key("timeline"), what, String::new()));
+        }
+        if rows.get(scenario).is_none() {
+            let what = format!("draws the timeline of a row `{scenario}`, which no experiment has");
+            return Err(wrong(&way.key("timeline"), what, nearest(scenario, rows.ids())));
+        }
+        return Ok(());
+    }
+    let Some(table) = document.table(&panel.table) else {
+        let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
+        return Err(wrong(&way.key("table"), format!("draws table `{}`, which there is not", panel.table), hint));
+    };
+    if panel.bars.is_empty() == panel.lines.as_ref().is_none_or(|lines| lines.series.is_empty()) {
+        let what = format!("draws table `{}` neither as bars nor as lines, or as both", table.id);
+        return Err(wrong(&way.key("table"), what, String::new()));
+    }
+    let mut units: Vec<Unit> = Vec::new();
+    for (place, id) in panel.bars.iter().enumerate() {
+        units.push(unit(table, id, &way.key("bars").item(place), wrong)?);
+    }
+    if let Some(lines) = &panel.lines {
+        units.extend(check_lines(document, table, lines, &way.key("lines"), wrong)?);
+    }
+    if units.iter().any(|unit| *unit != units[0]) {
+        let what = format!("draws rows of table `{}` whose units differ on one axis", table.id);
+        return Err(wrong(&way.key("table"), what, String::new()));
+    }
+    Ok(())
+}
+
+/// The unit of a row that is drawn.
+fn unit(table: &DocumentTable, id: &str, way: &Way, wrong: Wrong<'_>) -> Result<Unit, FileError> {
+    let unknown = || {
+        let hint = nearest(id, table.rows.iter().map(|row| row.id.as_str()));
+        wrong(way, format!("draws `{id}`, which table `{}` does not hold", table.id), hint)
+    };
+    table.row(id).map(|row| row.unit).ok_or_else(unknown)
+}
+
+/// Finds what is wrong with lines; the units of the rows that they draw.
+fn check_lines(
+    document: &Document,
+    table: &DocumentTable,
+    lines: &Lines,
+    way: &Way,
+    wrong: Wrong<'_>,
+) -> Result<Vec<Unit>, FileError> {
+    let rows = &document.names.rows;
+    let mut units = Vec::new();
+    for (place, Series { id, select, predicts, .. }) in lines.series.iter().enumerate() {
+        let way = way.key("series").item(place);
+        units.push(unit(table, id, &way.key("id"), wrong)?);
+        if let Some(unknown) = rows.unknown_parameter(&[id], select) {
+            let (way, what) = match &unknown.value {
+                Some(value) => (way.key("select").key(&unknown.name), format!("`{}` that is `{value}`", unknown.name)),
+                None => (way.key("select").name(&unknown.name), format!("parameter `{}`", unknown.name)),
+            };
+            return Err(wrong(&way, format!("selects what is not there: row `{id}` has no {what}"), unknown.hint));
+        }
+        let drawn = || lines.series.iter().map(|series| series.id.as_str());
+        if let Some(other) = predicts.as_ref().filter(|other| !drawn().any(|id| id == other.as_str())) {
+            let what = format!("predicts `{other}`, which it does not draw");
+            return Err(wrong(&way.key("predicts"), what, nearest(other, drawn())));
+        }
+    }
+    let ids: Vec<&str> = lines.series.iter().map(|series| series.id.as_str()).collect();
+    let known = rows.parameters(&ids);
+    let x = lines.x.as_str();
+    match known.get(x) {
+        None => {
+            let what = format!("draws lines over `{x}`, which is no parameter of its rows");
+            Err(wrong(&way.key("x"), what, nearest(x, known.keys().copied())))
+        }
+        Some(values) if !values.iter().any(|value| Parameter::number(value).is_some()) => {
+            let what = format!("draws lines over `{x}`, whose values are no numbers");
+            Err(wrong(&way.key("x"), what, String::new()))
+        }
+        Some(_) => Ok(units),
+    }
+}

@@ -1,0 +1,251 @@
+//! Every document that comes with the program, whatever it says: what is printed in it stands in its chapter, what it asks
+//! is answered, what it claims is judged. The expectations are read from the documents' text.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use syncscope::device::Device;
+use syncscope::experiment::record_scenarios;
+use syncscope::book::document::Piece;
+use syncscope::measure::Verdict;
+use syncscope::results::{Recorded, Selection};
+use syncscope::runner::Suite;
+
+use super::*;
+
+/// A document as its text has it: figures are text, whose zeros count.
+#[derive(Deserialize)]
+struct Printed {
+    id: String,
+    order: u32,
+    source: Option<String>,
+    #[serde(default)]
+    tables: Vec<PrintedTable>,
+    #[serde(default)]
+    claims: Vec<PrintedClaim>,
+}
+
+#[derive(Deserialize)]
+struct PrintedTable {
+    #[serde(default)]
+    cases: Vec<PrintedCase>,
+    rows: Vec<PrintedRow>,
+}
+
+#[derive(Deserialize)]
+struct PrintedCase {
+    label: String,
+}
+
+#[derive(Deserialize)]
+struct PrintedRow {
+    id: String,
+    #[serde(default)]
+    published: BTreeMap<String, Option<String>>,
+    relative: Option<PrintedRelative>,
+}
+
+#[derive(Deserialize)]
+struct PrintedRelative {
+    #[serde(default)]
+    published: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Deserialize)]
+struct PrintedClaim {
+    id: String,
+}
+
+fn printed() -> Vec<Printed> {
+    let project = BookProject::embedded();
+    let text = |document: Document| project.text(&format!("documents/{}.yaml", document.id)).unwrap().to_owned();
+    let documents: Vec<Printed> =
+        documents().into_iter().map(|document| serde_yaml::from_str(&text(document)).unwrap()).collect();
+    assert!(!documents.is_empty());
+    documents
+}
+
+/// The cells of a row with this identifier, of each case in order: the text of the `class` in each.
+fn cells<'a>(chapter: &'a str, id: &str, class: &str) -> Vec<&'a str> {
+    let rows = chapter.lines().filter(|line| line.starts_with(&format!("<tr data-id=\"{id}\">")));
+    let cell = |row: &'a str| row.split(&format!("<td class=\"{class}\"")).nth(1)?.split("</td>").next();
+    rows.map(|row| cell(row).unwrap_or_default()).collect()
+}
+
+/// The text of the first span of a class.
+fn span<'a>(cell: &'a str, class: &str) -> &'a str {
+    cell.split(&format!("<span class=\"{class}\">")).nth(1).and_then(|rest| rest.split("</span>").next()).unwrap_or("")
+}
+
+/// Whether `shown` (`25.0359 ms`, `0.95 % of …`) is the figure `printed` (`25.0359e-3`), to the digit.
+fn is_shown(printed: &str, shown: &str) -> bool {
+    let mut words = shown.split(' ');
+    let (number, symbol) = (words.next().unwrap_or_default().replace('−', "-"), words.next().unwrap_or_default());
+    let factor = match symbol {
+        "ns" => 1e-9,
+        "µs" => 1e-6,
+        "ms" => 1e-3,
+        "%" => 1e-2,
+        "s" | "" => 1.0,
+        other => panic!("what is `{other}`?"),
+    };
+    let (Ok(value), Ok(meant)) = (number.parse::<f64>(), printed.parse::<f64>()) else { return false };
+    let digits = |text: &str| {
+        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        digits.trim_start_matches('0').to_owned()
+    };
+    digits(&number) == digits(printed) && (value * factor / meant - 1.0).abs() < 1e-9
+}
+
+#[test]
+fn every_published_figure_stands_in_its_chapter_with_its_digits() {
+    let results = fixture::run();
+    let files = source(&results);
+    let mut figures = 0;
+    for document in printed() {
+        let chapter = read(&files, &document.id);
+        for table in document.tables {
+            let cases: Vec<String> = table.cases.into_iter().map(|case| case.label).collect();
+            let place = |case: &String| cases.iter().position(|known| known == case).unwrap_or(0);
+            for row in table.rows {
+                let shown = cells(&chapter, &row.id, "published");
+                let relative = row.relative.map(|relative| relative.published).unwrap_or_default();
+                for (class, case, figure) in row
+                    .published
+                    .iter()
+                    .map(|(case, figure)| ("value", case, figure))
+                    .chain(relative.iter().map(|(case, figure)| ("share", case, figure)))
+                {
+                    let Some(figure) = figure else { continue };
+                    let cell = span(shown[place(case)], class);
+                    let (terms, sum) = cell.rsplit_once(" = ").unwrap_or((cell, cell));
+                    let found = match figure.split_once(" + ") {
+                        None => is_shown(figure, cell),
+                        // A sum stands with its terms.
+                        Some(_) => {
+                            let same = |(printed, shown): (&str, &str)| is_shown(printed, shown);
+                            let total: f64 = figure.split(" + ").map(|term| term.parse::<f64>().unwrap()).sum();
+                            figure.split(" + ").zip(terms.split(" + ")).all(same) && is_shown(&total.to_string(), sum)
+                        }
+                    };
+                    assert!(found, "{}: {figure} of {} ({case}) is shown as `{cell}`", document.id, row.id);
+                    figures += 1;
+                }
+            }
+        }
+    }
+    assert!(figures > 0, "no document prints a figure");
+}
+
+#[test]
+fn every_row_of_a_document_stands_in_its_chapter_once_for_each_case() {
+    let results = fixture::run();
+    let files = source(&results);
+    for document in printed() {
+        let chapter = read(&files, &document.id);
+        for table in &document.tables {
+            for row in &table.rows {
+                let found = cells(&chapter, &row.id, "measured");
+                let expected = table.cases.len().max(1);
+                assert!(found.len() >= expected, "{} stands {} times in {}", row.id, found.len(), document.id);
+                assert!(found.iter().any(|cell| cell.contains("n = ")), "{} has no value", row.id);
+            }
+        }
+        assert!(chapter.contains("every row of this chapter was measured"), "{} lacks rows", document.id);
+    }
+}
+
+/// Of an experiment that a document is about, nothing is measured and not shown.
+#[test]
+fn every_row_of_the_experiment_that_a_document_is_about_is_named_in_a_document() {
+    let documents = documents();
+    let named: BTreeSet<&str> =
+        documents.iter().flat_map(|document| &document.tables).flat_map(|table| &table.rows).map(|row| &*row.id).collect();
+    let about = |experiment: &str| documents.iter().any(|document| document.id == experiment && !document.tables.is_empty());
+    let specs = Registry::builtin().plan("cuda");
+    let missing: BTreeSet<&str> = specs
+        .iter()
+        .filter(|spec| about(spec.experiment()) && !named.contains(&*spec.id))
+        .map(|spec| &*spec.id)
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} stand in no table");
+}
+
+#[test]
+fn every_document_answers_with_measured_values_whatever_the_verdict() {
+    let results = fixture::run();
+    for document in documents() {
+        assert!(!document.answer.is_empty(), "{} answers nothing", document.id);
+        for sentence in &document.answer {
+            for text in [&sentence.then, &sentence.otherwise, &sentence.unclear] {
+                let pieces = text.filled(&document, &results).unwrap_or_else(|reason| panic!("{}: {reason}", document.id));
+                let measured = |piece: &Piece| matches!(piece, Piece::Value { .. });
+                assert!(pieces.iter().any(measured), "{}: {text:?}", document.id);
+            }
+            sentence.said(&document, &results).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
+    let results = fixture::run();
+    let files = source(&results);
+    let page = read(&files, "claims");
+    for (document, printed) in documents().iter().zip(printed()) {
+        let chapter = read(&files, &document.id);
+        assert_eq!(document.claims.len(), printed.claims.len(), "{}", document.id);
+        for (claim, PrintedClaim { id }) in document.claims.iter().zip(printed.claims) {
+            let verdict = claim.judge(document, &results).verdict;
+            assert!(!matches!(verdict, Verdict::NotTestable(_)), "{id}: {verdict:?}, and every row was measured");
+            let start = chapter.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("{id} is in no chapter"));
+            let section = chapter[start..].split("</section>").next().unwrap();
+            assert!(section.contains(&format!("<strong>{}</strong>", verdict.name())), "{id}: {section}");
+            let row = page.lines().find(|line| line.contains(&format!("data-id=\"{id}\"")));
+            assert!(row.is_some_and(|row| row.contains(verdict.name())), "{id} is not on the page of claims: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn the_chapters_stand_in_the_order_that_their_documents_state() {
+    let summary = read(&source(&fixture::run()), "SUMMARY");
+    let place = |id: &str| summary.find(&format!("({id}.md)")).unwrap_or_else(|| panic!("{id} is not in {summary}"));
+    let mut printed = printed();
+    printed.sort_by_key(|document| (document.source.is_none(), document.order));
+    let chapters = printed.iter().map(|document| document.id.as_str());
+    let places: Vec<usize> = ["README"].into_iter().chain(chapters).chain(["claims", "machine"]).map(place).collect();
+    assert!(places.is_sorted(), "{summary}");
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_table_of_contents_once() {
+    let files = source(&fixture::run());
+    let summary = read(&files, "SUMMARY");
+    let pages = files.keys().filter_map(|path| path.to_str()?.strip_prefix("book/src/")?.strip_suffix(".md"));
+    for name in pages.filter(|name| *name != "SUMMARY") {
+        assert_eq!(summary.matches(&format!("]({name}.md)")).count(), 1, "{name}");
+    }
+}
+
+/// Every timeline that a document draws is one that an experiment records.
+#[test]
+fn every_timeline_of_the_documents_is_recorded() {
+    let documents = documents();
+    let figures = documents.iter().flat_map(|document| &document.figures);
+    let only: Vec<String> = figures.flat_map(|f| &f.panels).filter_map(|panel| panel.timeline.clone()).collect();
+    let (origin, quick) = BookProject::embedded().suite("quick").map(|(name, text)| (name, text.to_owned())).unwrap();
+    let suite = Suite::parse(&quick, &origin, &Registry::builtin()).unwrap();
+    let device = Device::open("cpu:0").unwrap();
+    let selection = Selection { only: only.clone(), skip: Vec::new() };
+    let experiments = suite.experiments_on("cpu").iter();
+    let recorded: Vec<_> =
+        experiments.flat_map(|experiment| record_scenarios(experiment.as_ref(), &selection, &device, "run")).collect();
+    for name in only {
+        let found = recorded.iter().find(|scenario| scenario.name == name);
+        let found = found.unwrap_or_else(|| panic!("no experiment records {name}"));
+        assert!(matches!(found.recorded, Recorded::Timeline(_)), "{found:?}");
+        assert_eq!(found.untraced_s.len(), found.traced_s.len());
+    }
+}

@@ -1,0 +1,106 @@
+//! Results of experiments that this program has never heard of: they render whole.
+
+use std::sync::LazyLock;
+
+use syncscope::book::summary;
+use syncscope::results::{Outcome, Row};
+
+use super::*;
+
+/// What every experiment of the results is called: no experiment has such a name.
+fn renamed_to(experiment: &str) -> String {
+    format!("foreign-{experiment}")
+}
+
+/// The results file of all experiments with each of them renamed, as a person would do it by hand.
+fn renamed() -> Results {
+    let mut text = serde_json::to_string(&fixture::run()).unwrap();
+    for entry in Registry::builtin().entries() {
+        text = text.replace(&format!("\"{}", entry.name), &format!("\"{}", renamed_to(entry.name)));
+    }
+    let results = Results::parse(&text, Path::new("renamed.json")).unwrap();
+    assert!(results.rows.iter().all(|row| catalog().get(&row.spec.id).is_none()), "an experiment is known");
+    results
+}
+
+fn book() -> &'static Files {
+    static FILES: LazyLock<Files> = LazyLock::new(|| source(&renamed()));
+    &FILES
+}
+
+fn rows_of<'a>(results: &'a Results, experiment: &str) -> Vec<&'a Row> {
+    let rows: Vec<_> = results.rows.iter().filter(|row| row.spec.experiment() == renamed_to(experiment)).collect();
+    assert!(!rows.is_empty(), "{experiment}");
+    rows
+}
+
+/// What a value of a unit ends with, at any prefix.
+fn ends(unit: &str) -> &'static [&'static str] {
+    match unit {
+        "seconds" => &[" s<", " ms<", " µs<", " ns<"],
+        "bytes" => &[" B<", " kB<", " MB<", " GB<"],
+        "bytes-per-second" => &["B/s<"],
+        "flops-per-second" => &["FLOP/s<"],
+        _ => &["<"],
+    }
+}
+
+#[test]
+fn every_row_of_an_unknown_experiment_stands_under_its_heading_with_its_label_and_unit() {
+    let results = renamed();
+    for entry in Registry::builtin().entries() {
+        let name = renamed_to(entry.name);
+        let chapter = read(book(), &name);
+        for row in rows_of(&results, entry.name) {
+            let (spec, start) = (&row.spec, format!("<tr data-id=\"{}\">", row.spec.id));
+            let (heading, label) = (format!("\n## {}", spec.group), format!("<th scope=\"row\">{}</th>", spec.label));
+            assert!(chapter.contains(&heading), "{} has no heading", spec.title());
+            let unit = serde_json::to_value(spec.unit).unwrap();
+            let in_unit = |line: &str| ends(unit.as_str().unwrap()).iter().any(|end| line.contains(end));
+            let mut lines = chapter.lines().filter(|line| line.contains(&start));
+            assert!(lines.any(|line| line.contains(&label) && in_unit(line)), "{} is not shown", spec.title());
+        }
+        assert!(!chapter.contains("not in this run"), "{name}");
+        assert!(read(book(), "SUMMARY").contains(&format!("({name}.md)")));
+        assert!(read(book(), "machine").contains(&format!("<th scope=\"row\">{name}</th>")), "its telemetry");
+    }
+}
+
+#[test]
+fn an_unknown_experiment_has_plots_whose_data_hold_every_row() {
+    for entry in Registry::builtin().entries() {
+        let name = renamed_to(entry.name);
+        let chapter = read(book(), &name);
+        assert!(chapter.contains("<svg class=\"plot\""), "{name}");
+        let offered = chapter.split("href=\"data/").skip(1).filter_map(|rest| rest.split('"').next());
+        let data: Vec<&str> = offered.map(|file| page(book(), &format!("book/src/data/{file}"))).collect();
+        assert!(!data.is_empty(), "{name}");
+        for text in data {
+            assert!(text.lines().skip(1).all(|line| line.starts_with(&name) && line.ends_with(",measured")), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_console_s_summary_of_an_unknown_experiment_holds_every_row() {
+    let results = renamed();
+    for entry in Registry::builtin().entries() {
+        let text = summary(&results, &renamed_to(entry.name));
+        assert!(text.starts_with(&format!("{}: {}\n", renamed_to(entry.name), entry.summary)), "{text}");
+        let rows = rows_of(&results, entry.name);
+        for part in rows.iter().flat_map(|row| [&row.spec.label, &row.spec.group]) {
+            assert!(text.contains(part.as_str()), "{part}");
+        }
+        assert_eq!(text.matches("n = ").count(), rows.len(), "{text}");
+    }
+}
+
+#[test]
+fn a_row_of_an_unknown_experiment_says_why_it_has_no_value() {
+    let mut results = renamed();
+    let spec = rows_of(&results, "launch-path")[0].spec.clone();
+    fixture::replace(&mut results, &spec.id, &Outcome::Failed { reason: "an illegal address was met".to_owned() });
+    let files = source(&results);
+    assert!(read(&files, spec.experiment()).contains("failed: an illegal address was met"));
+    assert!(summary(&results, spec.experiment()).contains("failed: an illegal address was met"));
+}

@@ -1,0 +1,110 @@
+//! Several runs and several systems in one file, and several files in one book.
+
+use syncscope::results::{Outcome, Run, Series};
+
+use super::*;
+
+const SECOND: &str = "syncscope-2";
+const PYTORCH: &str = "PyTorch-1";
+
+/// The probe's results with a run more, whose samples are those of the first times `factor`.
+fn with_run(mut results: Results, id: &str, system: &str, factor: f64) -> Results {
+    let run = Run { id: id.to_owned(), system: system.to_owned(), ..results.run().clone() };
+    results.runs.push(run);
+    results.runs.last_mut().unwrap().environment.program.name = system.to_owned();
+    for row in &mut results.rows {
+        let mut outcome = row.series[0].outcome.clone();
+        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = &mut outcome {
+            samples.iter_mut().for_each(|sample| *sample *= factor);
+        }
+        row.series.push(Series { run: id.to_owned(), outcome });
+    }
+    // As it is read from a file.
+    Results::parse(&serde_json::to_string(&results).unwrap(), Path::new("r.json")).unwrap()
+}
+
+fn chapter(results: &[Results]) -> String {
+    let files = source_as(&probe::project(probe::DOCUMENT), results);
+    read(&files, "probe")
+}
+
+/// The table rows of the chapter with this identifier.
+fn rows<'a>(chapter: &'a str, id: &str) -> Vec<&'a str> {
+    chapter.lines().filter(|line| line.starts_with(&format!("<tr data-id=\"{id}\">"))).collect()
+}
+
+#[test]
+fn the_samples_of_two_runs_of_a_system_stand_in_one_value() {
+    let one = probe::results();
+    let two = with_run(one.clone(), SECOND, "syncscope", 3.0);
+    let (before, after) = (chapter(&[one.clone()]), chapter(&[two.clone()]));
+    assert!(rows(&before, "probe.fast").iter().all(|row| row.contains("n = 12")));
+    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("n = 24")));
+    // Half of the samples are three times as long: the interval of the median holds both.
+    let spec = &one.rows[0].spec;
+    let estimate = |results: &Results| results.lookup().estimate(&spec.id, &spec.parameters).unwrap();
+    let (first, both) = (estimate(&one), estimate(&two));
+    assert!(both.low <= first.high && both.high >= 2.9 * first.low, "{first:?} {both:?}");
+    assert!(after.contains("probe-drawn-bars-1.csv") && !after.contains("probe-drawn-bars-2.csv"), "it is one machine");
+}
+
+#[test]
+fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other() {
+    let mut two = with_run(probe::results(), SECOND, "syncscope", 1.0);
+    for row in &mut two.rows {
+        row.series[0].outcome = Outcome::Skipped { reason: "the first run left it out".to_owned() };
+    }
+    let text = chapter(&[two]);
+    assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("n = 12")), "{text}");
+    assert!(!text.contains("the first run left it out"));
+}
+
+#[test]
+fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
+    let alone = probe::results();
+    let both = with_run(alone.clone(), PYTORCH, "PyTorch", 2.0);
+    assert_eq!(both.systems(), ["syncscope", "PyTorch"]);
+    let (before, after) = (chapter(&[alone]), chapter(&[both.clone()]));
+    assert!(!before.contains("PyTorch") && after.contains("PyTorch on this machine"), "{after}");
+    for (one, other) in rows(&before, "probe.fast").into_iter().zip(rows(&after, "probe.fast")) {
+        let measured = |row: &str| row[row.find("class=\"measured\"").unwrap()..].split("</td>").next().unwrap().to_owned();
+        assert_eq!(measured(one), measured(other));
+        assert!(other.contains(">0.50"), "{other}");
+    }
+    let files = source_as(&probe::project(probe::DOCUMENT), &[both]);
+    assert!(read(&files, "machine").contains("PyTorch on the same machine"));
+}
+
+#[test]
+fn runs_of_two_systems_do_not_mix() {
+    let three = with_run(with_run(probe::results(), SECOND, "syncscope", 1.0), PYTORCH, "PyTorch", 2.0);
+    let text = chapter(&[three]);
+    for row in rows(&text, "probe.fast") {
+        assert_eq!((row.matches(">n = 24<").count(), row.matches(">n = 12<").count()), (1, 1), "{row}");
+    }
+}
+
+#[test]
+fn two_files_of_one_model_stand_side_by_side_and_are_told_apart() {
+    let files = [probe::results(), probe::results()];
+    let text = chapter(&files);
+    for label in ["Test device, test:0", "Test device, test:0 (2)"] {
+        assert!(text.contains(&format!("{label}</span>")), "{label}");
+    }
+    assert!(text.contains("Measured on Test device, test:0 (2) with size 8."), "{text}");
+    for number in [1, 2] {
+        assert!(text.contains(&format!("href=\"data/probe-drawn-bars-{number}.csv\"")), "{number}");
+    }
+}
+
+#[test]
+fn the_first_page_shows_the_file_that_measured_most() {
+    let whole = fixture::run();
+    let mut part = whole.clone();
+    part.runs[0].environment.device.model = "Another device".to_owned();
+    part.rows.truncate(5);
+    let files = source_as(&BookProject::embedded(), &[part, whole]);
+    let first = read(&files, "README");
+    assert!(first.contains("<strong>Test device</strong>") && first.contains("further columns: Another device"), "{first}");
+    assert!(!first.contains("not measured here"));
+}
