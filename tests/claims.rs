@@ -1,79 +1,55 @@
-//! The documents' claims, judged by the runs that are kept with the program.
+//! The documents' claims, judged by the results that are kept with the program.
 
-#![allow(clippy::unwrap_used)]
+#![cfg(feature = "report")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
-use std::process::Command;
+use std::sync::LazyLock;
 
-use syncscope::document::Document;
-use syncscope::experiment::Outcome;
+use syncscope::book::document::{Claim, Document};
+use syncscope::book::{BookProject, claims_text};
+use syncscope::experiment::Registry;
 use syncscope::measure::Verdict;
-use syncscope::run::Run;
+use syncscope::results::{Outcome, Results};
 
 const H200: &str = "book/results/nvidia-h200.json";
 const TWO_H200: &str = "book/results/nvidia-h200-x2.json";
 
-fn kept(name: &str) -> Run {
-    Run::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+fn kept(name: &str) -> Results {
+    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
-fn verdict(run: &Run, id: &str) -> Verdict {
-    let documents = Document::embedded().unwrap();
-    let claims = documents.iter().flat_map(|document| document.claims.iter().map(move |claim| (document, claim)));
-    let (document, claim) = claims.into_iter().find(|(_, claim)| claim.id == id).unwrap();
-    claim.judge(document, run).verdict
+fn documents() -> &'static [Document] {
+    static DOCUMENTS: LazyLock<Vec<Document>> =
+        LazyLock::new(|| BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap());
+    &DOCUMENTS
 }
 
-#[test]
-fn every_known_claim_is_judged() {
-    let documents = Document::embedded().unwrap();
-    let claims: Vec<&str> = documents.iter().flat_map(|d| &d.claims).map(|claim| claim.id.as_str()).collect();
-    for id in [
-        "c-idle-delta",
-        "c-dispatch-small",
-        "c-cost-model",
-        "c-branches",
-        "c-sync-scope",
-        "c-final-sync-orders",
-        "c-loop-fair",
-        "c-index-blocks",
-        "c-pinned-async",
-        "c-overlap-max",
-        "c-wait-order",
-        "c-sync-constant",
-        "c-small-hurts",
-        "c-item-includes-kernel",
-        "c-item-ready-cheap",
-        "c-print-slower",
-        "c-loop-doubles",
-        "c-batch-once",
-        "c-datacenter-8192",
-        "c-consumer-8192",
-        "c-small-52",
-        "c-streams-independent",
-        "c-item-throughput",
-        "c-small-throughput",
-        "c-overhead-share",
-        "c-stream-synchronize-inside",
-        "c-events-right",
-    ] {
-        assert!(claims.contains(&id), "{id}");
-    }
+fn claims() -> impl Iterator<Item = (&'static Document, &'static Claim)> {
+    documents().iter().flat_map(|document| document.claims.iter().map(move |claim| (document, claim)))
+}
+
+fn verdict(results: &Results, id: &str) -> Verdict {
+    let found = claims().find(|(_, claim)| claim.id == id);
+    let (document, claim) = found.unwrap_or_else(|| panic!("no document claims `{id}`"));
+    claim.judge(document, results).verdict
 }
 
 #[test]
 fn what_the_hardware_and_the_programming_model_decide_is_decided() {
-    let run = kept(H200);
+    let results = kept(H200);
     for id in ["c-dispatch-small", "c-sync-scope", "c-item-includes-kernel", "c-streams-independent", "c-events-right"]
     {
-        assert!(matches!(verdict(&run, id), Verdict::Confirmed(_)), "{id}: {:?}", verdict(&run, id));
+        let verdict = verdict(&results, id);
+        assert!(matches!(verdict, Verdict::Confirmed(_)), "{id}: {verdict:?}");
     }
     for id in ["c-final-sync-orders", "c-stream-synchronize-inside", "c-index-blocks", "c-wait-order", "c-loop-doubles"]
     {
-        assert!(matches!(verdict(&run, id), Verdict::Refuted(_)), "{id}: {:?}", verdict(&run, id));
+        let verdict = verdict(&results, id);
+        assert!(matches!(verdict, Verdict::Refuted(_)), "{id}: {verdict:?}");
     }
     for id in ["c-datacenter-8192", "c-consumer-8192", "c-small-52"] {
-        assert_eq!(verdict(&run, id), Verdict::Refuted(0.0), "{id}");
+        assert_eq!(verdict(&results, id), Verdict::Refuted(0.0), "{id}");
     }
 }
 
@@ -85,37 +61,71 @@ fn a_claim_about_two_devices_needs_two() {
 }
 
 #[test]
-fn a_claim_whose_row_is_missing_or_hollow_is_not_judged() {
-    let mut run = kept(H200);
-    for row in run.experiments.iter_mut().flat_map(|experiment| &mut experiment.rows) {
-        match row.id.as_str() {
-            "async-frontend.complete" => row.id = "async-frontend.elsewhere".to_owned(),
-            "synchronize.loop.complete" => row.outcome = Outcome::Failed { reason: "lost".to_owned() },
+fn a_claim_whose_row_is_missing_failed_or_hollow_is_not_judged() {
+    let mut results = kept(H200);
+    for row in &mut results.rows {
+        match row.spec.id.as_str() {
+            "async-frontend.complete" => row.spec.id = "async-frontend.elsewhere".to_owned(),
+            "synchronize.loop.complete" => {
+                row.series[0].outcome = Outcome::Failed { reason: "lost".to_owned() };
+            }
             "synchronize.scope.stream" => {
-                if let Outcome::Measured { samples, .. } = &mut row.outcome {
+                if let Outcome::Measured { samples, .. } = &mut row.series[0].outcome {
                     samples.clear();
                 }
             }
             _ => {}
         }
     }
-    for id in ["c-dispatch-small", "c-loop-fair", "c-sync-scope"] {
-        assert!(matches!(verdict(&run, id), Verdict::NotTestable(_)), "{id}: {:?}", verdict(&run, id));
+    for (id, reason) in
+        [("c-dispatch-small", "not in this run"), ("c-loop-fair", "failed: lost"), ("c-sync-scope", "no samples")]
+    {
+        let verdict = verdict(&results, id);
+        assert!(matches!(&verdict, Verdict::NotTestable(why) if why.contains(reason)), "{id}: {verdict:?}");
     }
 }
 
 #[test]
-fn the_program_prints_every_claim_with_its_numbers() {
-    let report = |file: &str| {
-        let folder = env!("CARGO_MANIFEST_DIR");
-        Command::new(env!("CARGO_BIN_EXE_report")).args(["claims", file]).current_dir(folder).output().unwrap()
-    };
-    let output = report(H200);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}");
-    assert!(
-        text.contains("REFUTED      c-loop-doubles") && text.contains("training_loop.accumulated.big = "),
-        "{text}"
-    );
-    assert_eq!(report("book/results/none.json").status.code(), Some(2));
+fn every_claim_is_printed_with_its_verdict_and_the_numbers_that_decided_it() {
+    for name in [H200, TWO_H200] {
+        let results = kept(name);
+        let text = claims_text(documents(), &results);
+        let mut counted = 0;
+        for (document, claim) in claims() {
+            let judgement = claim.judge(document, &results);
+            let start =
+                text.find(&format!(" {}: ", claim.id)).unwrap_or_else(|| panic!("{} is not in {text}", claim.id));
+            let line = text[..start].lines().last().unwrap();
+            assert_eq!(
+                line.trim().to_lowercase(),
+                judgement.verdict.name().split(" here").next().unwrap(),
+                "{}",
+                claim.id
+            );
+            // Up to the next claim: its predicate and each number.
+            let about: String = text[start..].lines().skip(1).take_while(|line| line.starts_with("     ")).collect();
+            assert!(about.contains(claim.predicate.trim()), "{about}");
+            for (operand, value) in &judgement.evidence {
+                assert!(about.contains(&format!("{operand} = {value}")), "{operand} of {}", claim.id);
+            }
+            counted += 1;
+        }
+        let tally: usize = text
+            .lines()
+            .last()
+            .unwrap()
+            .split(", ")
+            .map(|part| part.split(' ').next().unwrap().parse::<usize>().unwrap())
+            .sum();
+        assert_eq!(tally, counted, "{text}");
+    }
+}
+
+/// That nothing is left to chance: the same file has the same verdicts.
+#[test]
+fn a_file_has_one_verdict() {
+    let results = kept(H200);
+    for (document, claim) in claims() {
+        assert_eq!(claim.judge(document, &results), claim.judge(document, &results), "{}", claim.id);
+    }
 }

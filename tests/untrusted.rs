@@ -3,21 +3,42 @@
 //!
 //! `SYNCSCOPE_CASES=200000 cargo test --release --test untrusted` runs longer than the default of a few seconds.
 
-#![allow(clippy::unwrap_used)]
+#![cfg(feature = "report")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "fixtures/run.rs"]
+mod fixture;
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestRunner};
-use syncscope::document::{Comparison, Document};
-use syncscope::experiment::{Entry, Parameters, share_of_ceiling};
-use syncscope::present::{Machines, Wording, compared, mirrored, peer_table, summary, tally};
-use syncscope::run::{Peer, Run, Suite, Tolerance, compare, mismatches, remarks};
+use syncscope::book::document::{Document, TableEntry};
+use syncscope::book::{
+    BookProject, Machines, Source, Warning, Wording, compared, comparison_table, panel, summary, system_table, tally,
+};
+use syncscope::experiment::{Bench, Registry};
+use syncscope::results::{
+    Catalog, MissingReason, Outcome, Parameters, Results, Run, Series, System, Tolerance, compare, mismatches, remarks,
+    share_of_peak,
+};
+use syncscope::runner::Suite;
 
-const RESULTS: &str = include_str!("fixtures/results-v1.json");
+/// A file of schema 1.
+const OLD: &str = include_str!("fixtures/results-v1.json");
 const SUITES: [&str; 2] = [include_str!("../book/suites/quick.yaml"), include_str!("../book/suites/full.yaml")];
+
+fn catalog() -> &'static Catalog {
+    static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Registry::builtin().catalog("cuda"));
+    &CATALOG
+}
+
+fn documents() -> Vec<Document> {
+    BookProject::embedded().documents(catalog()).unwrap()
+}
 
 /// The number of cases of a property: `usual`, or what the environment says.
 fn runner(usual: u32) -> TestRunner {
@@ -25,9 +46,32 @@ fn runner(usual: u32) -> TestRunner {
     TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
 }
 
-/// A small results file with every outcome: mutations of it hit structure rather than one of thousands of samples.
+/// A small results file with every outcome, two runs and a timeline: mutations of it hit structure rather than one of
+/// thousands of samples.
 fn small_results() -> String {
-    let mut run: serde_json::Value = serde_json::from_str(RESULTS).unwrap();
+    let mut results = fixture::run_with_every_outcome();
+    let mut seen = std::collections::BTreeSet::new();
+    results.rows.retain(|row| {
+        let outcome = serde_json::to_value(&row.series[0].outcome).unwrap();
+        let kind = outcome.as_object().map_or_else(|| outcome.to_string(), |map| map.keys().next().unwrap().clone());
+        seen.insert(format!("{} {kind} {:?} {:?}", row.spec.experiment(), row.spec.unit, row.spec.provenance))
+    });
+    let second = Run { id: "PyTorch-1".to_owned(), system: "PyTorch".to_owned(), ..results.run().clone() };
+    results.runs.push(second);
+    for row in &mut results.rows {
+        let mut outcome = row.series[0].outcome.clone();
+        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = &mut outcome {
+            samples.truncate(8);
+        }
+        row.series.push(Series { run: "PyTorch-1".to_owned(), outcome });
+    }
+    results.timelines.push(fixture::recorded("overlap.finish.complete"));
+    serde_json::to_string(&results).unwrap()
+}
+
+/// The same of schema 1.
+fn small_old_results() -> String {
+    let mut run: serde_json::Value = serde_json::from_str(OLD).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for experiment in run["experiments"].as_array_mut().unwrap() {
         let rows = experiment["rows"].as_array_mut().unwrap();
@@ -149,58 +193,62 @@ fn number_after(bytes: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
     Some(start..end)
 }
 
-/// Does to a run all that can be done without a device. Whatever it says, it says it without a panic.
-fn use_run(run: &Run, documents: &[Document]) {
-    let lookup = run.lookup();
-    for row in run.rows() {
-        if let Ok(metric) = row.metric() {
-            if let Ok(estimate) = metric.estimate() {
-                assert!(estimate.median.is_finite() && estimate.low <= estimate.high, "{estimate:?}");
-                let _ = (estimate.to_string(), estimate.relative_error());
-                let share = share_of_ceiling(&lookup, &metric, &estimate);
-                assert!(share.is_none_or(|found| found.share.is_finite()), "{share:?}");
+/// Does to results all that can be done without a device. Whatever it says, it says it without a panic.
+fn use_results(results: &Results, documents: &[Document]) {
+    for system in results.systems() {
+        let lookup = results.lookup_of(system);
+        for metric in lookup.metrics().filter_map(|(_, metric)| metric.ok()) {
+            match metric.estimate() {
+                Ok(estimate) => {
+                    assert!(estimate.median.is_finite() && estimate.low <= estimate.high, "{estimate:?}");
+                    let _ = (estimate.to_string(), estimate.relative_error());
+                    let share = share_of_peak(&lookup, &metric, &estimate);
+                    assert!(share.is_none_or(|found| found.share.is_finite()), "{share:?}");
+                }
+                Err(reason) => assert!(matches!(reason, MissingReason::Inconsistent(_)), "{reason}"),
             }
             let _ = (metric.diagnose(), metric.is_difference(), metric.is_share());
         }
+        let _ = system_table(results, system).to_markdown();
     }
     for document in documents {
         for table in &document.tables {
-            let cases = table.cases_in(std::slice::from_ref(run));
-            for comparison in Comparison::all(table, &cases) {
-                let _ = comparison.measured(run);
+            let cases = table.cases_in(std::slice::from_ref(results));
+            for entry in TableEntry::all(table, &cases) {
+                let _ = entry.measured(&results.lookup());
             }
         }
         for claim in &document.claims {
-            let _ = claim.judge(document, run);
+            let _ = claim.judge(document, results);
         }
         for sentence in &document.answer {
-            let _ = sentence.said(document, run);
+            let _ = sentence.said(document, results);
         }
     }
-    for entry in Entry::all("cuda") {
-        let undocumented = Document::of_experiment(&entry, 0, std::slice::from_ref(run));
+    let named = results.rows.iter().map(|row| row.spec.experiment());
+    for name in named.chain(results.runs.iter().flat_map(|run| &run.order).map(|ran| ran.name.as_str())).take(12) {
+        let undocumented = Document::of_experiment(name, 0, std::slice::from_ref(results));
         for figure in &undocumented.figures {
-            for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
-                let table = undocumented.table(&panel.table).unwrap();
-                syncscope::present::panel(table, panel, "M", run, "p").unwrap();
+            for drawn in figure.panels.iter().filter(|drawn| drawn.timeline.is_none()) {
+                panel(undocumented.table(&drawn.table).unwrap(), drawn, "M", results, "p").unwrap();
             }
         }
-        for plan in entry.experiment().rows() {
-            let _ = lookup.find(plan.id, &Parameters::new(), &Parameters::new());
-        }
-        let rows = run.experiments.iter().filter(|experiment| experiment.name == entry.name());
-        rows.for_each(|experiment| drop(summary(&entry, &experiment.rows)));
+        let _ = (summary(results, name), results.run().throttle_reasons(name));
     }
-    run.diagnoses().iter().for_each(|(_, _, diagnosis)| drop(diagnosis.to_string()));
-    let _ = run.experiments.iter().map(|experiment| experiment.throttle_reasons().len()).sum::<usize>();
-    let _ = (run.suite.sampling.validate(), run.selection.unknown(), run.has_failures());
+    results.diagnoses().iter().for_each(|(_, diagnosis)| drop(diagnosis.to_string()));
+    Warning::of(results).iter().for_each(|warning| drop(warning.to_string()));
+    let _ = (results.selection.unknown(catalog().ids()), results.has_failures(), results.is_partial());
+    let _ = Suite::of_results(&results.suite, "r.json", &Registry::builtin()).map_err(|error| error.to_string());
+    let mut described = results.clone();
+    described.describe(catalog());
+    let _ = described.lookup().find("overlap.finish.complete", &Parameters::new(), &Parameters::new());
 }
 
-fn use_both(a: &Run, b: &Run) {
+fn use_both(a: &Results, b: &Results) {
     let result = compare(a, b, Tolerance::default());
     let ratios = result.pairs.iter().filter_map(|pair| pair.ratio);
     assert!(ratios.into_iter().all(|ratio| ratio.low <= ratio.high && ratio.high.is_finite()), "{result:?}");
-    for wording in [Wording::Compare, Wording::Verify] {
+    for wording in [Wording::Compare, Wording::Reproduce] {
         let _ = tally(&result, wording);
         for table in compared(&result, wording) {
             let _ = (table.to_console(), table.to_markdown(), table.to_html());
@@ -210,71 +258,93 @@ fn use_both(a: &Run, b: &Run) {
 }
 
 #[test]
-fn arbitrary_text_is_neither_results_nor_suite_and_ends_in_an_error() {
+fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error() {
     let text =
         prop_oneof![vec(any::<u8>(), 0..300), "[\\[\\]{}:,\"&*!a-z0-9 \n.-]{0,200}".prop_map(String::into_bytes)];
+    let names = BookProject::embedded().names(catalog()).unwrap();
     let property = |bytes: Vec<u8>| {
         let text = String::from_utf8_lossy(&bytes);
-        prop_assert!(Run::parse(&text, Path::new("r.json")).is_err());
-        let _ = Suite::parse(&text, "s.yaml").map_err(|error| error.to_string());
+        prop_assert!(Results::parse(&text, Path::new("r.json")).is_err());
+        prop_assert!(System::parse(&text, "p.json", catalog()).is_err());
+        prop_assert!(Document::parse("d.yaml", &text, &names).is_err());
+        let _ = Suite::parse(&text, "s.yaml", &Registry::builtin()).map_err(|error| error.to_string());
         Ok(())
     };
     runner(500).run(&text, property).unwrap();
 }
 
-#[test]
-fn a_mutated_results_file_is_refused_or_can_be_used() {
-    let text = small_results();
-    let documents = Document::embedded().unwrap();
-    let good = Run::parse(&text, Path::new("r.json")).unwrap();
-    use_run(&good, &documents);
+/// Reads mutations of a results file, and uses what can be read.
+fn mutate_results(text: &str, cases: u32) {
+    let documents = documents();
+    let good = Results::parse(text, Path::new("r.json")).unwrap();
+    use_results(&good, &documents);
     use_both(&good, &good);
     let used = std::cell::Cell::new(0);
     let property = |mutations: Vec<Mutation>| {
-        match Run::parse(&mutated(&text, &mutations), Path::new("r.json")) {
+        match Results::parse(&mutated(text, &mutations), Path::new("r.json")) {
             Err(error) => drop(error.to_string()),
-            Ok(run) => {
+            Ok(results) => {
                 used.set(used.get() + 1);
-                use_run(&run, &documents);
+                use_results(&results, &documents);
                 // Dear: a sample of them is enough.
                 if used.get() % 8 == 0 {
-                    use_both(&good, &run);
-                    use_both(&run, &good);
+                    use_both(&good, &results);
+                    use_both(&results, &good);
+                }
+                if used.get() % 16 == 1 {
+                    let book = Source::of(&[results], &BookProject::embedded(), catalog());
+                    prop_assert!(book.is_ok(), "{:?}", book.err());
                 }
             }
         }
         Ok(())
     };
-    runner(150).run(&vec(mutation(), 1..4), property).unwrap();
+    runner(cases).run(&vec(mutation(), 1..4), property).unwrap();
     assert!(used.get() > 0, "no mutation left a file that can be read");
 }
 
 #[test]
-fn a_mutated_peer_is_refused_or_can_stand_beside_a_run() {
-    let run = Run::parse(&small_results(), Path::new("r.json")).unwrap();
-    let rows: Vec<_> = run.rows().filter(|row| row.metric().is_ok() && !row.id.starts_with("self-audit")).collect();
+fn a_mutated_results_file_is_refused_or_can_be_used() {
+    mutate_results(&small_results(), 100);
+}
+
+#[test]
+fn a_mutated_results_file_of_schema_1_is_refused_or_can_be_used() {
+    mutate_results(&small_old_results(), 100);
+}
+
+#[test]
+fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
+    let results = fixture::run();
+    let measured = |row: &&syncscope::results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
+    let rows = results.rows.iter().filter(measured).take(12).map(|row| {
+        let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
+        let measured = serde_json::json!({ "instrument": "host-clock", "samples": samples, "stopped_by": "samples" });
+        let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
+        serde_json::json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
+    });
     let text = serde_json::json!({
         "schema_version": 1,
         "name": "PyTorch",
         "started": "2026-11-20T09:40:00Z",
         "versions": [["PyTorch", "2.11.0"]],
         "machine": { "model": "Test device", "fingerprint": null, "driver": null, "cpu": null },
-        "rows": rows.iter().take(12).collect::<Vec<_>>(),
+        "rows": rows.collect::<Vec<_>>(),
     });
-    let text = text.to_string();
-    let documents = Document::embedded().unwrap();
+    let (text, documents) = (text.to_string(), documents());
     let used = std::cell::Cell::new(0);
     let property = |mutations: Vec<Mutation>| {
-        match Peer::parse(&mutated(&text, &mutations), Path::new("p.json")) {
+        match System::parse(&mutated(&text, &mutations), "p.json", catalog()) {
             Err(error) => drop(error.to_string()),
-            Ok(peer) => {
-                let _ = peer_table(&peer).to_markdown();
-                let mut run = run.clone();
-                if run.put_peer(peer).is_ok() {
+            Ok(system) => {
+                let (mut results, name) = (results.clone(), system.name.clone());
+                if results.attach(system).is_ok() {
                     used.set(used.get() + 1);
+                    let _ = system_table(&results, &name).to_markdown();
                     for document in documents.iter().filter(|_| used.get() % 4 == 1) {
                         document.tables.iter().for_each(|table| {
-                            drop(mirrored(document, table, &Machines::of(std::slice::from_ref(&run))).to_html());
+                            let machines = Machines::of(std::slice::from_ref(&results));
+                            drop(comparison_table(document, table, &machines).to_html());
                         });
                     }
                 }
@@ -287,13 +357,40 @@ fn a_mutated_peer_is_refused_or_can_stand_beside_a_run() {
 }
 
 #[test]
+fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
+    let project = BookProject::embedded();
+    let names = project.names(catalog()).unwrap();
+    let all = documents();
+    let texts: Vec<&str> =
+        all.iter().map(|document| project.text(&format!("documents/{}.yaml", document.id)).unwrap()).collect();
+    let results = [fixture::run()];
+    let used = std::cell::Cell::new(0);
+    let property = |(which, mutations): (Index, Vec<Mutation>)| {
+        match Document::parse("d.yaml", &mutated(texts[which.index(texts.len())], &mutations), &names) {
+            Err(error) => prop_assert!(error.to_string().starts_with("d.yaml"), "{error}"),
+            Ok(document) => {
+                used.set(used.get() + 1);
+                let machines = Machines::of(&results);
+                let tables = document.tables.iter().filter(|_| used.get() % 4 == 1);
+                tables.for_each(|table| drop(comparison_table(&document, table, &machines).to_html()));
+            }
+        }
+        Ok(())
+    };
+    runner(150).run(&(any::<Index>(), vec(mutation(), 1..4)), property).unwrap();
+    assert!(used.get() > 0, "no mutation left a document that can be read");
+}
+
+#[test]
 fn a_mutated_suite_is_refused_or_can_be_used() {
     let property = |(which, mutations): (usize, Vec<Mutation>)| {
-        match Suite::parse(&mutated(SUITES[which], &mutations), "s.yaml") {
+        match Suite::parse(&mutated(SUITES[which], &mutations), "s.yaml", &Registry::builtin()) {
             Err(error) => drop(error.to_string()),
             Ok(suite) => {
-                for entry in suite.experiments_on("cpu").iter().chain(suite.experiments_on("cuda")) {
-                    prop_assert!(!entry.experiment().rows().is_empty() && !entry.name().is_empty());
+                for engine in ["cpu", "cuda"] {
+                    for experiment in suite.experiments_on(engine) {
+                        let _ = Bench::plan(experiment.as_ref(), engine);
+                    }
                 }
                 prop_assert!(suite.sampling.validate().is_ok());
             }
@@ -306,7 +403,7 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
 #[test]
 fn nesting_and_aliases_without_end_are_refused_in_time() {
     for open in ["[", "{\"a\":", "{\"schema_version\":1,\"partial\":"] {
-        assert!(Run::parse(&open.repeat(100_000), Path::new("r.json")).is_err());
+        assert!(Results::parse(&open.repeat(100_000), Path::new("r.json")).is_err());
     }
     for text in [
         "[".repeat(100_000),
@@ -314,6 +411,6 @@ fn nesting_and_aliases_without_end_are_refused_in_time() {
         "title: ".to_owned() + &"{a: ".repeat(10_000),
         (0..60).fold("a0: &a0 [x, x]\n".to_owned(), |text, i| text + &format!("a{0}: &a{0} [*a{i}, *a{i}]\n", i + 1)),
     ] {
-        assert!(Suite::parse(&text, "s.yaml").is_err());
+        assert!(Suite::parse(&text, "s.yaml", &Registry::builtin()).is_err());
     }
 }

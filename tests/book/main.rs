@@ -72,6 +72,12 @@ fn source_as(project: &BookProject, results: &[Results]) -> Files {
     source.files().map(|(path, content)| (Path::new("book").join(path), content.to_vec())).collect()
 }
 
+/// The pages of a book whose rows were all measured, made once for all tests that only look at them.
+fn whole_source() -> &'static Files {
+    static FILES: LazyLock<Files> = LazyLock::new(|| source(&fixture::run()));
+    &FILES
+}
+
 /// The documents of the program's own project.
 fn documents() -> Vec<Document> {
     BookProject::embedded().documents(&catalog()).unwrap()

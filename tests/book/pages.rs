@@ -1,1 +1,175 @@
+//! Pages as files: the same anywhere, whole, safe from what a results file holds.
 
+use std::process::Command;
+
+use syncscope::results::Outcome;
+
+use super::*;
+
+#[test]
+fn the_same_results_make_the_same_bytes_anywhere() {
+    let trees = [("UTC", "C", "One"), ("Pacific/Kiritimati", "tr_TR.UTF-8", "Another")].map(|(zone, locale, title)| {
+        let out = TempDir::with_prefix(format!("book-{title}")).unwrap();
+        let results = out.path().join("results.json");
+        fixture::run_with_every_outcome().write(&results).unwrap();
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "pages::render_where_the_environment_says", "--ignored", "--quiet"])
+            .env("SYNCSCOPE_TEST_RESULTS", &results)
+            .env("SYNCSCOPE_TEST_OUT", out.path().join("deep").join(title))
+            .env("TZ", zone)
+            .env("LANG", locale)
+            .env("LC_ALL", locale)
+            .env("MDBOOK_BOOK__TITLE", title)
+            .current_dir(out.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        tree(&out.path().join("deep").join(title))
+    });
+    let [one, another] = trees;
+    assert!(one.len() > 20);
+    assert_eq!(one.keys().collect::<Vec<_>>(), another.keys().collect::<Vec<_>>());
+    for (path, content) in &one {
+        assert!(*content == another[path], "{} differs", path.display());
+    }
+}
+
+#[test]
+#[ignore = "not a test of its own: another runs it in a process with another environment"]
+fn render_where_the_environment_says() {
+    let path = |name: &str| PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")));
+    let results = Results::read(&path("SYNCSCOPE_TEST_RESULTS")).unwrap();
+    render(&[results], &BookProject::embedded(), &catalog(), &path("SYNCSCOPE_TEST_OUT")).unwrap();
+}
+
+/// Puts a text wherever a results file holds one that is shown.
+fn with_texts(text: &str) -> Results {
+    let mut results = fixture::run_with_every_outcome();
+    results.suite["title"] = text.into();
+    let run = &mut results.runs[0];
+    run.environment.device.model = text.to_owned();
+    run.environment.device.facts.push((text.to_owned(), text.to_owned()));
+    run.environment.cuda_unavailable = Some(format!("{text}\n\n    {text}"));
+    run.environment.program.command.push(text.to_owned());
+    run.order[0].failure = Some(text.to_owned());
+    for (place, row) in results.rows.iter_mut().enumerate() {
+        // An experiment that this program does not know: what is shown of it is what the file says.
+        if let Some(rest) = row.spec.id.strip_prefix("launch-path.") {
+            row.spec.id = format!("foreign.{rest}");
+            (row.spec.group, row.spec.label) = (text.to_owned(), format!("{text} {place}"));
+        }
+        if let Outcome::Skipped { reason } | Outcome::Failed { reason } = &mut row.series[0].outcome {
+            *reason = text.to_owned();
+        }
+    }
+    run_named(&mut results, "launch-path", "foreign", text);
+    results
+}
+
+fn run_named(results: &mut Results, from: &str, to: &str, summary: &str) {
+    let ran = results.runs[0].order.iter_mut().find(|ran| ran.name == from).unwrap();
+    (ran.name, ran.summary) = (to.to_owned(), summary.to_owned());
+}
+
+#[test]
+fn a_hostile_text_is_text_wherever_it_stands() {
+    const HOSTILE: &str =
+        "<script>alert(1)</script> *a* _b_ [c](http://d) | `e` {{#include book.toml}} # f ]]> &lt; \"'";
+    let files = rendered(&with_texts(HOSTILE));
+    let plain = rendered(&with_texts("harmless"));
+    for (path, html) in pages(&files) {
+        let harmless = page(&plain, path.to_str().unwrap());
+        for needle in ["<script", "<em>", "<a href=\"http", "<code>"] {
+            let count = |html: &str| html.matches(needle).count();
+            assert_eq!(count(html), count(harmless), "{needle} in {}", path.display());
+        }
+        assert!(!html.contains("description = "), "{} includes a file", path.display());
+        check_balance(path, html);
+    }
+    for name in ["machine", "foreign"] {
+        let html = page(&files, &format!("site/{name}.html"));
+        assert!(html.contains("{{#include book.toml}}") && html.contains("&lt;script&gt;alert(1)"), "{name}");
+    }
+    assert!(read(&files, "machine").contains("<script>alert(1)</script>"));
+}
+
+#[test]
+fn every_page_is_balanced_html_with_unique_identifiers() {
+    let files = fixture_book();
+    assert!(pages(files).count() >= documents().len());
+    for (path, html) in pages(files) {
+        check_balance(path, html);
+        let mut seen = std::collections::BTreeSet::new();
+        for id in html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(seen.insert(id), "`{id}` twice in {}", path.display());
+        }
+    }
+}
+
+/// Panics unless every element of `html` that must be closed is, in order.
+fn check_balance(path: &Path, html: &str) {
+    const VOID: [&str; 8] = ["meta", "link", "br", "hr", "img", "input", "col", "base"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        if rest.starts_with("!--") {
+            rest = &rest[rest.find("-->").unwrap()..];
+            continue;
+        }
+        let tag = &rest[..rest.find('>').unwrap()];
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap();
+        if tag.starts_with('!') || VOID.contains(&name) || tag.ends_with('/') {
+            continue;
+        }
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "in {} before {}", path.display(), &rest[..80.min(rest.len())]);
+        } else if matches!(name, "script" | "style") {
+            rest = &rest[rest.find(&format!("</{name}>")).unwrap() + 2..];
+        } else {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?} not closed in {}", path.display());
+}
+
+#[test]
+fn a_render_that_fails_leaves_the_earlier_book() {
+    let out = TempDir::new().unwrap();
+    let results = [fixture::run()];
+    render(&results, &BookProject::embedded(), &catalog(), out.path()).unwrap();
+    let before = tree(out.path());
+    assert!(render(&[], &BookProject::embedded(), &catalog(), out.path()).is_err());
+    // mdBook keeps the name `print` for itself, and says so only when it builds.
+    let taken = probe::project("id: print\norder: 1\ntitle: T\nsource: t.txt\nquestion: Q\nmethod: M\n");
+    let source = Source::of(&results, &taken, &catalog());
+    let error = source.and_then(|source| source.write(out.path())).unwrap_err().to_string();
+    assert!(error.contains("print.md is reserved"), "{error}");
+    assert!(before == tree(out.path()));
+}
+
+#[test]
+fn a_document_s_listing_stands_in_its_chapter_as_it_is() {
+    let files = whole_source();
+    let mut shown = 0;
+    for document in documents() {
+        let Some(listing) = &document.listing else { continue };
+        let text = BookProject::embedded().text(&format!("src/{listing}")).unwrap().to_owned();
+        let chapter = page(files, &format!("book/src/{}.md", document.id));
+        assert!(chapter.contains(&format!("```rust,noplayground\n{}\n```", text.trim_end())), "{listing}");
+        shown += 1;
+    }
+    assert!(shown > 0 && !page(fixture_book(), "site/sync-points.html").contains("play-button"));
+}
+
+#[test]
+fn a_page_links_the_first_use_of_a_term() {
+    let files = fixture_book();
+    let linked = |html: &str| html.matches("href=\"glossary.html#pending\"").count();
+    let chapters: Vec<usize> = pages(files)
+        .filter(|(path, _)| !path.ends_with("print.html") && !path.ends_with("glossary.html"))
+        .map(|(_, html)| linked(html))
+        .collect();
+    assert!(chapters.contains(&1) && chapters.iter().all(|count| *count <= 1), "{chapters:?}");
+    assert!(page(files, "site/glossary.html").contains("id=\"pending\""));
+}

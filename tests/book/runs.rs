@@ -67,7 +67,8 @@ fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
     let (before, after) = (chapter(&[alone]), chapter(&[both.clone()]));
     assert!(!before.contains("PyTorch") && after.contains("PyTorch on this machine"), "{after}");
     for (one, other) in rows(&before, "probe.fast").into_iter().zip(rows(&after, "probe.fast")) {
-        let measured = |row: &str| row[row.find("class=\"measured\"").unwrap()..].split("</td>").next().unwrap().to_owned();
+        let measured =
+            |row: &str| row[row.find("class=\"measured\"").unwrap()..].split("</td>").next().unwrap().to_owned();
         assert_eq!(measured(one), measured(other));
         assert!(other.contains(">0.50"), "{other}");
     }
@@ -105,6 +106,9 @@ fn the_first_page_shows_the_file_that_measured_most() {
     part.rows.truncate(5);
     let files = source_as(&BookProject::embedded(), &[part, whole]);
     let first = read(&files, "README");
-    assert!(first.contains("<strong>Test device</strong>") && first.contains("further columns: Another device"), "{first}");
+    assert!(
+        first.contains("<strong>Test device</strong>") && first.contains("further columns: Another device"),
+        "{first}"
+    );
     assert!(!first.contains("not measured here"));
 }

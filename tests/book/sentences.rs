@@ -1,1 +1,133 @@
+//! What the chapters say in sentences, and the first page.
 
+use syncscope::book::document::Piece;
+
+use super::probe::{DOCUMENT, document, project, results};
+use super::*;
+
+fn words(pieces: &[Piece]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Words(words) => words.clone(),
+        Piece::Value { text, .. } => text.clone(),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+/// The probe's results, with a slow call that takes this many times the fast one: the more, the less the other takes.
+fn slow_by(factor: f64) -> Results {
+    let mut results = results();
+    let samples = |scale: f64, slope: f64| (0..12).map(|round| scale * (1.0 + slope * f64::from(round))).collect();
+    fixture::replace(&mut results, "probe.fast", &fixture::measured(samples(1e-6, 1e-3)));
+    fixture::replace(&mut results, "probe.slow", &fixture::measured(samples(factor * 1.011e-6, -1e-3)));
+    results
+}
+
+fn said(results: &Results) -> String {
+    words(&document().answer[0].said(&document(), results).unwrap())
+}
+
+#[test]
+fn the_measured_values_choose_what_is_said() {
+    assert!(said(&slow_by(4.0)).starts_with("Slow, 4.02 µs or 25.0 %."), "{}", said(&slow_by(4.0)));
+    assert!(said(&slow_by(1.0)).starts_with("Fast, 1.01 µs."), "{}", said(&slow_by(1.0)));
+    assert!(said(&slow_by(2.0)).starts_with("Open, "), "{}", said(&slow_by(2.0)));
+}
+
+#[test]
+fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
+    let chapter = |mut results: Results, sign: f64| {
+        let outcome = syncscope::results::Outcome::Derived { samples: vec![sign * 1e-6; 12] };
+        fixture::replace(&mut results, "probe.delta", &outcome);
+        read(&source_as(&project(DOCUMENT), &[results]), "probe")
+    };
+    let words = "This machine contradicts what the text claims";
+    assert!(!chapter(results(), 1.0).contains(words));
+    let refuted = chapter(results(), -1.0);
+    let beside = refuted.split(words).nth(1).unwrap_or_else(|| panic!("{refuted}"));
+    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call is slow.</a>"));
+}
+
+#[test]
+fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
+    let value = |results: &Results| {
+        let pieces = document().answer[0].then.filled(&document(), results).unwrap();
+        pieces.into_iter().find_map(|piece| match piece {
+            Piece::Value { text, detail } => Some((text, detail)),
+            Piece::Words(_) => None,
+        })
+    };
+    let (text, detail) = value(&slow_by(4.0)).unwrap();
+    assert_eq!(text, "4.02 µs");
+    assert!(detail.starts_with("slow.fp16.size_8 = ") && detail.contains("n = 12"), "{detail}");
+    assert_eq!(value(&slow_by(8.0)).unwrap().0, "8.04 µs");
+}
+
+#[test]
+fn what_was_not_measured_is_said_in_place_of_an_answer() {
+    let mut results = results();
+    results.rows.retain(|row| row.spec.id != "probe.slow");
+    let chapter = read(&source_as(&project(DOCUMENT), &[results]), "probe");
+    assert!(
+        chapter.contains("Not answered here: fast.fp16.size_8 was not measured")
+            || chapter.contains("Not answered here: slow.fp16.size_8 was not measured: not in this run."),
+        "{chapter}"
+    );
+}
+
+#[test]
+fn exercises_are_folded_and_hold_values() {
+    let files = fixture_book();
+    for document in documents() {
+        let chapter = page(files, &format!("site/{}.html", document.id));
+        let folded = chapter.matches("<details class=\"exercise\">").count();
+        assert!(folded > 0 && folded == document.exercises.len(), "{}", document.id);
+        assert!(!chapter.contains("{{") && !chapter.contains("}}"), "{}", document.id);
+    }
+    let files = source_as(&project(DOCUMENT), &[slow_by(4.0)]);
+    let chapter = read(&files, "probe");
+    let answer = chapter.split("<details class=\"exercise\">").nth(1).unwrap();
+    assert!(answer.contains("It is ") && answer.contains(">4.02 µs</span>"), "{answer}");
+}
+
+#[test]
+fn the_first_page_has_a_number_for_each_document_three_verdicts_a_timeline_and_the_command() {
+    let mut results = fixture::run();
+    let documents = documents();
+    let headlines = documents.iter().filter_map(|document| document.headline.as_ref());
+    let scenario = headlines.clone().find_map(|headline| headline.timeline.as_ref()).unwrap();
+    results.timelines.push(fixture::recorded(scenario));
+    let first = read(&source(&results), "README");
+    assert_eq!(first.matches("<span class=\"big\">").count(), headlines.count());
+    assert_eq!(first.matches("<li class=\"verdict ").count(), 3);
+    assert!(first.contains("Timeline of") && first.contains("cargo run --release --bin report"));
+    assert!(!first.contains("not measured here"), "{first}");
+}
+
+#[test]
+fn a_number_of_the_first_page_that_was_not_measured_says_why() {
+    let mut results = results();
+    results.rows.retain(|row| row.spec.id != "probe.gain");
+    let first = read(&source_as(&project(DOCUMENT), &[results]), "README");
+    assert!(first.contains("not measured here: gain.fp16.size_8 was not measured: not in this run"), "{first}");
+}
+
+#[test]
+fn a_chapter_beyond_the_texts_stands_where_a_run_measured_its_rows() {
+    let whole = fixture::run();
+    for document in documents().iter().filter(|document| document.source.is_none() && document.tables.is_empty()) {
+        let mut without = whole.clone();
+        without.rows.retain(|row| row.spec.experiment() != document.id);
+        let contents = |results: &Results| read(&source(results), "SUMMARY");
+        let link = format!("({}.md)", document.id);
+        assert!(
+            !contents(&without).contains(&link) && read(whole_source(), "SUMMARY").contains(&link),
+            "{}",
+            document.id
+        );
+        // Its tables are those of the experiment: the document has words alone.
+        let chapter = read(whole_source(), &document.id);
+        for row in whole.rows.iter().filter(|row| row.spec.experiment() == document.id) {
+            assert!(chapter.contains(&format!("data-id=\"{}\"", row.spec.id)), "{}", row.spec.id);
+        }
+    }
+}

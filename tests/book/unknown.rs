@@ -43,7 +43,12 @@ const ROWS: &[Misspelt] = &[
     ("Open, {{ delta.fp16", "Open, {{ dleta.fp16", "dleta.fp16.size_8", "delta"),
     ("{{ gain.fp16.size_8|times }}", "{{ gian.fp16.size_8|times }}", "gian.fp16.size_8", "gain"),
     ("predicate: delta.fp16", "predicate: dleta.fp16", "dleta.fp16.size_64", "delta"),
-    ("published.pairs.half.fast", "published.pairs.half.fats", "published.pairs.half.fats", "published.pairs.half.fast"),
+    (
+        "published.pairs.half.fast",
+        "published.pairs.half.fats",
+        "published.pairs.half.fats",
+        "published.pairs.half.fast",
+    ),
     ("Add {{ fast.fp32", "Add {{ fats.fp32", "fats.fp32.size_8", "fast"),
     ("is {{ slow.fp32", "is {{ slwo.fp32", "slwo.fp32.size_8", "slow"),
 ];

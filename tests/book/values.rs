@@ -1,1 +1,159 @@
+//! Measured values in the chapters, and what stands in their place.
 
+use syncscope::book::document::TableEntry;
+use syncscope::book::{Machines, comparison_table};
+use syncscope::results::{Outcome, Parameter, Series};
+
+use super::probe::{DOCUMENT, project, results};
+use super::*;
+
+fn chapter(results: &[Results]) -> String {
+    read(&source_as(&project(DOCUMENT), results), "probe")
+}
+
+/// The table row of the first case.
+fn row<'a>(chapter: &'a str, id: &str) -> &'a str {
+    chapter.lines().find(|line| line.starts_with(&format!("<tr data-id=\"{id}\">"))).unwrap()
+}
+
+/// What a row stands for on a page: its outcomes, each with the words that must be read.
+#[test]
+fn what_was_not_measured_is_shown_with_its_reason() {
+    let reason = || "<the reason>".to_owned();
+    for (outcome, words) in [
+        (Outcome::NotApplicable { reason: reason() }, "not applicable: &lt;the reason&gt;"),
+        (Outcome::Skipped { reason: reason() }, "skipped: &lt;the reason&gt;"),
+        (Outcome::Failed { reason: reason() }, "failed: &lt;the reason&gt;"),
+        (Outcome::Interrupted, "not reached: the run was interrupted"),
+        (fixture::measured(Vec::new()), "inconsistent: "),
+    ] {
+        let mut results = results();
+        fixture::replace(&mut results, "probe.fast", &outcome);
+        let files = rendered_as(&project(DOCUMENT), std::slice::from_ref(&results));
+        let chapter = page(&files, "site/probe.html");
+        assert!(chapter.contains(words), "{words}");
+        let (state, _) = words.split_once(": &lt;").unwrap_or((words.trim_end_matches(": "), ""));
+        assert!(row(chapter, "probe.fast").contains(&format!(">{state}</span>")), "{state}");
+        assert!(page(&files, "site/machine.html").contains(state), "{state}");
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_short_and_a_device_that_slowed_down_are_warned_of() {
+    let files = fixture_book();
+    let machine = page(files, "site/machine.html");
+    for words in ["SW power cap", "The run was interrupted during", "uncommitted changes"] {
+        assert!(machine.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_difference_that_may_be_0_is_not_written_as_a_number() {
+    let mut results = results();
+    let samples = (0..12).map(|round| if round % 2 == 0 { 1e-6 } else { -1e-6 }).collect();
+    fixture::replace(&mut results, "probe.delta", &Outcome::Derived { samples });
+    let document = DOCUMENT.replace("- {id: probe.fast,", "- {id: probe.delta}\n      - {id: probe.fast,");
+    let files = source_as(&project(&document), &[results]);
+    assert!(row(&read(&files, "probe"), "probe.delta").contains(">not distinguishable from 0<"));
+}
+
+#[test]
+fn a_row_measured_with_other_parameters_says_so_and_has_no_ratio() {
+    let mut results = results();
+    assert!(row(&chapter(&[results.clone()]), "probe.fast").contains(">×"));
+    for row in &mut results.rows {
+        if row.spec.parameters.contains_key("size") {
+            row.spec.parameters.insert("size".to_owned(), Parameter::Integer(1024));
+        }
+    }
+    let chapter = chapter(&[results]);
+    let row = row(&chapter, "probe.fast");
+    assert!(row.contains("size 1024, in the document 8") && row.contains("measured with other parameters"), "{row}");
+}
+
+#[test]
+fn the_ratio_is_measured_by_published() {
+    let mut results = results();
+    let samples = vec![28e-6; 12];
+    fixture::replace(&mut results, "probe.fast", &fixture::measured(samples));
+    let chapter = chapter(&[results]);
+    // 14.0 µs are published.
+    assert!(row(&chapter, "probe.fast").contains(">×2.00<"), "{}", row(&chapter, "probe.fast"));
+}
+
+#[test]
+fn results_without_rows_still_show_every_row_and_figure_of_a_document() {
+    let mut empty = fixture::run();
+    empty.rows.clear();
+    empty.runs[0].order.clear();
+    let files = source_as(&project(DOCUMENT), &[empty]);
+    for document in project(DOCUMENT).documents(&catalog()).unwrap().iter().filter(|one| one.source.is_some()) {
+        let chapter = read(&files, &document.id);
+        for shown in document.tables.iter().flat_map(|table| &table.rows) {
+            assert!(row(&chapter, &shown.id).contains(">not in this run</span>"), "{}", shown.id);
+        }
+    }
+    assert!(row(&read(&files, "probe"), "probe.fast").contains(">14.0 µs</span>"));
+}
+
+#[test]
+fn the_console_shows_the_same_values_as_the_chapter() {
+    let results = [fixture::run()];
+    for document in documents() {
+        let chapter = read(whole_source(), &document.id);
+        for table in &document.tables {
+            let console = comparison_table(&document, table, &Machines::of(&results)).to_console();
+            for entry in TableEntry::all(table, &table.cases_in(&results)) {
+                assert!(console.contains(&entry.row.label), "{}", entry.row.id);
+            }
+            let values = console.split_whitespace().filter(|word| word.parse::<f64>().is_ok_and(|n| n.fract() != 0.0));
+            for value in values {
+                assert!(chapter.contains(value), "{value} of\n{console}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_text_prints_says_of_which_gpu_and_a_text_without_figures_has_no_column_of_them() {
+    let files = source_as(&project(DOCUMENT), &[results()]);
+    let chapter = read(&files, "probe");
+    assert!(chapter.contains("(GPU: Printed GPU)") && chapter.contains("class=\"published\""));
+    let unnamed = DOCUMENT.replace("gpu: Printed GPU\n", "");
+    assert!(read(&source_as(&project(&unnamed), &[results()]), "probe").contains("which names no GPU"));
+    let start = DOCUMENT.find("  - id: c-printed").unwrap();
+    let end = DOCUMENT.find("exercises:").unwrap();
+    let silent = format!("{}{}", &DOCUMENT[..start], &DOCUMENT[end..])
+        .replace(", published: {half: 14.0e-6, single: 2.10e-5}", "")
+        .replace("        published: {half: 28.00e-6}\n", "")
+        .replace(", published: {half: 0.5}", "");
+    let chapter = read(&source_as(&project(&silent), &[results()]), "probe");
+    assert!(chapter.contains("prints no figure") && !chapter.contains("class=\"published\""));
+}
+
+#[test]
+fn a_case_for_each_value_of_a_parameter_comes_from_the_runs_in_numeric_order() {
+    let mut other = results();
+    let rows = other.rows.iter_mut().filter(|row| row.spec.parameters.get("size") == Some(&Parameter::Integer(64)));
+    rows.for_each(|row| drop(row.spec.parameters.insert("size".to_owned(), Parameter::Integer(1000))));
+    let chapter = chapter(&[results(), other]);
+    let place = |size| chapter.find(&format!("<th scope=\"rowgroup\">size {size}</th>")).unwrap_or(0);
+    let places = [8, 64, 512, 1000].map(place);
+    assert!(places.is_sorted() && places[0] > 0, "{places:?}");
+    assert_eq!(chapter.matches("scope=\"rowgroup\">size ").count(), places.len());
+    // What one of the runs has and the other has not is said to be missing, not left out.
+    assert!(chapter.contains("not in this run"));
+}
+
+#[test]
+fn a_value_of_one_sample_has_no_interval() {
+    let mut results = results();
+    let outcome = fixture::measured(vec![3e-6]);
+    for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.fast") {
+        row.series = vec![Series { run: fixture::RUN.to_owned(), outcome: outcome.clone() }];
+    }
+    let chapter = chapter(&[results]);
+    let row = row(&chapter, "probe.fast");
+    assert!(row.contains(">3.000 µs<") && row.contains("n = 1<"), "{row}");
+    assert!(!row.contains("class=\"interval\""), "{row}");
+}

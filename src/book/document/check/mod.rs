@@ -297,7 +297,10 @@ tables:
     #[test]
     fn a_figure_for_an_unknown_case_names_the_known_ones() {
         let message = error("      - {id: d.b, published: {fp61: 1}}\n");
-        assert_eq!(message, "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16; did you mean `fp16`?");
+        assert_eq!(
+            message,
+            "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16; did you mean `fp16`?"
+        );
     }
 
     #[test]
