@@ -253,6 +253,34 @@ pub enum BookError {
         /// The file, of the program's own course by its name in the source tree.
         name: String,
     },
+    /// A file of a course's folder is none that a book is made of: a link that leads out of it, a device.
+    #[error("{}: {reason}", path.display())]
+    Outside {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// A page refers to a file that is not one of the book.
+    #[error("{page}: {message}")]
+    Reference {
+        /// The page.
+        page: String,
+        /// The directive or link, and why it cannot be followed.
+        message: String,
+    },
+    /// What stands in the place of the book was not made by this program.
+    #[error("{}: this was not made by report, so it is not replaced; move it away or give another folder by --out", path.display())]
+    NotOurs {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// Another process makes a book in the same place.
+    #[error("{}: another report is writing there; wait for it to end", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A course is to be written where something is.
     #[error("{}: the folder is not empty; name one that is, or one that is not there", path.display())]
     NotEmpty {

@@ -13,8 +13,11 @@ pub mod units;
 
 #[cfg(feature = "report")]
 pub mod book;
+mod clean;
 #[cfg(feature = "report")]
 pub mod cli;
+#[cfg(feature = "report")]
+mod files;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]

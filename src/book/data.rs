@@ -6,6 +6,7 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, TableEntry};
 use super::recorded;
+use crate::clean;
 use crate::error::BookError;
 use crate::results::{Recorded, Results, in_words};
 use crate::timeline::Timeline;
@@ -73,7 +74,7 @@ fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
     for span in &timeline.spans {
         let lane = timeline.tracks.get(span.track).map(ToString::to_string).unwrap_or_default();
         let (start, end) = (span.start_ns.to_string(), span.end_ns.to_string());
-        write(&mut out, &[&lane, &span.name, span.kind.name(), &start, &end])?;
+        write(&mut out, &[&lane, span.name.as_str(), span.kind.name(), &start, &end])?;
     }
     finish(out)
 }
@@ -95,8 +96,9 @@ pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<
     Ok(files)
 }
 
-fn write<T: AsRef<[u8]>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
-    out.write_record(record).map_err(|error| BookError::Data { message: error.to_string() })
+fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
+    let cells = record.iter().map(|cell| clean::cell(cell.as_ref()).into_owned());
+    out.write_record(cells).map_err(|error| BookError::Data { message: error.to_string() })
 }
 
 fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {

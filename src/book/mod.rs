@@ -8,12 +8,17 @@
 
 mod chapter;
 mod claims;
+mod config;
 mod data;
 pub mod document;
+mod folder;
 mod glossary;
+mod includes;
 mod landing;
 mod machine;
 mod notebooks;
+mod place;
+mod policy;
 pub mod predicate;
 mod project;
 mod recorded;
@@ -23,8 +28,10 @@ mod source;
 mod sources;
 mod tables;
 mod templates;
+mod trial;
 mod warning;
 
+pub use place::check_place;
 pub use project::BookProject;
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
@@ -33,4 +40,5 @@ pub use tables::{
     Machines, Wording, bar_plot, claims_table, claims_text, compared, comparison_table, line_plot, machine_labels,
     panel, summary, system_table, tally,
 };
+pub use trial::check;
 pub use warning::Warning;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use include_dir::{Dir, include_dir};
 
 use super::document::{Document, Hardware, Names, is_yaml};
+use super::folder::Folder;
 use crate::error::{BookError, FileError};
 use crate::results::Catalog;
 
@@ -55,20 +56,19 @@ impl BookProject {
         Self { files, folder: None }
     }
 
-    /// The project in a folder.
+    /// The project in a folder, which may be somebody else's: nothing outside of it is read.
     ///
     /// # Errors
-    /// A file cannot be read or a part is missing; the message names the file.
+    /// A file cannot be read, a part is missing, or a link leads out of the folder; the message names the file.
     pub fn read(folder: &Path) -> Result<Self, BookError> {
-        let mut files = BTreeMap::new();
+        let mut read = Folder::open(folder)?;
         for (name, _) in FILES {
-            let path = folder.join(name);
-            files.insert(PathBuf::from(name), fs::read(&path).map_err(at(&path))?);
+            read.file(Path::new(name))?;
         }
         for (name, _) in FOLDERS {
-            gather(folder, Path::new(name), &mut files)?;
+            read.all_below(Path::new(name))?;
         }
-        Ok(Self { files, folder: Some(folder.to_owned()) })
+        Ok(Self { files: read.into_files(), folder: Some(folder.to_owned()) })
     }
 
     /// With a document (YAML), in the file `documents/NAME.yaml`.
@@ -189,25 +189,6 @@ fn collect(name: &Path, folder: &Dir<'_>, files: &mut BTreeMap<PathBuf, Vec<u8>>
         files.insert(name.join(file.path()), file.contents().to_vec());
     }
     folder.dirs().for_each(|folder| collect(name, folder, files));
-}
-
-/// All files below a folder of a project but for hidden ones.
-fn gather(project: &Path, name: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<(), BookError> {
-    let folder = project.join(name);
-    for entry in fs::read_dir(&folder).map_err(at(&folder))? {
-        let entry = entry.map_err(at(&folder))?;
-        let path = name.join(entry.file_name());
-        let full = project.join(&path);
-        if entry.file_name().to_string_lossy().starts_with('.') {
-            continue;
-        }
-        if full.is_dir() {
-            gather(project, &path, files)?;
-        } else {
-            files.insert(path, fs::read(&full).map_err(at(&full))?);
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {

@@ -1,18 +1,18 @@
 //! The book on disk: `book/`, what mdBook reads, and `site/`, what a browser reads.
 //!
-//! Both are made in a temporary folder beside their place and moved there when both are whole. A render that fails
-//! leaves what was there.
+//! A render that fails leaves what was there.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::{Component, Path, PathBuf};
 
 use mdbook_driver::MDBook;
 use mdbook_driver::book::BookItem;
-use mdbook_driver::config::Config;
-use tempfile::TempDir;
+use mdbook_driver::builtin_preprocessors::IndexPreprocessor;
+use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
+use super::includes;
+use super::place::{FOLDERS, Place};
+use super::policy;
 use super::project::{BookProject, at};
 use super::source::Source;
 use crate::error::BookError;
@@ -53,11 +53,15 @@ impl Source {
 }
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
-    fs::create_dir_all(out).map_err(at(out))?;
-    // Beside its place, so that moving it there is a rename within one file system.
-    let work = tempfile::Builder::new().prefix(".render-").tempdir_in(out).map_err(at(out))?;
-    let (book, site) = (work.path().join("book"), work.path().join("site"));
+    check_pages(source)?;
+    let place = Place::claim(out)?;
+    let [book, site] = FOLDERS.map(|name| place.working(name));
     for (path, content) in source.files() {
+        // Names come from documents and results, which may be anybody's.
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            let message = "a file of this name would lie outside of the book".to_owned();
+            return Err(BookError::Reference { page: path.display().to_string(), message });
+        }
         let path = book.join(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(at(folder))?;
@@ -65,54 +69,65 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site)?;
-
-    let (book_place, site_place) = (out.join("book"), out.join("site"));
-    swap(&work, &[(&book, &book_place), (&site, &site_place)])?;
-    Ok(Rendered { source: book_place, index: site_place.join("index.html") })
+    policy::apply(&site)?;
+    let [source, site] = place.put()?;
+    Ok(Rendered { source, index: site.join("index.html") })
 }
 
-/// Has mdBook build the site. Its `load` would let `MDBOOK_` variables of the environment in; this does not.
+/// Has mdBook build the site. Its `load` would let `MDBOOK_` variables of the environment in, and its own preprocessor
+/// would include any file of this machine; this does neither.
 fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     let message = |error| BookError::Build { message: format!("{error:#}") };
-    let mut config = Config::from_str(source.config()).map_err(message)?;
+    let summary = summary_of(source)?;
+    let mut config = source.config().clone();
     config.build.build_dir = site.to_owned();
-    let mut book = MDBook::load_with_config(book, config).map_err(message)?;
-    // An edit link leads to what a page is made of.
+    let mut book = MDBook::load_with_config_and_summary(book, config, summary).map_err(message)?;
+    book.with_preprocessor(IndexPreprocessor::new());
+    let mut failed = Ok(());
     book.book.for_each_mut(|item| {
-        if let BookItem::Chapter(chapter) = item {
-            let origin = chapter.path.as_ref().and_then(|path| source.origin(path));
-            chapter.source_path = origin.or(chapter.source_path.take());
+        let BookItem::Chapter(chapter) = item else { return };
+        let Some(path) = chapter.path.as_ref() else { return };
+        match expanded(&chapter.content, path, source) {
+            Ok(content) => chapter.content = content,
+            Err(error) => failed = Err(error),
         }
+        // An edit link leads to what a page is made of.
+        chapter.source_path = source.origin(path).or(chapter.source_path.take());
     });
+    failed?;
     book.build().map_err(message)
 }
 
-/// Moves each new folder to its place. What was there goes into `work`, and comes back if a later move fails.
-fn swap(work: &TempDir, moves: &[(&Path, &Path)]) -> Result<(), BookError> {
-    let mut done: Vec<(&Path, &Path, PathBuf)> = Vec::new();
-    for (index, (new, place)) in moves.iter().copied().enumerate() {
-        let old = work.path().join(format!("old-{index}"));
-        let moved = rename_if_there(place, &old).and_then(|()| {
-            fs::rename(new, place).inspect_err(|_| {
-                // The first error is the one to report.
-                let _ = rename_if_there(&old, place);
-            })
-        });
-        if let Err(source) = moved {
-            for (new, place, old) in done.iter().rev() {
-                let _ = fs::rename(place, new);
-                let _ = rename_if_there(old, place);
-            }
-            return Err(BookError::Io { path: place.to_owned(), source });
-        }
-        done.push((new, place, old));
-    }
-    Ok(())
+/// The table of contents.
+fn summary_of(source: &Source) -> Result<Summary, BookError> {
+    let summary = parse_summary(source.text("src/SUMMARY.md")?);
+    summary.map_err(|error| BookError::Build { message: format!("{error:#}") })
 }
 
-fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+/// A page with what it includes.
+fn expanded(content: &str, path: &Path, source: &Source) -> Result<String, BookError> {
+    let page = Path::new("src").join(path);
+    includes::resolved(content, &page, source.all())
+        .map_err(|message| BookError::Reference { page: page.display().to_string(), message })
+}
+
+/// Finds a chapter that is not a page of the book, and an include that leads out of it.
+pub(super) fn check_pages(source: &Source) -> Result<(), BookError> {
+    let summary = summary_of(source)?;
+    let chapters = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
+    chapters.into_iter().flatten().try_for_each(|item| check_chapter(item, source))
+}
+
+/// mdBook would read any file for a chapter.
+fn check_chapter(item: &SummaryItem, source: &Source) -> Result<(), BookError> {
+    let SummaryItem::Link(Link { location, nested_items, .. }) = item else { return Ok(()) };
+    if let Some(location) = location {
+        let page = includes::within(Path::new("src"), location).unwrap_or_default();
+        if !source.all().contains_key(&page) {
+            let message = format!("`{}` is not a page of the book", location.display());
+            return Err(BookError::Reference { page: "SUMMARY.md".to_owned(), message });
+        }
+        expanded(source.text(&page.display().to_string())?, page.strip_prefix("src").unwrap_or(&page), source)?;
     }
+    nested_items.iter().try_for_each(|item| check_chapter(item, source))
 }

@@ -3,27 +3,30 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 
 use super::claims::Judged;
 use super::document::Document;
 use super::glossary::{self, Glossary};
+use super::includes::Files;
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
-use super::{chapter, claims, data, landing, machine, notebooks, sources};
+use super::{chapter, claims, config, data, landing, machine, notebooks, sources};
+use crate::clean;
 use crate::error::BookError;
 use crate::results::{Catalog, Results};
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    files: BTreeMap<PathBuf, Vec<u8>>,
+    files: Files,
     /// What a page is made of, by its path within `src`: a path from there.
     origins: BTreeMap<PathBuf, PathBuf>,
-    config: String,
+    config: Config,
 }
 
 impl Source {
@@ -34,9 +37,7 @@ impl Source {
     /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
         let first = results.first().ok_or(BookError::NoRuns)?;
-        let config = config(project.text("book.toml")?, first.title());
-        let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: config.clone() };
-        source.files.insert("book.toml".into(), config.into_bytes());
+        let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
         // What is no template is a file of the theme: the style sheet, the script.
         let theme = project.below("templates").filter(|(path, _)| !is_template(path));
         for (path, content) in theme {
@@ -46,6 +47,8 @@ impl Source {
         for (path, content) in project.below("src") {
             source.files.insert(path.to_owned(), content.to_vec());
         }
+        source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
+        source.configure(project, first.title())?;
 
         let templates = Templates::of(project)?;
         let rows = results.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
@@ -67,7 +70,6 @@ impl Source {
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
         source.link_terms();
-        source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
         // Not searched for terms: a notebook is shown as it is stored.
         let notebooks = notebooks::of(project)?;
         for notebook in &notebooks {
@@ -85,14 +87,44 @@ impl Source {
         self.files.iter().map(|(path, content)| (path, content.as_slice()))
     }
 
-    /// The text of `book.toml`.
-    pub fn config(&self) -> &str {
+    /// The configuration of mdBook.
+    pub(super) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The files by their path.
+    pub(super) fn all(&self) -> &Files {
+        &self.files
+    }
+
+    /// The text of a file.
+    pub(super) fn text(&self, path: &str) -> Result<&str, BookError> {
+        let content = self.files.get(Path::new(path)).and_then(|content| std::str::from_utf8(content).ok());
+        content.ok_or_else(|| BookError::Missing { name: path.to_owned() })
     }
 
     /// What the page at `path` within `src` is made of, where it is not that page itself.
     pub(super) fn origin(&self, path: &Path) -> Option<PathBuf> {
         self.origins.get(path).cloned()
+    }
+
+    /// Takes the project's `book.toml`, with the title. The files that it may name are there already.
+    fn configure(&mut self, project: &BookProject, title: &str) -> Result<(), BookError> {
+        let text = project.text("book.toml")?;
+        // A page's frame has scripts of its own: it is mdBook's.
+        if let Some(frame) = self.files.keys().find(|path| path.extension().is_some_and(|ending| ending == "hbs")) {
+            let message = "the frame of the pages is not a course's to change: take a style sheet".to_owned();
+            return Err(BookError::Reference { page: frame.display().to_string(), message });
+        }
+        let config = config::parse(text, &project.name(Path::new("book.toml")), |path| self.files.contains_key(path))?;
+        let title = clean::line(title).split_whitespace().collect::<Vec<_>>().join(" ");
+        let stated = serde_json::Value::String(title.clone());
+        // A JSON string without control characters is a basic string of TOML.
+        let text = text.replacen("[book]\n", &format!("[book]\ntitle = {stated}\n"), 1);
+        self.files.insert("book.toml".into(), text.into_bytes());
+        self.config = config;
+        self.config.book.title = Some(title);
+        Ok(())
     }
 
     fn add(&mut self, page: &str, origin: &str, text: String) {
@@ -191,13 +223,4 @@ fn has_rows(results: &Results, document: &Document) -> bool {
 fn holding(results: &[Results], document: &Document) -> Vec<usize> {
     let holding: Vec<usize> = (0..results.len()).filter(|place| has_rows(&results[*place], document)).collect();
     if holding.is_empty() { (0..results.len()).collect() } else { holding }
-}
-
-/// `book.toml` with the title in its first table.
-fn config(text: &str, title: &str) -> String {
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title: String = title.chars().filter(|c| !c.is_control()).collect();
-    // A JSON string without control characters is a basic string of TOML.
-    let title = serde_json::Value::String(title);
-    text.replacen("[book]\n", &format!("[book]\ntitle = {title}\n"), 1)
 }

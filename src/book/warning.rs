@@ -19,6 +19,13 @@ pub enum Warning {
         /// The driver's words.
         reasons: Vec<String>,
     },
+    /// Another process computed on the device.
+    Shared {
+        /// Around which experiment.
+        experiment: String,
+        /// How many there were, at most.
+        processes: u32,
+    },
     /// An interrupt came before some rows or cut their sampling short.
     Interrupted {
         /// In which experiment.
@@ -69,6 +76,11 @@ impl Warning {
                 let reasons = reasons.into_iter().map(str::to_owned).collect();
                 warnings.push(Warning::Throttled { experiment: experiment.name.clone(), reasons });
             }
+            let others =
+                run.telemetry_of(&experiment.name).into_iter().filter_map(|sample| sample.sensors.other_processes);
+            if let Some(processes) = others.max().filter(|processes| *processes > 0) {
+                warnings.push(Warning::Shared { experiment: experiment.name.clone(), processes });
+            }
         }
         warnings
     }
@@ -93,6 +105,15 @@ impl fmt::Display for Warning {
             Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
             }
+            Warning::Shared { experiment, processes } => {
+                let who =
+                    if *processes == 1 { "another process".to_owned() } else { format!("{processes} other processes") };
+                write!(
+                    f,
+                    "The device was shared with {who} around {experiment}: times may be too long, and scatter. End what else \
+                     uses it (`nvidia-smi` names it), and run again."
+                )
+            }
             Warning::Throttled { experiment, reasons } => {
                 let reasons = reasons.join(", ");
                 write!(
@@ -102,5 +123,29 @@ impl fmt::Display for Warning {
                 )
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::nothing;
+    use super::*;
+    use crate::device::Telemetry;
+    use crate::results::{ExperimentRun, TelemetrySample};
+
+    #[test]
+    fn another_process_on_the_device_is_said() {
+        let mut results = nothing();
+        let sample = |other_processes| {
+            let sensors = Telemetry { other_processes, ..Telemetry::default() };
+            TelemetrySample { at: None, experiment: "a".to_owned(), sensors }
+        };
+        let (name, summary) = ("a".to_owned(), String::new());
+        results.runs[0].order = vec![ExperimentRun { name, summary, duration: 1.0, failure: None }];
+        results.runs[0].telemetry = vec![sample(None), sample(Some(0))];
+        assert_eq!(Warning::of(&results), []);
+        results.runs[0].telemetry.push(sample(Some(2)));
+        let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
+        assert!(warnings.len() == 1 && warnings[0].contains("shared with 2 other processes around a"), "{warnings:?}");
     }
 }

@@ -1,11 +1,14 @@
 //! `report attach`: shows what another program measured of the same work, and puts it beside a run.
 
+use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::{Carried, End, UsageError, recorded};
 use crate::book::system_table;
+use crate::error::FileError;
+use crate::files::Target;
 use crate::results::System;
 
 /// Show what another program measured of the same work, or put it beside a run; needs no device
@@ -33,9 +36,13 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let Some(path) = &arguments.into else {
         let catalog = recorded::catalog(&[], carried);
         let results = System::read(&arguments.system, &catalog)?.into_results(&catalog);
-        println!("{}", system_table(&results, &results.run().system).to_console());
+        say!("{}", system_table(&results, &results.run().system).to_console());
         return Ok(End::Well);
     };
+    let at = |source| FileError::Io { path: path.clone(), source };
+    fs::metadata(path).map_err(at)?;
+    // From the reading to the writing: of two at once, the second adds to what the first has written.
+    let target = Target::claim(path).map_err(at)?;
     let mut results = recorded::read(path, carried)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
@@ -44,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }
-    results.write(path)?;
-    println!("{name}: {rows} rows put into {}", path.display());
+    target.write(results.to_json(path)?.as_bytes()).map_err(at)?;
+    say!("{name}: {rows} rows put into {}", path.display());
     Ok(End::Well)
 }

@@ -10,9 +10,10 @@ use anyhow::Context;
 use clap::Args;
 
 use super::course::{self, Course};
+use super::interrupt::Interrupt;
 use super::progress::Bar;
 use super::run::command_line;
-use super::{Carried, End, UsageError, device, interrupt, job};
+use super::{Carried, End, UsageError, device, job};
 use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
 use crate::measure::{Protocol, Sampler};
@@ -60,11 +61,12 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut experiment = entry.default_for(engine);
     choose(experiment.as_mut(), arguments)?;
 
-    let interrupt = interrupt::flag()?;
-    let interrupted = || interrupt.load(Ordering::Relaxed);
+    // Nothing is kept of one experiment: where a sample goes on, the program ends.
+    let interrupt = Interrupt::listen(|| true)?;
+    let interrupted = || interrupt.flag.load(Ordering::Relaxed);
     let bar = Arc::new(Bar::new());
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
-    let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt));
+    let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
     let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
     let mut results = empty_results(suite, Selection::default(), Environment::now(&device, command_line()));
     let run = results.run().id.clone();
@@ -72,6 +74,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let bench = Bench::new(&device, sampler, Arc::clone(&observer), &run, Instant::now());
     let (left, rows) = run_one(experiment.as_ref(), bench, engine);
     bar.finish();
+    interrupt.ended();
     results.runs[0].order.push(left);
     results.rows = rows;
     job::print_summary(&results, &book, carried)?;
@@ -110,10 +113,10 @@ fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path
     for scenario in &scenarios {
         match &scenario.recorded {
             Recorded::Timeline(timeline) => {
-                println!("{}: {}", scenario.name, timeline.source);
+                say!("{}: {}", scenario.name, timeline.source);
                 timelines.push((scenario.name.as_str(), timeline));
             }
-            Recorded::Failed(reason) => eprintln!("{} was not recorded: {reason}", scenario.name),
+            Recorded::Failed(reason) => note!("{} was not recorded: {reason}", scenario.name),
         }
     }
     std::fs::write(path, to_trace(&timelines)).with_context(|| path.display().to_string())

@@ -1,6 +1,6 @@
 //! `report check`: validates suites and documents without running anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -10,6 +10,7 @@ use crate::book::BookProject;
 use crate::book::document::Document;
 use crate::error::FileError;
 use crate::runner::Suite;
+use crate::yaml;
 
 /// Validate a suite, a document or a course; runs nothing
 #[derive(Args)]
@@ -24,13 +25,13 @@ Examples:
   report check my-course/documents/overlap.yaml --course my-course")]
 pub(super) struct Arguments {
     /// A suite's name, or a file with a suite or a document, or a folder with a course; else the whole course
-    what: Option<String>,
+    what: Option<PathBuf>,
     #[command(flatten)]
     course: Course,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let folder = arguments.what.as_deref().map(Path::new).filter(|path| path.is_dir()).map(Course::of);
+    let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(Course::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
     let book = course.project(carried)?;
     let catalog = recorded::catalog(&[], carried);
@@ -38,30 +39,30 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         None => {
             let documents = book.documents(&catalog)?;
             let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
-            println!("The documents are good: {}.", names.join(", "));
+            say!("The documents are good: {}.", names.join(", "));
             for name in book.suites() {
-                say(name, &course.suite(name, &book, carried)?);
+                say(name, &course.suite(Path::new(name), &book, carried)?);
             }
         }
-        Some(name) => match document(name, &book)? {
+        Some(path) => match document(path, &book)? {
             Some(text) => {
-                let document = Document::parse(name, &text, &book.names(&catalog)?)?;
-                println!("{name}: the document `{}` is good.", document.id);
+                let name = path.display().to_string();
+                let document = Document::parse(&name, &text, &book.names(&catalog)?)?;
+                say!("{name}: the document `{}` is good.", document.id);
             }
-            None => say(name, &course.suite(name, &book, carried)?),
+            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?),
         },
     }
     Ok(End::Well)
 }
 
 /// The text of a file that holds a document: what is no document is taken for a suite.
-fn document(name: &str, book: &BookProject) -> Result<Option<String>, FileError> {
-    let path = Path::new(name);
-    if book.suite(name).is_some() || !path.is_file() {
+fn document(path: &Path, book: &BookProject) -> Result<Option<String>, FileError> {
+    if path.to_str().is_some_and(|name| book.suite(name).is_some()) || !path.is_file() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    let content: serde_json::Value = serde_yaml::from_str(&text).unwrap_or_default();
+    let text = yaml::read(path)?;
+    let content: serde_json::Value = yaml::parse(&text, &path.display().to_string()).unwrap_or_default();
     let is_document = ["id", "question", "method"].iter().any(|key| content.get(key).is_some());
     Ok(Some(text).filter(|_| is_document))
 }
@@ -71,5 +72,5 @@ fn say(name: &str, suite: &Suite) {
         let names: Vec<&str> = suite.experiments_on(engine).iter().map(|experiment| experiment.name()).collect();
         names.join(", ")
     };
-    println!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
+    say!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
 }

@@ -24,7 +24,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let results = recorded::read(&arguments.results, carried)?;
     let documents = book.documents(&recorded::catalog(std::slice::from_ref(&results), carried))?;
     let device = &results.environment().device;
-    println!("{} ({}), {}\n", device.name, device.model, results.run().started);
-    print!("{}", claims_text(&documents, &results));
+    say!("{} ({}), {}\n", device.name, device.model, results.run().started);
+    show!("{}", claims_text(&documents, &results));
     Ok(End::Well)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Carried, End, UsageError, recorded};
+use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, tally};
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 
@@ -113,20 +113,20 @@ impl Judging {
         let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
         let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
         if self.format == Format::Json {
-            println!("{}", serde_json::to_string_pretty(&Document { differs: &differs, compared: &result })?);
+            say!("{}", output::json(&Document { differs: &differs, compared: &result })?);
             return Ok(result);
         }
         for mismatch in &differs {
-            println!("{}{mismatch}", if self.format == Format::Markdown { "- " } else { "" });
+            say!("{}{mismatch}", if self.format == Format::Markdown { "- " } else { "" });
         }
         if !differs.is_empty() {
-            println!();
+            say!();
         }
         for table in compared(&result, wording) {
-            println!("{}", if self.format == Format::Markdown { table.to_markdown() } else { table.to_console() });
+            say!("{}", if self.format == Format::Markdown { table.to_markdown() } else { table.to_console() });
         }
         let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
-        println!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
+        say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
         Ok(result)
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Carried, UsageError, program, recorded};
-use crate::book::BookProject;
-use crate::error::FileError;
+use crate::book::{self, BookProject};
+use crate::error::BookError;
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
 
@@ -43,13 +43,12 @@ impl Course {
     }
 
     /// The suite of that name, else the one in that file.
-    pub(super) fn suite(&self, name: &str, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
-        let path = Path::new(name);
-        match book.suite(name) {
+    pub(super) fn suite(&self, path: &Path, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
+        match path.to_str().and_then(|name| book.suite(name)) {
             Some((origin, text)) => Ok(Suite::parse(text, &origin, &carried.registry)?),
             None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &carried.registry)?),
             None => {
-                let names: Vec<&str> = book.suites().collect();
+                let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());
                 let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));
                 let message = format!("there is no suite `{name}` and no such file{nearest}; there are: {known}");
                 Err(UsageError(message).into())
@@ -58,15 +57,16 @@ impl Course {
     }
 }
 
-/// Finds what is wrong with the documents, before anything is measured: a mistake in them must not cost a run.
-pub(super) fn check(book: &BookProject, carried: &Carried) -> Result<(), FileError> {
-    book.documents(&recorded::catalog(&[], carried)).map(drop)
+/// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
+/// not cost a run.
+pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
+    book::check(project, &recorded::catalog(&[], carried))
 }
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
-pub(super) fn render(all: &[Results], book: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = crate::book::render(all, book, &recorded::catalog(all, carried), out)?;
-    println!("book: {}", rendered.index.display());
-    println!("to read it: {} serve {}", program(), out.display());
+pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
+    let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;
+    say!("book: {}", rendered.index.display());
+    say!("to read it: {} serve {}", program(), out.display());
     Ok(())
 }

@@ -10,11 +10,11 @@ pub(super) fn open(named: Option<&str>, suite: Option<&Suite>) -> anyhow::Result
         Some(name) => Device::open(name)?,
         None => {
             if let Some(reason) = Device::cuda_unavailable() {
-                eprintln!("no GPU: {reason}");
+                note!("no GPU: {reason}");
             }
             Device::best()?
         }
     };
-    eprintln!("device: {} ({})", device.name(), device.properties().model);
+    note!("device: {} ({})", device.name(), device.properties().model);
     Ok(device)
 }

@@ -12,10 +12,10 @@ pub(super) struct Arguments {}
 
 pub(super) fn execute(_: &Arguments) -> anyhow::Result<End> {
     for device in Device::list() {
-        println!("{:<8} {}", device.name, device.model);
+        say!("{:<8} {}", device.name, device.model);
     }
     if let Some(reason) = Device::cuda_unavailable() {
-        println!("no GPU: {reason}");
+        say!("no GPU: {reason}");
     }
     Ok(End::Well)
 }

@@ -18,13 +18,13 @@ pub(super) struct Arguments {}
 
 pub(super) fn execute(_: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     for entry in carried.registry.entries() {
-        println!("{}: {}", entry.name, entry.summary);
+        say!("{}: {}", entry.name, entry.summary);
         let planned = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
         let width = planned.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
         for (heading, rows) in by_heading(&planned) {
-            println!("  {heading}");
+            say!("  {heading}");
             for spec in rows {
-                println!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
+                say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
             }
         }
     }

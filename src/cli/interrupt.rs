@@ -1,22 +1,59 @@
-//! Ctrl-C: the first asks the run to end after the current sample, the second ends the program at once.
+//! Ctrl-C: the first asks the run to end after the current sample, and ends the program where that takes too long; the
+//! second ends it as soon as what was measured is written, the third at once.
 
+use std::process::exit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 
 use super::End;
 
-/// A flag that Ctrl-C sets.
-pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    ctrlc::set_handler(move || {
-        if set.swap(true, Ordering::Relaxed) {
-            std::process::exit(End::Interrupted as i32);
-        }
-        eprintln!("\nending after the current sample; what was measured is kept (again to quit at once)");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(flag)
+/// How long a sample may take to end after the first signal.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// What signals ask of a run, and what the run says of itself.
+#[derive(Clone, Default)]
+pub(super) struct Interrupt {
+    /// Set by the first signal.
+    pub(super) flag: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// Listens for signals. `rescue` writes what was measured where the run cannot, because a sample goes on, and
+    /// says whether it did.
+    pub(super) fn listen(rescue: impl Fn() -> bool + Send + Sync + 'static) -> anyhow::Result<Self> {
+        let interrupt = Self::default();
+        let (told, count, rescue) = (interrupt.clone(), AtomicU32::new(0), Arc::new(rescue));
+        let handler = move || {
+            let wait = match count.fetch_add(1, Ordering::Relaxed) {
+                0 => {
+                    told.flag.store(true, Ordering::Relaxed);
+                    note!("\nending after the current sample; what was measured is kept (again to quit at once)");
+                    GRACE
+                }
+                1 => Duration::ZERO,
+                _ => exit(End::Interrupted as i32),
+            };
+            let (told, rescue) = (told.clone(), Arc::clone(&rescue));
+            // Beside the handler, which hears the next signal.
+            thread::spawn(move || {
+                thread::sleep(wait);
+                let goes_on = !told.ended.load(Ordering::Relaxed);
+                if goes_on && rescue() || wait.is_zero() {
+                    exit(End::Interrupted as i32);
+                }
+            });
+        };
+        ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
+        Ok(interrupt)
+    }
+
+    /// The run has ended: the first signal needs nothing more.
+    pub(super) fn ended(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::course::{self, Place};
-use super::run::{What, end_of, measure};
+use super::run::{What, measure};
 use super::{Carried, End, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
@@ -21,12 +21,14 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     let book = place.course.project(carried)?;
     course::check(&book, carried)?;
     let file = place.out.join("results.json");
-    let results = measure(&what, &place.course, &book, &file, carried)?;
-    print_summary(&results, &book, carried)?;
+    book::check_place(&place.out)?;
+    let attended = measure(&what, &place.course, &book, &file, carried)?;
+    let results = &attended.results;
+    print_summary(results, &book, carried)?;
     print_diagnoses(&results.diagnoses());
-    println!("results: {}", file.display());
-    course::render(std::slice::from_ref(&results), &book, &place.out, carried)?;
-    Ok(end_of(&results, &file))
+    say!("results: {}", attended.file.display());
+    course::render(std::slice::from_ref(results), &book, &place.out, carried)?;
+    Ok(attended.end())
 }
 
 /// The tables of every experiment, why one failed, and what the documents make of them.
@@ -35,18 +37,18 @@ pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &
     for (place, left) in order.iter().enumerate() {
         // A suite may name an experiment twice: its rows stand together.
         if !order[..place].iter().any(|before| before.name == left.name) {
-            print!("{}", book::summary(results, &left.name));
+            show!("{}", book::summary(results, &left.name));
         }
         if let Some(failure) = &left.failure {
-            eprintln!("{} failed: {failure}", left.name);
+            note!("{} failed: {failure}", left.name);
         }
     }
     let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
-        println!("Takeaways:");
-        takeaways.iter().for_each(|sentence| println!("  - {sentence}"));
-        println!();
+        say!("Takeaways:");
+        takeaways.iter().for_each(|sentence| say!("  - {sentence}"));
+        say!();
     }
     Ok(())
 }
@@ -57,12 +59,12 @@ fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     if diagnoses.is_empty() {
         return;
     }
-    println!("Diagnostics: {}", diagnoses.len());
+    say!("Diagnostics: {}", diagnoses.len());
     for (spec, diagnosis) in diagnoses.iter().take(MOST) {
-        println!("  - {}: {diagnosis}", spec.title());
+        say!("  - {}: {diagnosis}", spec.title());
     }
     if diagnoses.len() > MOST {
-        println!("  and {} more (in the book)", diagnoses.len() - MOST);
+        say!("  and {} more (in the book)", diagnoses.len() - MOST);
     }
-    println!();
+    say!();
 }

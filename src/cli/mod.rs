@@ -3,6 +3,9 @@
 //!
 //! A subcommand is one file: its arguments, which [`clap`] reads, and what it does.
 
+#[macro_use]
+mod output;
+
 mod attach;
 mod bench;
 mod check;
@@ -15,6 +18,7 @@ mod experiments;
 mod init;
 mod interrupt;
 mod job;
+mod keep;
 mod kernel;
 mod library;
 mod progress;
@@ -134,12 +138,18 @@ impl App {
         let matches = self.command().try_get_matches();
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
-                eprintln!("error: {error:#}");
+                note!("error: {}", explained(&error));
                 code_of(&error)
             }),
-            Err(error) => return refuse(&error),
+            Err(error) => refuse(&error),
         };
-        ExitCode::from(end as u8)
+        match output::failure() {
+            Some(error) => {
+                note!("error: standard output: {error}");
+                ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
+            }
+            None => ExitCode::from(end as u8),
+        }
     }
 }
 
@@ -215,14 +225,26 @@ enum End {
 }
 
 /// Says what is wrong with the command line, or prints the help that it asks for.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error) -> End {
     if let Some(message) = renamed::explain(error) {
-        eprintln!("error: {message}");
-        return ExitCode::from(End::Refused as u8);
+        note!("error: {message}");
+        return End::Refused;
     }
-    // Where standard output is closed there is nobody to tell.
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(End::Refused as u8))
+    if let Err(unwritten) = error.print() {
+        output::failed(unwritten);
+    }
+    if error.use_stderr() { End::Refused } else { End::Well }
+}
+
+/// An error with its causes, without those that it tells itself.
+fn explained(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
 }
 
 fn code_of(error: &anyhow::Error) -> End {
@@ -230,8 +252,22 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<FileError>()
         || error.is::<UsageError>()
-        || matches!(error.downcast_ref(), Some(BookError::NotEmpty { .. } | BookError::File(_)));
+        || matches!(error.downcast_ref(), Some(error) if is_the_users(error));
     if asked_wrongly { End::Refused } else { End::Failed }
+}
+
+/// Whether the course, or the place that was named for the book, is wrong.
+fn is_the_users(error: &BookError) -> bool {
+    matches!(
+        error,
+        BookError::NotEmpty { .. }
+            | BookError::File(_)
+            | BookError::Missing { .. }
+            | BookError::Outside { .. }
+            | BookError::Reference { .. }
+            | BookError::NotOurs { .. }
+            | BookError::Template { .. }
+    )
 }
 
 /// A wrong argument that clap could not know to be wrong.

@@ -34,7 +34,7 @@ impl RunObserver for Bar {
     /// Where there is no terminal, a line says so.
     fn experiment(&self, place: usize, of: usize, name: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{}/{of} {name}", place + 1);
+            note!("{}/{of} {name}", place + 1);
         }
         self.bar.set_prefix(format!("{}/{of}", place + 1));
         self.bar.set_message(name.to_owned());

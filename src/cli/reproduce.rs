@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::compare::Judging;
-use super::run::{attended, command_line, end_of};
+use super::run::{attended, command_line};
 use super::{Carried, End, UsageError, recorded};
 use crate::book::Wording;
 use crate::device::Device;
@@ -46,15 +46,15 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut here = published.clone();
     here.runs[0].environment = environment.clone();
     for mismatch in mismatches(&published, &here).iter().chain(&remarks(&published, &here)) {
-        eprintln!("{mismatch}");
+        note!("{mismatch}");
     }
-    let results = attended(&arguments.out, |observer, interrupt| {
+    let attended = attended(&arguments.out, None, |observer, interrupt| {
         runner::run(&suite, &carried.registry, &published.selection, &device, environment, observer, interrupt)
     })?;
-    let compared = arguments.judging.compare(&published, &results, Wording::Reproduce)?;
-    eprintln!("results: {}", arguments.out.display());
+    let compared = arguments.judging.compare(&published, &attended.results, Wording::Reproduce)?;
+    note!("results: {}", attended.file.display());
     let differs = compared.pairs.iter().any(|pair| pair.shift.is_change());
-    Ok(match end_of(&results, &arguments.out) {
+    Ok(match attended.end() {
         End::Well if differs => End::Failed,
         end => end,
     })

@@ -7,12 +7,15 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 
 use super::course::Course;
+use super::interrupt::Interrupt;
+use super::keep::{self, Keeper};
 use super::progress::Bar;
-use super::{Carried, End, UsageError, device, interrupt, program, recorded};
-use crate::book::BookProject;
+use super::{Carried, End, UsageError, device, program, recorded};
+use crate::book::{BookProject, Warning};
 use crate::device::Device;
 use crate::experiment::RunObserver;
-use crate::results::{Environment, Results, Selection};
+use crate::measure::Progress;
+use crate::results::{Environment, Parameters, Results, Row, Selection};
 use crate::runner::{self, Suite};
 
 /// Run a suite and write its results file
@@ -39,7 +42,7 @@ pub(super) struct Arguments {
 pub(super) struct What {
     /// A suite's name: quick, full, or one of the course; or a suite's file
     #[arg(long, value_name = "SUITE", default_value = "quick")]
-    suite: String,
+    suite: PathBuf,
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -53,19 +56,19 @@ pub(super) struct What {
 }
 
 pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let (results, out) = match arguments.resume {
+    let attended = match arguments.resume {
         Some(file) => {
-            let out = arguments.out.unwrap_or_else(|| file.clone());
-            (resume(&file, &out, carried)?, out)
+            let out = arguments.out.unwrap_or_else(|| keep::out_of(&file));
+            resume(&file, &out, carried)?
         }
         None => {
             let out = arguments.out.unwrap_or_else(|| PathBuf::from("target/report/results.json"));
             let book = arguments.course.project(carried)?;
-            (measure(&arguments.what, &arguments.course, &book, &out, carried)?, out)
+            measure(&arguments.what, &arguments.course, &book, &out, carried)?
         }
     };
-    println!("results: {}", out.display());
-    Ok(end_of(&results, &out))
+    say!("results: {}", attended.file.display());
+    Ok(attended.end())
 }
 
 /// Runs what is asked for and writes the results file.
@@ -75,7 +78,7 @@ pub(super) fn measure(
     book: &BookProject,
     out: &Path,
     carried: &Carried,
-) -> anyhow::Result<Results> {
+) -> anyhow::Result<Attended> {
     let suite = course.suite(&what.suite, book, carried)?;
     let selection = Selection { only: what.only.clone(), skip: what.skip.clone() };
     if let Some(refusal) = carried.registry.refuse(&selection) {
@@ -83,13 +86,13 @@ pub(super) fn measure(
     }
     let device = device::open(what.device.as_deref(), Some(&suite))?;
     let environment = Environment::now(&device, command_line());
-    attended(out, |observer, interrupt| {
+    attended(out, None, |observer, interrupt| {
         runner::run(&suite, &carried.registry, &selection, &device, environment, observer, interrupt)
     })
 }
 
 /// Goes on with an interrupted run and writes the results file.
-fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Results> {
+fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Attended> {
     let results = recorded::read(file, carried)?;
     if !results.is_partial() {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
@@ -108,37 +111,80 @@ fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Results>
         let (file, differs) = (file.display(), differs.join(" and "));
         return Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")).into());
     }
-    attended(out, |observer, interrupt| {
+    attended(out, Some(file), |observer, interrupt| {
         runner::resume(results, &suite, &carried.registry, &device, observer, interrupt)
     })
 }
 
-/// Runs with progress shown and Ctrl-C heard, and writes the results file.
+/// What a run left, and where it is: the file that was asked for, if that could be written.
+pub(super) struct Attended {
+    pub(super) results: Results,
+    pub(super) file: PathBuf,
+    is_elsewhere: bool,
+}
+
+/// Runs with progress shown, Ctrl-C heard and each experiment kept, and writes the results file.
 pub(super) fn attended(
     out: &Path,
+    resumed: Option<&Path>,
     run: impl FnOnce(&Arc<dyn RunObserver>, &Arc<AtomicBool>) -> Results,
-) -> anyhow::Result<Results> {
-    Results::check_writable(out)?;
-    let interrupt = interrupt::flag()?;
-    let bar = Arc::new(Bar::new());
-    let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
-    let results = run(&observer, &interrupt);
-    bar.finish();
-    // Not the user's mistake any more: the place was good when the run began.
-    results.write(out).map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(results)
+) -> anyhow::Result<Attended> {
+    let keeper = Arc::new(Keeper::begin(out, resumed)?);
+    let rescuer = Arc::clone(&keeper);
+    let interrupt = Interrupt::listen(move || rescuer.rescue())?;
+    let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
+    let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
+    let results = run(&observer, &interrupt.flag);
+    watch.bar.finish();
+    let file = keeper.finish(&results)?;
+    interrupt.ended();
+    for warning in Warning::of(&results).iter().filter(|warning| matches!(warning, Warning::Shared { .. })) {
+        note!("{warning}");
+    }
+    Ok(Attended { is_elsewhere: file != out, results, file })
+}
+
+/// Shows what a run does and keeps what it leaves.
+struct Watch {
+    bar: Bar,
+    keeper: Arc<Keeper>,
+}
+
+impl RunObserver for Watch {
+    fn experiment(&self, place: usize, of: usize, name: &str) {
+        self.bar.experiment(place, of, name);
+    }
+
+    fn group(&self, rows: &[&str], parameters: &Parameters) {
+        self.bar.group(rows, parameters);
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.bar.progress(progress);
+    }
+
+    fn measured(&self, rows: &[Row]) {
+        self.keeper.measured(rows);
+    }
+
+    fn keep(&self, results: &Results) {
+        self.keeper.keep(results);
+    }
 }
 
 /// The command as the user gave it, the program by its own name.
 pub(super) fn command_line() -> Vec<String> {
-    std::iter::once(program()).chain(std::env::args().skip(1)).collect()
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(program()).chain(arguments).collect()
 }
 
-/// How a run ended; an interrupted one with the command that goes on from it.
-pub(super) fn end_of(results: &Results, file: &Path) -> End {
-    if results.is_partial() {
-        eprintln!("interrupted; to go on: {} run --resume {}", program(), file.display());
-        return End::Interrupted;
+impl Attended {
+    /// How the run ended; an interrupted one with the command that goes on from it.
+    pub(super) fn end(&self) -> End {
+        if self.results.is_partial() {
+            note!("interrupted; to go on: {} run --resume {}", program(), self.file.display());
+            return End::Interrupted;
+        }
+        if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
     }
-    if results.has_failures() { End::Failed } else { End::Well }
 }

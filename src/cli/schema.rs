@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{Carried, End};
+use super::{Carried, End, output};
 use crate::results::{Results, System};
 use crate::runner::Suite;
 
@@ -30,6 +30,6 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Kind::Results => schemars::schema_for!(Results),
         Kind::System => schemars::schema_for!(System),
     };
-    println!("{}", serde_json::to_string_pretty(&schema)?);
+    say!("{}", output::json(&schema)?);
     Ok(End::Well)
 }

@@ -34,4 +34,7 @@ pub struct Telemetry {
     pub power_w: Option<f64>,
     /// Why the clocks are held back, in the driver's words; empty when they are not.
     pub throttle_reasons: Vec<String>,
+    /// How many other processes compute on the device, where that can be told.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub other_processes: Option<u32>,
 }

@@ -22,6 +22,7 @@ use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
 use super::{Bench, Experiment, Formula, count};
 use crate::device::{Device, Stream};
@@ -36,22 +37,31 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct AsyncFrontend {
     /// Iterations of the timed loop.
+    #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
     /// Rows and columns of its matrices.
+    #[serde(deserialize_with = "counts::million")]
     pub size: NonZeroUsize,
     /// Matmuls in each of two independent chains.
+    #[serde(deserialize_with = "counts::million")]
     pub chain: NonZeroUsize,
     /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
+    #[serde(deserialize_with = "counts::million")]
     pub small_branch: NonZeroUsize,
     /// Rows and columns of the chains' matrices where each matmul fills the device.
+    #[serde(deserialize_with = "counts::million")]
     pub large_branch: NonZeroUsize,
     /// Iterations of the training-like loop.
+    #[serde(deserialize_with = "counts::million")]
     pub steps: NonZeroUsize,
     /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
+    #[serde(deserialize_with = "counts::millions")]
     pub every: Vec<NonZeroUsize>,
     /// Rows and columns of the training-like model.
+    #[serde(deserialize_with = "counts::million")]
     pub model: NonZeroUsize,
     /// For how many operations the cost model is compared with measured totals.
+    #[serde(deserialize_with = "counts::millions")]
     pub operations: Vec<NonZeroUsize>,
 }
 

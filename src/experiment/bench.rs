@@ -19,7 +19,7 @@ use super::registry::AnyExperiment;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Progress, Sampler};
-use crate::results::{MetricSpec, Outcome, Parameter, Parameters, Row, Selection, Series};
+use crate::results::{MetricSpec, Outcome, Parameter, Parameters, Results, Row, Selection, Series};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -32,6 +32,12 @@ pub trait RunObserver: Send + Sync {
 
     /// The group has come this far.
     fn progress(&self, progress: Progress);
+
+    /// The rows of the experiment that is running, as far as they are measured.
+    fn measured(&self, _rows: &[Row]) {}
+
+    /// All that the run has left, before its first experiment and after each.
+    fn keep(&self, _results: &Results) {}
 }
 
 /// Where the rows of an experiment are measured, or, without a device, only declared.
@@ -143,6 +149,13 @@ impl Bench {
         let found = |spec: &&MetricSpec| self.finished.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
         let rows: Option<Vec<Row>> = specs.iter().map(|spec| found(spec).cloned()).collect();
         rows.map(|rows| self.rows.extend(rows)).is_some()
+    }
+
+    /// Tells what stands here.
+    pub(super) fn tell(&self) {
+        if let Some(measuring) = &self.measuring {
+            measuring.observer.measured(&self.rows);
+        }
     }
 
     pub(super) fn push(&mut self, spec: MetricSpec, outcome: Outcome) {

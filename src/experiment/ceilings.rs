@@ -19,6 +19,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::bench::matmul_flops;
 use super::host_copy::{HostCopy, fastest_memory};
 use super::{Bench, Experiment, Formula, count};
@@ -32,14 +33,18 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct Ceilings {
     /// Bytes of the tensors that are copied on the device (fp32).
+    #[serde(deserialize_with = "counts::trillions")]
     pub copies: Vec<NonZeroUsize>,
     /// The element types of the matmuls.
     pub dtypes: Vec<FloatType>,
     /// Rows and columns of the matrices.
+    #[serde(deserialize_with = "counts::millions")]
     pub sizes: Vec<NonZeroUsize>,
     /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
+    #[serde(deserialize_with = "counts::trillions")]
     pub link: Vec<NonZeroUsize>,
     /// Iterations of each loop: one sample is one loop, divided by this.
+    #[serde(deserialize_with = "counts::million")]
     pub iterations: NonZeroUsize,
 }
 

@@ -272,6 +272,7 @@ impl<'a, S: 'a> Group<'a, S> {
             let outcome = compute(bench, &formula, &parameters);
             bench.push(spec, outcome);
         }
+        bench.tell();
     }
 }
 

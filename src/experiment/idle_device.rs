@@ -14,6 +14,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::bench::random_matmul;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
@@ -27,8 +28,10 @@ pub struct IdleDevice {
     /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
     pub devices: Option<[String; 2]>,
     /// Iterations of the loop.
+    #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
     /// Rows and columns of the matrices.
+    #[serde(deserialize_with = "counts::million")]
     pub size: NonZeroUsize,
 }
 

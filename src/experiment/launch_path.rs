@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::{Bench, Experiment, Formula, count};
 use crate::units::Unit;
 
@@ -21,10 +22,13 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct LaunchPath {
     /// How many operations there are: the rows are produced for each.
+    #[serde(deserialize_with = "counts::millions")]
     pub operations: Vec<NonZeroUsize>,
     /// Elements of the tensor.
+    #[serde(deserialize_with = "counts::trillion")]
     pub elements: NonZeroUsize,
     /// Iterations of each loop: one sample is one loop, divided by this.
+    #[serde(deserialize_with = "counts::million")]
     pub iterations: NonZeroUsize,
 }
 

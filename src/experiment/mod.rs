@@ -5,6 +5,7 @@
 //! suites, files or books.
 
 mod bench;
+pub mod counts;
 mod group;
 mod host_copy;
 mod recorder;

@@ -15,6 +15,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::{Bench, Experiment, Formula, count};
 use crate::device::{Event, Stream};
 use crate::error::DeviceError;
@@ -27,6 +28,7 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct SelfAudit {
     /// Calls in a loop: one sample is one loop, divided by this.
+    #[serde(deserialize_with = "counts::million")]
     pub calls: NonZeroUsize,
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts;
 use super::bench::{matmul_flops, random_matmul};
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Event, Stream};
@@ -30,10 +31,13 @@ use crate::units::{Seconds, Unit};
 #[serde(deny_unknown_fields, default)]
 pub struct Synchronize {
     /// Rows and columns of the matrices.
+    #[serde(deserialize_with = "counts::million")]
     pub size: NonZeroUsize,
     /// Iterations of the loop.
+    #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
     /// Elements of the tensor that two streams share.
+    #[serde(deserialize_with = "counts::trillion")]
     pub elements: NonZeroUsize,
     /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,

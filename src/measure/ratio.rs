@@ -54,12 +54,12 @@ impl Ratio {
         if !enough(a.len().min(b.len()), level) {
             return None;
         }
-        let quotient = |sets: &[Vec<f64>]| {
-            let (over, under) = (median(sets[0].clone()), median(sets[1].clone()));
-            if over > 0.0 && under > 0.0 { over / under } else { f64::NAN }
+        let quotient = |medians: &[f64]| match *medians {
+            [over, under] if over > 0.0 && under > 0.0 => over / under,
+            _ => f64::NAN,
         };
-        let value = quotient(&[b.to_vec(), a.to_vec()]);
-        let (low, high) = Bootstrap::default().independently().interval(&[b, a], level, quotient)?;
+        let value = quotient(&[median(b.to_vec()), median(a.to_vec())]);
+        let (low, high) = Bootstrap::default().interval_of_medians(&[b, a], level, quotient)?;
         value.is_finite().then_some(Self { value, low, high, level })
     }
 

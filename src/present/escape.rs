@@ -3,9 +3,11 @@
 //! Every ASCII punctuation character becomes a numeric entity. No Markdown construct, HTML tag or `{{#include}}` of
 //! mdBook can begin without one, and every reader of the output turns the entity back into its character. White space
 //! is collapsed, because an indent is a code block in Markdown and an empty line ends a block of HTML; control
-//! characters are dropped.
+//! characters and overrides of the direction of text are dropped.
 
 use std::fmt::Write as _;
+
+use crate::clean::is_unseen;
 
 /// `text` as it must stand in Markdown, HTML or SVG to be read as itself.
 ///
@@ -18,7 +20,7 @@ pub fn escape(text: &str) -> String {
         if index > 0 {
             escaped.push(' ');
         }
-        for character in word.chars().filter(|c| !c.is_control()) {
+        for character in word.chars().filter(|c| !is_unseen(*c)) {
             if character.is_ascii_punctuation() {
                 // Writing to a string cannot fail.
                 let _ = write!(escaped, "&#{};", u32::from(character));

@@ -1,12 +1,12 @@
 //! Reading and writing results files (JSON).
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::migrate;
 use super::run::Results;
 use crate::error::FileError;
+use crate::files::{Target, read_text};
 
 impl Results {
     /// Reads a results file.
@@ -14,7 +14,7 @@ impl Results {
     /// # Errors
     /// [`FileError`] says whether the file cannot be read, is not whole, or has a version that is not read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|source| io(path, source))?;
+        let text = read_text(path, MOST_BYTES).map_err(|source| io(path, source))?;
         Self::parse(&text, path)
     }
 
@@ -56,47 +56,25 @@ impl Results {
         }
     }
 
-    /// Finds out whether a results file can be written, before anything is measured for it.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn check_writable(path: &Path) -> Result<(), FileError> {
-        if path.is_dir() {
-            return Err(io(path, std::io::ErrorKind::IsADirectory.into()));
-        }
-        temporary_beside(path).map(drop)
-    }
-
-    /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one.
+    /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is
+    /// written into, a link followed.
     ///
     /// # Errors
     /// [`FileError::Io`] names the file.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))?;
-        let mut file = temporary_beside(path)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(|source| io(path, source))?;
-        file.as_file().sync_all().map_err(|source| io(path, source))?;
-        file.persist(path).map_err(|error| io(path, error.error))?;
-        Ok(())
+        let target = Target::claim(path).map_err(|source| io(path, source))?;
+        target.write(self.to_json(path)?.as_bytes()).map_err(|source| io(path, source))
+    }
+
+    /// The text of a results file.
+    pub(crate) fn to_json(&self, path: &Path) -> Result<String, FileError> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
     }
 }
 
-/// A file in the folder of `path`, which is made where it is not there.
-fn temporary_beside(path: &Path) -> Result<tempfile::NamedTempFile, FileError> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Path::to_owned);
-    std::fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
-    readable().tempfile_in(&folder).map_err(|source| io(&folder, source))
-}
-
-/// Temporary files are their owner's alone; a results file is for whoever the user's mask lets read it.
-fn readable() -> tempfile::Builder<'static, 'static> {
-    #[allow(unused_mut, reason = "where files have no modes")]
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
-}
+/// The most bytes of a results file, or of what another system measured, that are read.
+pub(super) const MOST_BYTES: usize = 256 << 20;
 
 fn io(path: &Path, source: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), source }

@@ -14,12 +14,14 @@ use serde::{Deserialize, Serialize};
 use super::catalog::{Catalog, nearest};
 use super::comparability::Mismatch;
 use super::environment::{DeviceDescription, Environment, Host, Program};
+use super::file::MOST_BYTES;
 use super::lookup::{Lookup, MissingReason};
 use super::migrate;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
 use super::run::{Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
 use crate::error::FileError;
+use crate::files::read_text;
 use crate::measure::Clock;
 use crate::units::Unit;
 
@@ -83,7 +85,7 @@ impl System {
     /// [`FileError`] says whether the file cannot be read, is not whole, has a version that is not read, or holds a row
     /// that means nothing here.
     pub fn read(path: &Path, catalog: &Catalog) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let text = read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string(), catalog)
     }
 

@@ -96,6 +96,7 @@ fn go_on(
     let mut order = std::mem::take(&mut results.runs[0].order);
     order.reverse();
     for (place, experiment) in experiments.iter().enumerate() {
+        observer.keep(&so_far(&results, &earlier, &order));
         if !interrupt.load(Ordering::Relaxed) {
             observer.experiment(place, experiments.len(), experiment.name());
         }
@@ -116,6 +117,7 @@ fn go_on(
         run.order.push(left);
         results.rows.extend(rows);
     }
+    observer.keep(&so_far(&results, &earlier, &order));
     // Tracing leaves its traces in the process: not before the last row has been measured.
     if results.timelines.is_empty() && !interrupt.load(Ordering::Relaxed) {
         let id = results.runs[0].id.clone();
@@ -127,6 +129,14 @@ fn go_on(
     let finished = results.outcomes().all(|(_, outcome)| Outcome::is_finished(outcome));
     results.runs[0].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
     results
+}
+
+/// What a run has left, with what an earlier try left of experiments that it has not reached; `order` is a stack.
+fn so_far(results: &Results, earlier: &[Row], order: &[ExperimentRun]) -> Results {
+    let mut all = results.clone();
+    all.merge(earlier.to_vec());
+    all.runs[0].order.extend(order.iter().rev().cloned());
+    all
 }
 
 /// Runs one experiment on `bench`: what is said of it as a whole, and its rows.

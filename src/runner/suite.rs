@@ -46,7 +46,7 @@ impl Suite {
     /// # Errors
     /// [`FileError`] says where in the file what is wrong, and the nearest known name to an unknown one.
     pub fn read(path: &Path, registry: &Registry) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let text = yaml::read(path)?;
         Self::parse(&text, &path.display().to_string(), registry)
     }
 

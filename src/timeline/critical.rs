@@ -15,9 +15,11 @@
 //! is on the path, too: the program's own time on the host, or the latency from a call to its device.
 //!
 //! # Limits
-//! The cost grows with the square of the number of spans. The walk does not see threads that wait for each other through
+//! The walk does not see threads that wait for each other through
 //! other means. Where two predecessors end at the same time, the choice between them is arbitrary, and so is the path,
 //! though not its length.
+
+use std::collections::HashMap;
 
 use super::span::{Span, Timeline};
 use crate::device::kind::Kind;
@@ -56,11 +58,12 @@ impl Timeline {
         let Some(last) = (0..self.spans.len()).max_by_key(|&at| self.spans[at].end_ns) else {
             return CriticalPath::default();
         };
+        let ends = Ends::of(&self.spans);
         let (mut segments, mut at, mut until) = (Vec::new(), last, self.spans[last].end_ns);
         // Each step goes to a span that began earlier, or from a synchronization point to work within it; the bound is a safeguard.
         for _ in 0..=2 * self.spans.len() {
             let span = &self.spans[at];
-            let before = self.predecessor(at, until);
+            let before = ends.predecessor(at, until);
             let released = before.map_or(span.start_ns, |before| self.spans[before].end_ns.min(until));
             let start_ns = match span.kind {
                 Kind::Synchronize | Kind::Wait => span.start_ns.max(released),
@@ -88,40 +91,102 @@ impl Timeline {
         path.between_ns += segments.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)).sum::<u64>();
         CriticalPath { segments, ..path }
     }
+}
+
+/// Spans by their ends, so that the last of them before an instant is found by bisection.
+struct Ends<'a> {
+    spans: &'a [Span],
+    /// All spans of each track.
+    tracks: HashMap<usize, Vec<usize>>,
+    /// The work of all streams, and for each the place of the last one before it that is of another track.
+    work: Vec<usize>,
+    elsewhere: Vec<Option<usize>>,
+    /// The work of each stream.
+    streams: HashMap<Option<u32>, Vec<usize>>,
+    /// The first call of each correlation.
+    calls: HashMap<u64, usize>,
+}
+
+impl<'a> Ends<'a> {
+    fn of(spans: &'a [Span]) -> Self {
+        let mut by_end: Vec<usize> = (0..spans.len()).collect();
+        by_end.sort_by_key(|&at| (spans[at].end_ns, spans[at].start_ns));
+        let mut ends = Self {
+            spans,
+            tracks: HashMap::new(),
+            work: Vec::new(),
+            elsewhere: Vec::new(),
+            streams: HashMap::new(),
+            calls: HashMap::new(),
+        };
+        for at in by_end {
+            let span = &spans[at];
+            ends.tracks.entry(span.track).or_default().push(at);
+            if span.kind.is_busy() {
+                let before = ends.work.len().checked_sub(1);
+                let other = before.filter(|&place| spans[ends.work[place]].track != span.track);
+                let other = other.or_else(|| ends.elsewhere[before?]);
+                ends.elsewhere.push(other);
+                ends.work.push(at);
+                ends.streams.entry(span.stream).or_default().push(at);
+            }
+        }
+        for (at, span) in spans.iter().enumerate().filter(|(_, span)| !span.kind.is_on_device()) {
+            if let Some(correlation) = span.correlation {
+                ends.calls.entry(correlation).or_insert(at);
+            }
+        }
+        ends
+    }
+
+    /// How many of `ends` ended by `before`.
+    fn count(&self, ends: &[usize], before: u64) -> usize {
+        ends.partition_point(|&at| self.spans[at].end_ns <= before)
+    }
+
+    /// The last of the track of the span at `at` that ended by its start.
+    fn on_track(&self, at: usize) -> Option<usize> {
+        let span = &self.spans[at];
+        let ends = self.tracks.get(&span.track)?;
+        let before = &ends[..self.count(ends, span.start_ns)];
+        // A span without a length ends by its own start.
+        before.iter().rev().copied().find(|&other| other != at)
+    }
+
+    /// The last work of another track that ended by `before`.
+    fn elsewhere(&self, track: usize, before: u64) -> Option<usize> {
+        let last = self.count(&self.work, before).checked_sub(1)?;
+        match self.spans[self.work[last]].track == track {
+            true => self.elsewhere[last].map(|place| self.work[place]),
+            false => Some(self.work[last]),
+        }
+    }
+
+    /// The last work, of `stream` where one is named, that ended by `before`.
+    fn work(&self, stream: Option<u32>, before: u64) -> Option<usize> {
+        let ends = if stream.is_none() { &self.work } else { self.streams.get(&stream)? };
+        Some(ends[self.count(ends, before).checked_sub(1)?])
+    }
 
     /// The predecessor of the span at `at` that ended last, of those that had begun before `until`.
     fn predecessor(&self, at: usize, until: u64) -> Option<usize> {
         let span = &self.spans[at];
-        let latest = |chosen: &dyn Fn(&Span) -> bool, before: u64| {
-            let others = (0..self.spans.len()).filter(|&other| other != at);
-            let others = others.filter(|&other| self.spans[other].end_ns <= before && chosen(&self.spans[other]));
-            others.max_by_key(|&other| (self.spans[other].end_ns, self.spans[other].start_ns))
-        };
-        let on_track = |other: &Span| other.track == span.track;
-        let on_device = |other: &Span| other.kind.is_busy();
+        let within = |other: &usize| self.spans[*other].end_ns > span.start_ns;
+        let enqueued = || self.later(self.on_track(at), self.caller(span), span);
         match span.kind {
-            Kind::Kernel | Kind::Copy => self.later(latest(&on_track, span.start_ns), self.caller(span), span),
-            Kind::Wait => {
-                let elsewhere = latest(&|other| on_device(other) && other.track != span.track, span.end_ns);
-                let elsewhere = elsewhere.filter(|&other| self.spans[other].end_ns > span.start_ns);
-                elsewhere.or_else(|| self.later(latest(&on_track, span.start_ns), self.caller(span), span))
-            }
+            Kind::Kernel | Kind::Copy => enqueued(),
+            Kind::Wait => self.elsewhere(span.track, span.end_ns).filter(within).or_else(enqueued),
             Kind::Synchronize => {
-                let awaited = |other: &Span| {
-                    let place = span.stream.is_none() || other.stream == span.stream;
-                    on_device(other) && place && other.end_ns > span.start_ns
-                };
-                latest(&awaited, until.min(span.end_ns)).or_else(|| latest(&on_track, span.start_ns))
+                self.work(span.stream, until.min(span.end_ns)).filter(within).or_else(|| self.on_track(at))
             }
-            Kind::Enqueue | Kind::HostWork => latest(&on_track, span.start_ns),
+            Kind::Enqueue | Kind::HostWork => self.on_track(at),
         }
     }
 
     /// The call that enqueued `span`, if it began before it.
     fn caller(&self, span: &Span) -> Option<usize> {
-        let correlation = span.correlation?;
-        let calls = |other: &Span| !other.kind.is_on_device() && other.correlation == Some(correlation);
-        self.spans.iter().position(calls).filter(|&call| self.spans[call].start_ns < span.start_ns)
+        let call = *self.calls.get(&span.correlation?)?;
+        (self.spans[call].start_ns < span.start_ns).then_some(call)
     }
 
     /// The one that let `span` begin: the call, unless the work before ended after the call had begun.

@@ -10,9 +10,9 @@
 //! one stream never do.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
 
 use super::span::{Span, Timeline, Track};
+use crate::clean::line;
 
 impl Timeline {
     /// The timeline as a Chrome trace in JSON.
@@ -125,15 +125,13 @@ fn microseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// A JSON string.
+/// A JSON string of one line.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for character in text.chars() {
+    for character in line(text).chars() {
         match character {
             '"' | '\\' => out.extend(['\\', character]),
-            // Writing to a string cannot fail.
-            control if control.is_control() => drop(write!(out, "\\u{:04x}", u32::from(control))),
             other => out.push(other),
         }
     }
@@ -170,7 +168,7 @@ mod tests {
         let complete = of(&events, "X");
         assert_eq!(complete.len(), 3);
         assert_eq!((complete[0]["ts"].as_f64(), complete[0]["dur"].as_f64()), (Some(1.5), Some(0.5)));
-        assert_eq!(complete[0]["name"], "a \"quoted\" \\ name\n");
+        assert_eq!(complete[0]["name"], "a \"quoted\" \\ name");
         assert_eq!(complete[0]["args"]["site"], "src/main.rs:3");
         assert_eq!(complete[1]["ts"].as_f64(), Some(4.001));
         for event in complete {

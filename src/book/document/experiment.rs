@@ -57,7 +57,7 @@ impl Document {
             title: title(name),
             source: None,
             gpu: None,
-            // From a results file, which may come from anywhere, and no Markdown.
+            // The results' own words, which may be anybody's: the documents' are Markdown.
             question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
             answer: Vec::new(),
             headline: None,

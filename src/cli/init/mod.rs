@@ -43,15 +43,15 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     let (place, program) = (folder.display(), program());
     if rust {
         write_crate(&folder)?;
-        println!("crate: {place}");
-        println!("to measure and render (in that folder): cargo run --release -- --suite sum");
-        println!("to judge its claims: cargo run --release -- claims target/report/results.json");
+        say!("crate: {place}");
+        say!("to measure and render (in that folder): cargo run --release -- --suite sum");
+        say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
     carried.book.write(&folder)?;
-    println!("course: {place}");
-    println!("to measure and render it: {program} --course {place} --out target/course");
-    println!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");
+    say!("course: {place}");
+    say!("to measure and render it: {program} --course {place} --out target/course");
+    say!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");
     Ok(End::Well)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     let (warm, config) = (folder.join("warm"), folder.join("config"));
-    println!("compiling the library for cells");
+    say!("compiling the library for cells");
     compile(&warm, &dependency)?;
 
     write(&config.join("init.evcxr"), &format!(":dep syncscope = {dependency}\n"))?;
@@ -46,7 +46,7 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
     });
     // Last: a folder without it is no kernel.
     write(&folder.join("kernel.json"), &format!("{kernel:#}\n"))?;
-    println!("installed: {}", folder.display());
+    say!("installed: {}", folder.display());
     Ok(())
 }
 

@@ -79,7 +79,7 @@ pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
                 return Err(UsageError(format!("there is no kernel in {}", folder.display())).into());
             }
             std::fs::remove_dir_all(&folder)?;
-            println!("removed: {}", folder.display());
+            say!("removed: {}", folder.display());
         }
     }
     Ok(End::Well)

@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, TraceRecorder, count};
+use crate::experiment::counts;
 use crate::device::Stream;
 use crate::error::DeviceError;
 use crate::measure::Stopwatch;
@@ -35,14 +36,19 @@ use crate::units::Seconds;
 #[serde(deny_unknown_fields, default)]
 pub struct Overlap {
     /// Elements of each of the three random tensors.
+    #[serde(deserialize_with = "counts::trillion")]
     pub draws: NonZeroUsize,
     /// Elements of every other tensor and transfer (fp32).
+    #[serde(deserialize_with = "counts::trillion")]
     pub elements: NonZeroUsize,
     /// Additions in a row.
+    #[serde(deserialize_with = "counts::million")]
     pub adds: NonZeroUsize,
     /// Kernels before the search for elements that are not zero.
+    #[serde(deserialize_with = "counts::million")]
     pub scales: NonZeroUsize,
     /// Iterations of the double-buffered loop.
+    #[serde(deserialize_with = "counts::million")]
     pub steps: NonZeroUsize,
     /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
     pub patience: Seconds,

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
 use super::{Bench, Experiment, Formula, TraceRecorder, count};
+use crate::experiment::counts;
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
 use crate::results::{Parameter, Work};
@@ -34,14 +35,19 @@ pub struct SyncPoints {
     /// The element types; the rows that the document shows for one type are measured for the first.
     pub dtypes: Vec<FloatType>,
     /// Iterations of a loop of matmuls: one sample is one loop.
+    #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
     /// Rows and columns of the large matrices.
+    #[serde(deserialize_with = "counts::million")]
     pub big: NonZeroUsize,
     /// Rows and columns of the small matrices.
+    #[serde(deserialize_with = "counts::million")]
     pub small: NonZeroUsize,
     /// Iterations of the training-like loop.
+    #[serde(deserialize_with = "counts::million")]
     pub steps: NonZeroUsize,
     /// Inputs of the inference-like loop.
+    #[serde(deserialize_with = "counts::million")]
     pub samples: NonZeroUsize,
 }
 

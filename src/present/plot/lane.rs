@@ -3,6 +3,8 @@
 //! Narrow spans become one bar, and a run of equal spans has one name with their number. In a lane with few runs, names are
 //! below their bars, the longest first, as far as there is room. In a lane with many runs, the names are counted below it.
 
+use std::collections::HashMap;
+
 use super::picture::WIDTH;
 use crate::timeline::{Kind, Span};
 
@@ -14,6 +16,8 @@ pub(super) const CHARACTER: i32 = 7;
 const ROWS: usize = 2;
 /// Bars narrower than this, and as near to each other, become one.
 pub(super) const NARROW: i32 = 5;
+/// Rows of names with their counts below a lane.
+const MOST_ROWS: usize = 8;
 /// Up to how many runs of a lane are named each by itself.
 const NAMED: usize = 4;
 
@@ -90,6 +94,8 @@ impl<'a> Lane<'a> {
             let (left, right) = (self.x(span.start_ns), self.x(span.end_ns));
             let (right, narrow) = (right.max(left + 1), right - left < NARROW);
             match bars.last_mut() {
+                // No picture shows a second bar within a column.
+                Some(bar) if bar.kind != span.kind && right <= bar.right && right - left == 1 => {}
                 Some(bar) if bar.kind == span.kind && narrow && mergeable && left - bar.right < NARROW => {
                     bar.right = bar.right.max(right);
                 }
@@ -132,11 +138,13 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// How often each name occurs, in the order in which they do, in as many rows as it takes.
+/// How often each name occurs, in the order in which they do, in as many rows as there may be.
 fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
     let mut counts: Vec<Run<'_>> = Vec::new();
+    let mut places: HashMap<(Kind, &str), usize> = HashMap::new();
     for run in runs {
-        match counts.iter_mut().find(|known| (known.kind, known.name) == (run.kind, run.name)) {
+        let place = *places.entry((run.kind, run.name)).or_insert(counts.len());
+        match counts.get_mut(place) {
             Some(known) => known.count += run.count,
             None => counts.push(run.clone()),
         }
@@ -144,8 +152,13 @@ fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
     let mut rows: Vec<String> = Vec::new();
     let most = ((WIDTH as i32 - LEFT - RIGHT) / CHARACTER) as usize;
     for text in counts.iter().map(|count| count.text()) {
+        let full = rows.len() == MOST_ROWS;
         match rows.last_mut() {
             Some(row) if row.chars().count() + 2 + text.chars().count() <= most => *row = format!("{row}, {text}"),
+            _ if full => {
+                rows.push("and others".to_owned());
+                break;
+            }
             _ => rows.push(text),
         }
     }

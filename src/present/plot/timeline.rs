@@ -9,7 +9,7 @@ use super::lane::{Bar, CHARACTER, LEFT, Lane, NARROW, RIGHT, column};
 use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, bold, font, title_height};
 use super::svg::{Paint, Pattern};
 use crate::error::PlotError;
-use crate::timeline::{Kind, Timeline, Track};
+use crate::timeline::{Kind, Span, Timeline, Track};
 use crate::units::{Scale, Unit};
 
 /// A timeline to be drawn.
@@ -27,6 +27,8 @@ const BAR: i32 = 20;
 const NAME: i32 = 16;
 const GAP: i32 = 8;
 const AXIS: i32 = 28;
+/// How many lanes are drawn: the threads and streams of any program that a page can show.
+const MOST_LANES: usize = 32;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
 
@@ -52,31 +54,56 @@ impl TimelinePlot<'_> {
     /// # Errors
     /// What the drawing library reports.
     pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+        let (sketch, description) = (self.sketch(), self.description());
         let picture = Picture {
             id,
             title: &self.title,
-            description: &self.description(),
-            height: u32::try_from(self.height()).unwrap_or_default(),
-            patterns: &self.patterns(),
+            description: &description,
+            height: u32::try_from(sketch.height()).unwrap_or_default(),
+            patterns: &sketch.patterns,
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|root| sketch.draw(root))
     }
 
     /// What the picture shows, in words.
     pub fn description(&self) -> String {
-        let Self { timeline, .. } = self;
-        let lanes = (0..timeline.tracks.len()).map(|track| {
-            let runs = self.lane(track).runs();
+        let Sketch { lanes, left_out, seconds, .. } = self.sketch();
+        let lanes = lanes.iter().map(|Drawing { lane, name, share, .. }| {
+            let runs = lane.runs();
             let mut text: Vec<String> =
                 runs.iter().take(DESCRIBED).map(|run| format!("{} ({})", run.text(), run.kind.name())).collect();
             if runs.len() > DESCRIBED {
                 text.push(format!("and {} more", runs.len() - DESCRIBED));
             }
-            format!(" {}, {}: {}.", self.lane_name(track), self.share(track), text.join(", then "))
+            format!(" {name}, {share}: {}.", text.join(", then "))
         });
         let lanes: String = lanes.collect();
-        let length = Unit::Seconds.format(self.seconds(), 3);
-        format!("Timeline of {length}, recorded on {}.{lanes}", self.machine)
+        let rest = if left_out > 0 { format!(" {left_out} more lanes are not drawn.") } else { String::new() };
+        let length = Unit::Seconds.format(seconds, 3);
+        format!("Timeline of {length}, recorded on {}.{lanes}{rest}", self.machine)
+    }
+
+    /// What is drawn, each span looked at a fixed number of times.
+    fn sketch(&self) -> Sketch<'_> {
+        let Timeline { tracks, spans, .. } = self.timeline;
+        let seconds = self.timeline.end_ns().max(1) as f64 * 1e-9;
+        let drawn = tracks.len().min(MOST_LANES);
+        let mut lanes: Vec<Vec<&Span>> = vec![Vec::new(); drawn];
+        for span in spans {
+            if let Some(lane) = lanes.get_mut(span.track) {
+                lane.push(span);
+            }
+        }
+        let mut kinds = KINDS.to_vec();
+        kinds.retain(|kind| lanes.iter().flatten().any(|span| span.kind == *kind));
+        let lanes = (0..).zip(lanes).map(|(track, spans)| {
+            let lane = Lane { spans, seconds };
+            let (name, share, names) = (self.lane_name(track), share(&lane, &tracks[track]), lane.names());
+            Drawing { lane, name, share, names }
+        });
+        let lanes = lanes.collect();
+        let patterns = kinds.iter().filter_map(|kind| look(*kind).1).collect();
+        Sketch { title: &self.title, lanes, left_out: tracks.len() - drawn, kinds, patterns, seconds }
     }
 
     /// A thread by its name, a stream by its place among those that are drawn.
@@ -88,67 +115,72 @@ impl TimelinePlot<'_> {
             other => other.to_string(),
         }
     }
+}
 
-    fn lane(&self, track: usize) -> Lane<'_> {
-        let spans = self.timeline.spans.iter().filter(|span| span.track == track).collect();
-        Lane { spans, seconds: self.seconds() }
-    }
+/// A lane with what stands beside it.
+struct Drawing<'a> {
+    lane: Lane<'a>,
+    name: String,
+    share: String,
+    /// The names below its bars.
+    names: Vec<(usize, i32, String)>,
+}
 
-    fn seconds(&self) -> f64 {
-        self.timeline.end_ns().max(1) as f64 * 1e-9
-    }
+/// A picture as it is drawn.
+struct Sketch<'a> {
+    title: &'a str,
+    lanes: Vec<Drawing<'a>>,
+    left_out: usize,
+    kinds: Vec<Kind>,
+    patterns: Vec<Pattern>,
+    seconds: f64,
+}
 
-    fn kinds(&self) -> Vec<Kind> {
-        let occurs = |kind: &Kind| self.timeline.spans.iter().any(|span| span.kind == *kind);
-        KINDS.into_iter().filter(occurs).collect()
-    }
+/// How much of the time a lane's thread waited, or its stream worked.
+fn share(lane: &Lane<'_>, track: &Track) -> String {
+    let host = track.is_host();
+    let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
+    let spans = lane.spans.iter().filter(|span| counts(span.kind));
+    let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / lane.seconds;
+    format!("{} {}", if host { "waits" } else { "busy" }, Scale::PERCENT.fixed(share, 0))
+}
 
-    fn patterns(&self) -> Vec<Pattern> {
-        self.kinds().into_iter().filter_map(|kind| look(kind).1).collect()
-    }
-
-    /// How much of the time a lane's thread waited, or its stream worked.
-    fn share(&self, track: usize) -> String {
-        let host = self.timeline.tracks[track].is_host();
-        let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
-        let spans = self.timeline.spans.iter().filter(|span| span.track == track && counts(span.kind));
-        let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / self.seconds();
-        format!("{} {}", if host { "waits" } else { "busy" }, Scale::PERCENT.fixed(share, 0))
-    }
-
-    fn legend_rows(&self) -> i32 {
-        i32::try_from(self.kinds().len().div_ceil(3)).unwrap_or(0)
-    }
-
-    fn lane_height(&self, track: usize) -> i32 {
-        let rows = self.lane(track).names().iter().map(|(row, ..)| row + 1).max().unwrap_or(0);
+impl Drawing<'_> {
+    fn height(&self) -> i32 {
+        let rows = self.names.iter().map(|(row, ..)| row + 1).max().unwrap_or(0);
         LINE as i32 + BAR + NAME * i32::try_from(rows).unwrap_or(0) + GAP
+    }
+}
+
+impl Sketch<'_> {
+    fn legend_rows(&self) -> i32 {
+        i32::try_from(self.kinds.len().div_ceil(3)).unwrap_or(0)
     }
 
     fn height(&self) -> i32 {
-        let lanes: i32 = (0..self.timeline.tracks.len()).map(|track| self.lane_height(track)).sum();
-        title_height(&self.title) as i32 + self.legend_rows() * LINE as i32 + GAP + lanes + AXIS
+        let lanes: i32 = self.lanes.iter().map(Drawing::height).sum();
+        title_height(self.title) as i32 + self.legend_rows() * LINE as i32 + GAP + lanes + AXIS
     }
 
     fn draw(&self, root: &Area<'_>) -> Drawn {
-        let mut top = title_height(&self.title) as i32;
-        for (index, kind) in (0..).zip(self.kinds()) {
+        let mut top = title_height(self.title) as i32;
+        for (index, &kind) in (0..).zip(&self.kinds) {
             let (x, y) = (LEFT + 116 * (index % 3), top + LINE as i32 * (index / 3));
             self.draw_bar(root, kind, (x, y + 2), (x + 14, y + 14))?;
             root.draw(&Text::new(kind.name(), (x + 20, y + 9), beside(font(Paint::Muted), HPos::Left)))?;
         }
         top += self.legend_rows() * LINE as i32 + GAP;
         self.draw_axis(root, top)?;
-        for track in 0..self.timeline.tracks.len() {
-            self.draw_lane(root, track, top)?;
-            top += self.lane_height(track);
+        for drawing in &self.lanes {
+            self.draw_lane(root, drawing, top)?;
+            top += drawing.height();
         }
         Ok(())
     }
 
     /// The ticks and their lines, from `top` down to the axis.
     fn draw_axis(&self, root: &Area<'_>, top: i32) -> Drawn {
-        let (longest, bottom) = (self.seconds(), self.height() - AXIS);
+        let (longest, bottom) = (self.seconds, self.height() - AXIS);
         let scale = Unit::Seconds.scale(longest);
         let step = round_step(longest / scale.factor / 4.5) * scale.factor;
         for tick in (0..).map(|n| f64::from(n) * step).take_while(|tick| *tick <= longest * 1.0001) {
@@ -163,28 +195,28 @@ impl TimelinePlot<'_> {
         Ok(root.draw(&PathElement::new(line, Paint::Muted))?)
     }
 
-    fn draw_lane(&self, root: &Area<'_>, track: usize, top: i32) -> Drawn {
+    fn draw_lane(&self, root: &Area<'_>, drawing: &Drawing<'_>, top: i32) -> Drawn {
         let middle = top + LINE as i32 / 2;
-        root.draw(&Text::new(self.lane_name(track), (LEFT, middle), beside(bold(), HPos::Left)))?;
+        root.draw(&Text::new(drawing.name.as_str(), (LEFT, middle), beside(bold(), HPos::Left)))?;
         let right = (WIDTH as i32 - RIGHT, middle);
-        root.draw(&Text::new(self.share(track), right, beside(font(Paint::Muted), HPos::Right)))?;
+        root.draw(&Text::new(drawing.share.as_str(), right, beside(font(Paint::Muted), HPos::Right)))?;
         let bar = top + LINE as i32;
-        for Bar { kind, left, right } in self.lane(track).bars() {
+        for Bar { kind, left, right } in drawing.lane.bars() {
             // A gap, so that bars that follow each other without one are told apart; of a wide one it shows at any scale.
             let gap = [0, 1, 2][usize::from(right - left > NARROW) + usize::from(right - left > 4 * NARROW)];
             let right = right - gap;
             self.draw_bar(root, kind, (left, bar), (right, bar + BAR))?;
         }
-        for (row, left, text) in self.lane(track).names() {
-            let y = bar + BAR + NAME * i32::try_from(row).unwrap_or(0) + NAME / 2;
-            root.draw(&Text::new(text, (left, y), beside(font(Paint::Text), HPos::Left)))?;
+        for (row, left, text) in &drawing.names {
+            let y = bar + BAR + NAME * i32::try_from(*row).unwrap_or(0) + NAME / 2;
+            root.draw(&Text::new(text.as_str(), (*left, y), beside(font(Paint::Text), HPos::Left)))?;
         }
         Ok(())
     }
 
     fn draw_bar(&self, root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
         let (paint, pattern) = look(kind);
-        let place = pattern.and_then(|pattern| self.patterns().iter().position(|known| *known == pattern));
+        let place = pattern.and_then(|pattern| self.patterns.iter().position(|known| *known == pattern));
         let fill = place.map_or(paint, |place| Paint::Pattern(place as u8));
         root.draw(&Rectangle::new([from, to], fill.filled()))?;
         Ok(root.draw(&Rectangle::new([from, to], paint))?)

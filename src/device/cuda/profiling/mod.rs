@@ -4,5 +4,7 @@
 #[cfg_attr(feature = "cupti", allow(unsafe_code))]
 #[cfg_attr(not(feature = "cupti"), path = "no_cupti.rs")]
 pub(crate) mod cupti;
+#[cfg(feature = "sensors")]
+mod others;
 #[cfg_attr(not(feature = "sensors"), path = "no_telemetry.rs")]
 pub(crate) mod telemetry;

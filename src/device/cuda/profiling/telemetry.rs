@@ -9,6 +9,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 
+use super::others;
 use crate::device::Telemetry;
 
 /// The sensors of one device.
@@ -46,6 +47,7 @@ impl Sensors {
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_w: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
             throttle_reasons: device.current_throttle_reasons().map(words).unwrap_or_default(),
+            other_processes: others::computing(&device),
         })
     }
 }

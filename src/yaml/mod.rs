@@ -1,10 +1,14 @@
 //! Reading YAML that a person wrote: what is wrong comes with its place, and an unknown name with the nearest known one.
 
+mod limits;
+
 use std::fmt;
+use std::path::Path;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::error::FileError;
+use crate::files::read_text;
 use crate::results::nearest;
 
 /// Keys of older programs with what stands in their place.
@@ -18,11 +22,23 @@ const RENAMED: [(&str, &str); 7] = [
     ("unit", "the unit of the row, which is not stated"),
 ];
 
+/// The most bytes of a suite, a document or a description of hardware.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The text of a file.
+///
+/// # Errors
+/// It cannot be read or is longer than what a person writes.
+pub(crate) fn read(path: &Path) -> Result<String, FileError> {
+    read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })
+}
+
 /// Reads a text; `origin` names it in errors.
 ///
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    check(text, origin)?;
     serde_yaml::from_str(text).map_err(|error| invalid(&error, origin))
 }
 
@@ -35,7 +51,15 @@ pub(crate) fn parse_seed<'de, S: DeserializeSeed<'de>>(
     origin: &str,
     seed: S,
 ) -> Result<S::Value, FileError> {
+    check(text, origin)?;
     seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| invalid(&error, origin))
+}
+
+fn check(text: &str, origin: &str) -> Result<(), FileError> {
+    limits::check(text).map_err(|(message, line, column)| {
+        let (origin, hint) = (origin.to_owned(), String::new());
+        FileError::Invalid { origin, line, column, message, hint }
+    })
 }
 
 /// The parser's error with its place. Where one parser stood within another, the innermost place is the one that is meant.

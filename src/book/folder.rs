@@ -1,0 +1,96 @@
+//! Reads the folder of a project that may be somebody else's: plain files in it, and nothing that lies outside of it.
+//!
+//! A link that leads out of the folder, a pipe or a device is refused, as is more than a book is made of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::project::at;
+use crate::error::BookError;
+
+/// The most bytes that all files of a project may hold.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A project's folder, read file by file.
+pub(super) struct Folder<'a> {
+    /// As the user named it.
+    named: &'a Path,
+    /// Where it is.
+    root: PathBuf,
+    left: u64,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl<'a> Folder<'a> {
+    pub(super) fn open(named: &'a Path) -> Result<Self, BookError> {
+        let root = fs::canonicalize(named).map_err(at(named))?;
+        Ok(Self { named, root, left: MOST_BYTES, files: BTreeMap::new() })
+    }
+
+    /// What was read, by the path within the folder.
+    pub(super) fn into_files(self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.files
+    }
+
+    /// Reads one file.
+    pub(super) fn file(&mut self, name: &Path) -> Result<(), BookError> {
+        let path = self.inside(name)?;
+        let full = self.named.join(name);
+        if !fs::metadata(&path).map_err(at(&full))?.is_file() {
+            return Err(BookError::Outside { path: full, reason: "it is not a plain file".to_owned() });
+        }
+        let mut content = Vec::new();
+        let file = fs::File::open(&path).map_err(at(&full))?;
+        let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
+        self.left = self.left.checked_sub(read).ok_or_else(|| {
+            let reason = format!("the files of a book hold {} MB at most", MOST_BYTES >> 20);
+            BookError::Outside { path: self.named.to_owned(), reason }
+        })?;
+        self.files.insert(name.to_owned(), content);
+        Ok(())
+    }
+
+    /// Reads all files below a folder but for hidden ones.
+    pub(super) fn all_below(&mut self, name: &Path) -> Result<(), BookError> {
+        self.walk(name, &mut Vec::new())
+    }
+
+    fn walk(&mut self, name: &Path, above: &mut Vec<PathBuf>) -> Result<(), BookError> {
+        let place = self.inside(name)?;
+        let full = self.named.join(name);
+        if above.contains(&place) {
+            return Err(BookError::Outside {
+                path: full,
+                reason: "the link leads to a folder that it is in".to_owned(),
+            });
+        }
+        above.push(place.clone());
+        for entry in fs::read_dir(&place).map_err(at(&full))? {
+            let entry = entry.map_err(at(&full))?;
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            let name = name.join(entry.file_name());
+            if self.inside(&name)?.is_dir() {
+                self.walk(&name, above)?;
+            } else {
+                self.file(&name)?;
+            }
+        }
+        above.pop();
+        Ok(())
+    }
+
+    /// Where a file of the folder is, links followed; refuses one that is elsewhere.
+    fn inside(&self, name: &Path) -> Result<PathBuf, BookError> {
+        let full = self.named.join(name);
+        let place = fs::canonicalize(&full).map_err(at(&full))?;
+        if place.starts_with(&self.root) {
+            return Ok(place);
+        }
+        let reason = format!("the link leads out of the folder, to {}; put a copy in its place", place.display());
+        Err(BookError::Outside { path: full, reason })
+    }
+}

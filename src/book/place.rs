@@ -1,0 +1,174 @@
+//! Where a book is put: `book/` and `site/` in a folder, and what stands there before.
+//!
+//! Both are made in a working folder beside their place and put there when both are whole. A folder that this program made
+//! holds [`MARKER`]; nothing else is ever replaced.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::project::at;
+use crate::error::BookError;
+use crate::files::{Lock, replace};
+
+/// The file that says that a folder may be replaced.
+const MARKER: &str = ".syncscope";
+const MARKED: &str = "report makes this folder anew each time it renders. What is put here is lost then.\n";
+/// The folders of a book.
+pub(super) const FOLDERS: [&str; 2] = ["book", "site"];
+const WORK: &str = ".render-";
+
+/// How long another process may take to put its book in the same place.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Finds out whether a book can be put into `out`, before anything is measured for it.
+///
+/// # Errors
+/// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make.
+pub fn check_place(out: &Path) -> Result<(), BookError> {
+    match FOLDERS.map(|name| out.join(name)).into_iter().find(|place| !may_replace(place)) {
+        Some(path) => Err(BookError::NotOurs { path }),
+        None => Ok(()),
+    }
+}
+
+/// Whether there is nothing, an empty folder, or what this program made. A link is somebody's own.
+fn may_replace(place: &Path) -> bool {
+    match fs::symlink_metadata(place) {
+        Err(_) => true,
+        Ok(there) if !there.is_dir() => false,
+        Ok(_) => place.join(MARKER).is_file() || fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none()),
+    }
+}
+
+/// A working folder in `out`, which no other process makes a book in meanwhile.
+pub(super) struct Place<'a> {
+    out: &'a Path,
+    work: TempDir,
+    _lock: Lock,
+}
+
+impl<'a> Place<'a> {
+    /// Clears what dead processes left and begins a working folder.
+    pub(super) fn claim(out: &'a Path) -> Result<Self, BookError> {
+        fs::create_dir_all(out).map_err(at(out))?;
+        let lock = Lock::take(&out.join(".render.lock"), WAIT).map_err(at(out))?;
+        let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
+        clear(out);
+        check_place(out)?;
+        let work = tempfile::Builder::new().prefix(WORK).tempdir_in(out).map_err(at(out))?;
+        Ok(Self { out, work, _lock: lock })
+    }
+
+    /// Where a folder of the book is made.
+    pub(super) fn working(&self, name: &str) -> PathBuf {
+        self.work.path().join(name)
+    }
+
+    /// Puts both folders in their places; a failure leaves what was there.
+    pub(super) fn put(self) -> Result<[PathBuf; 2], BookError> {
+        for name in FOLDERS {
+            let marker = self.working(name).join(MARKER);
+            fs::write(&marker, MARKED).map_err(at(&marker))?;
+        }
+        let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
+        for name in FOLDERS {
+            let (new, place) = (self.working(name), self.out.join(name));
+            let was_there = place.exists();
+            if let Err(source) = replace(&new, &place, &self.working(&old(name))) {
+                for (new, place) in done {
+                    // The first error is the one to report.
+                    let _ = replace(&new, &place, &new.with_extension("new"));
+                }
+                return Err(BookError::Io { path: place, source });
+            }
+            let kept = if new.exists() { new } else { self.working(&old(name)) };
+            if was_there {
+                done.push((kept, place));
+            }
+        }
+        Ok(FOLDERS.map(|name| self.out.join(name)))
+    }
+}
+
+fn old(name: &str) -> String {
+    format!("old-{name}")
+}
+
+/// Removes the working folders of processes that were killed. Where the kill came between two steps, the folder that was
+/// in a place goes back to it.
+fn clear(out: &Path) {
+    let entries = fs::read_dir(out).into_iter().flatten().flatten();
+    for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
+        for name in FOLDERS {
+            let (kept, place) = (left.path().join(old(name)), out.join(name));
+            if kept.is_dir() && fs::symlink_metadata(&place).is_err() {
+                let _ = fs::rename(kept, place);
+            }
+        }
+        // What cannot be removed is in nobody's way.
+        let _ = fs::remove_dir_all(left.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(out: &Path, text: &str) -> Result<[PathBuf; 2], BookError> {
+        let place = Place::claim(out)?;
+        for name in FOLDERS {
+            fs::create_dir(place.working(name)).unwrap();
+            fs::write(place.working(name).join("page"), text).unwrap();
+        }
+        place.put()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_this_program_made_is_replaced_and_nothing_else_is_left() {
+        let out = tempfile::tempdir().unwrap();
+        put(out.path(), "first").unwrap();
+        let [book, site] = put(out.path(), "second").unwrap();
+        assert_eq!(fs::read_to_string(book.join("page")).unwrap(), "second");
+        assert_eq!(fs::read_to_string(site.join("page")).unwrap(), "second");
+        assert_eq!(names(out.path()), ["book", "site"]);
+    }
+
+    #[test]
+    fn a_folder_a_file_and_a_link_of_the_users_are_never_replaced() {
+        for make in [
+            (|place: &Path| fs::create_dir(place).and_then(|()| fs::write(place.join("mine"), "mine")).unwrap())
+                as fn(&Path),
+            |place| fs::write(place, "mine").unwrap(),
+            #[cfg(unix)]
+            |place| std::os::unix::fs::symlink("/", place).unwrap(),
+        ] {
+            let out = tempfile::tempdir().unwrap();
+            make(&out.path().join("site"));
+            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })));
+            assert_eq!(names(out.path()), ["site"]);
+        }
+    }
+
+    #[test]
+    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_the_folder_that_it_had_taken_away() {
+        let out = tempfile::tempdir().unwrap();
+        put(out.path(), "first").unwrap();
+        let left = out.path().join(".render-dead");
+        fs::create_dir_all(left.join("site")).unwrap();
+        fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
+        let place = Place::claim(out.path()).unwrap();
+        assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");
+        drop(place);
+        assert_eq!(names(out.path()), ["book", "site"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! What is foreign, made harmless for the place that it goes to.
+//!
+//! A results file, a suite or a document may come from anybody, and so may each name, title and reason in it. A terminal
+//! acts on control characters, a page on directional overrides, a spreadsheet on cells that begin a formula. Every text
+//! passes one of these functions on its way out: [`terminal`] for a terminal, [`line`] for a title or a name, [`cell`] for
+//! a CSV file; what goes into Markdown, HTML or SVG is escaped by `present::escape`, which drops the same characters.
+
+use std::borrow::Cow;
+
+/// Whether a character changes how others are shown: control characters, and those that override the direction of text.
+pub(crate) fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}')
+}
+
+/// Text of one line: without what is not seen.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    match text.contains(is_unseen) {
+        true => Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect()),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Text for a terminal, lines and tabs as they are. What a terminal would act on is shown by a sign in its place.
+#[cfg(feature = "report")]
+pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| is_unseen(c) && c != '\n' && c != '\t';
+    match text.contains(acts) {
+        true => Cow::Owned(text.chars().map(|c| if acts(c) { sign(c) } else { c }).collect()),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// ␛ for an escape; � where there is no sign.
+#[cfg(feature = "report")]
+fn sign(c: char) -> char {
+    match u32::from(c) {
+        code @ 0..=0x1F => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
+        0x7F => '\u{2421}',
+        _ => '\u{FFFD}',
+    }
+}
+
+/// A cell of a CSV file that a spreadsheet takes for text. Numbers stay as they are.
+#[cfg(feature = "report")]
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    let text = line(text);
+    let begins_a_formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+    match begins_a_formula && text.parse::<f64>().is_err() {
+        true => Cow::Owned(format!("'{text}")),
+        false => text,
+    }
+}
+
+#[cfg(all(test, feature = "report"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_sent_nothing_that_it_acts_on() {
+        let text = terminal("a\u{1b}[2Jb\rc\u{7}\u{9b}31m\u{202e}d\u{7f}\te\n");
+        assert_eq!(text, "a␛[2Jb␍c␇�31m�d␡\te\n");
+    }
+
+    #[test]
+    fn a_line_holds_no_control_and_no_override() {
+        assert_eq!(line("H200\u{202e}\u{1b}\n 00\u{2066}"), "H200 00");
+    }
+
+    #[test]
+    fn a_cell_begins_no_formula_and_numbers_stay() {
+        for (text, is) in [
+            ("=1+1", "'=1+1"),
+            ("+cmd", "'+cmd"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            (" =1", "' =1"),
+            ("\t=1", "'=1"),
+            ("-1.5e-3", "-1.5e-3"),
+            ("−1", "−1"),
+            ("a=1", "a=1"),
+        ] {
+            assert_eq!(cell(text), is);
+        }
+    }
+}

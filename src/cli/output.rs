@@ -1,0 +1,83 @@
+//! What the program says, on standard output ([`say!`], [`show!`]) and on standard error ([`note!`]).
+//!
+//! All of it passes [`clean::terminal`]: what a file holds must not act on the terminal. A reader that has gone away, as
+//! `head` does, ends nothing: what was to be done is done, without a word. Output that cannot be written for another
+//! reason, such as a full disk, makes the program fail at its end.
+
+use std::fmt::{Arguments, Write as _};
+use std::io::{self, ErrorKind, Write};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::clean;
+
+/// A line on standard output.
+macro_rules! say {
+    () => { $crate::cli::output::out(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::cli::output::out(format_args!("{}\n", format_args!($($text)+))) };
+}
+
+/// Text on standard output.
+macro_rules! show {
+    ($($text:tt)+) => { $crate::cli::output::out(format_args!($($text)+)) };
+}
+
+/// A line on standard error.
+macro_rules! note {
+    ($($text:tt)+) => { $crate::cli::output::error(format_args!("{}\n", format_args!($($text)+))) };
+}
+
+/// Why standard output could not be written, the first time that it could not.
+static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
+
+pub(super) fn out(text: Arguments<'_>) {
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = stdout.write_all(clean::terminal(&text.to_string()).as_bytes()).and_then(|()| stdout.flush()) {
+        failed(error);
+    }
+}
+
+pub(super) fn error(text: Arguments<'_>) {
+    // Nobody is left to tell.
+    let _ = io::stderr().lock().write_all(clean::terminal(&text.to_string()).as_bytes());
+}
+
+/// Notes that standard output could not be written.
+pub(super) fn failed(error: io::Error) {
+    if error.kind() != ErrorKind::BrokenPipe {
+        FAILED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Why standard output could not be written, where it could not.
+pub(super) fn failure() -> Option<io::Error> {
+    FAILED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// A value as JSON, with an escape in place of each character that a terminal would act on.
+pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match clean::is_unseen(character) && character != '\n' {
+            // Writing to a string cannot fail.
+            true => drop(write!(safe, "\\u{:04x}", u32::from(character))),
+            false => safe.push(character),
+        }
+    }
+    Ok(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_its_content_and_holds_nothing_that_a_terminal_acts_on() {
+        let content = "a\u{9b}31m\u{202e}\u{1b}\n";
+        let text = json(&content).unwrap();
+        assert!(!text.contains(clean::is_unseen), "{text}");
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), content);
+    }
+}

@@ -1,0 +1,13 @@
+//! Putting files and folders in place so that a kill at any moment leaves the old or the new, and never neither.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod lock;
+mod read;
+mod replace;
+mod target;
+
+pub(crate) use lock::Lock;
+pub(crate) use read::read_text;
+pub(crate) use replace::replace;
+pub(crate) use target::Target;

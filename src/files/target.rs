@@ -1,0 +1,191 @@
+//! A file that a user names for output: a plain file, a link to one, a pipe or a device.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::lock::Lock;
+
+/// How long another process may take to write the same file.
+const WAIT: Duration = Duration::from_secs(10);
+/// What the working file beside a plain file is called: `.NAME.….part`.
+const PART: &str = ".part";
+
+/// Where output goes.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// A plain file, there or not: it is replaced as a whole, and no other process writes it meanwhile.
+    File {
+        /// The file itself, links followed.
+        path: PathBuf,
+        /// Held from the claim on.
+        _lock: Lock,
+    },
+    /// A pipe or a device: it is written into.
+    Stream(PathBuf),
+}
+
+impl Target {
+    /// Claims what `path` names for this process.
+    ///
+    /// # Errors
+    /// It is a folder, a socket or a disk, its folder cannot be written, or another process holds it.
+    pub(crate) fn claim(path: &Path) -> io::Result<Self> {
+        if let Ok(there) = fs::metadata(path) {
+            if is_stream(&there) {
+                return Ok(Self::Stream(path.to_owned()));
+            }
+            if there.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            if !there.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file, a pipe nor a terminal"));
+            }
+        }
+        let path = followed(path)?;
+        let folder = folder_of(&path);
+        fs::create_dir_all(folder)?;
+        let lock = Lock::take(&folder.join(format!(".{}.lock", name_of(&path))), WAIT)?;
+        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it; wait for it to end");
+        let lock = lock.ok_or_else(busy)?;
+        clear(&path);
+        // A folder that lets no file be made in it is found out now.
+        working(&path)?;
+        Ok(Self::File { path, _lock: lock })
+    }
+
+    /// Writes the whole content. Of a plain file, whoever reads it sees the old content or the whole new one.
+    pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stream(path) => {
+                let mut stream = fs::File::options().write(true).open(path)?;
+                stream.write_all(content)?;
+                stream.flush()
+            }
+            Self::File { path, .. } => {
+                let mut file = working(path)?;
+                file.write_all(content)?;
+                file.as_file().sync_all()?;
+                file.persist(path).map_err(|error| error.error)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The file at the end of a chain of links, which need not be there.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = folder_of(&path).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "the link leads in a circle"))
+}
+
+/// A file beside `path`, gone if it is not put there. Temporary files are their owner's alone; this one is for whoever the
+/// user's mask lets read it, or as the file that it replaces.
+fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let prefix = format!(".{}.", name_of(path));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(PART);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.tempfile_in(folder_of(path))?;
+    if let Ok(there) = fs::metadata(path) {
+        // Where it cannot be done, the file is the mask's.
+        let _ = file.as_file().set_permissions(there.permissions());
+    }
+    Ok(file)
+}
+
+/// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes.
+fn clear(path: &Path) {
+    let prefix = format!(".{}.", name_of(path));
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(&prefix) && name.ends_with(PART) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn is_stream(there: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    there.file_type().is_fifo() || there.file_type().is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: &fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) -> io::Result<()> {
+        Target::claim(path)?.write(text.as_bytes())
+    }
+
+    #[test]
+    fn a_plain_file_is_replaced_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/file.json");
+        write(&path, "first").unwrap();
+        fs::write(folder.path().join("new/.file.json.dead.part"), "half").unwrap();
+        write(&path, "second").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_stays_and_what_it_leads_to_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("a/file", &link).unwrap();
+        for text in ["first", "second"] {
+            write(&link, text).unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(folder.path().join("a/file")).unwrap(), text);
+        }
+        std::os::unix::fs::symlink("round", folder.path().join("round")).unwrap();
+        assert!(write(&folder.path().join("round"), "x").is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_and_a_device_are_written_into_and_a_socket_and_a_folder_are_refused() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write(&pipe, "through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        write(Path::new("/dev/null"), "x").unwrap();
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        assert!(write(&folder.path().join("socket"), "x").is_err());
+        assert!(write(folder.path(), "x").is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! A course that is somebody else's.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::{code, measured, report, stderr};
+
+const SECRET: &str = "s3cret-outside-of-the-course";
+
+/// A folder with results, a course, and a file beside it that no course may read.
+fn course() -> TempDir {
+    let folder = measured();
+    fs::write(folder.path().join("secret.txt"), SECRET).unwrap();
+    assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+    folder
+}
+
+/// Renders the course, which is to be refused, and returns why.
+fn refusal(folder: &Path) -> String {
+    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(!published(&folder.join("out")), "the secret was published");
+    stderr(&output)
+}
+
+fn published(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
+        true => published(&path),
+        false => String::from_utf8_lossy(&fs::read(path).unwrap()).contains(SECRET),
+    })
+}
+
+fn append(file: &Path, text: &str) {
+    let old = fs::read_to_string(file).unwrap();
+    fs::write(file, old + text).unwrap();
+}
+
+#[test]
+fn a_course_runs_no_commands() {
+    for text in ["\n[output.x]\ncommand = \"touch ../ran\"\n", "\n[preprocessor.x]\ncommand = \"touch ../ran\"\n"] {
+        let folder = course();
+        append(&folder.path().join("course/book.toml"), text);
+        assert!(refusal(folder.path()).contains("book.toml:"));
+        assert!(!folder.path().join("ran").exists());
+    }
+}
+
+#[test]
+fn a_course_includes_no_file_of_the_machine_from_its_prose_its_documents_or_its_templates() {
+    let folder = course();
+    let secret = folder.path().join("secret.txt").display().to_string();
+    let upwards = "../".repeat(40);
+    let place = folder.path().join("course");
+    let pristine = fs::read_to_string(place.join("src/measuring.md")).unwrap();
+    for path in [secret.clone(), format!("{upwards}{secret}")] {
+        for directive in ["include", "rustdoc_include", "playground"] {
+            fs::write(place.join("src/measuring.md"), format!("{pristine}\n{{{{#{directive} {path}}}}}\n")).unwrap();
+            assert!(refusal(folder.path()).contains("leads out of the book"));
+        }
+    }
+    fs::write(place.join("src/measuring.md"), &pristine).unwrap();
+    let document = fs::read_to_string(place.join("documents/overlap.yaml")).unwrap();
+    let foreign = document.replacen("question: >\n", &format!("question: >\n  {{{{#include {secret}}}}}\n"), 1);
+    assert!(foreign != document, "the document has no question in a block");
+    fs::write(place.join("documents/overlap.yaml"), foreign).unwrap();
+    assert!(refusal(folder.path()).contains("leads out of the book"));
+    fs::write(place.join("documents/overlap.yaml"), document).unwrap();
+    append(&place.join("templates/summary.md.j2"), &format!("\n[x]({upwards}{secret})\n"));
+    assert!(refusal(folder.path()).contains("is not a page of the book"));
+}
+
+#[test]
+fn a_link_out_of_a_course_is_refused_and_one_within_it_is_followed() {
+    for (file, target) in [
+        ("src/x.md", "../../secret.txt"),
+        ("src/folder", "../.."),
+        ("notebooks/x.ipynb", "/etc/passwd"),
+        ("hardware.yaml", "../secret.txt"),
+    ] {
+        let folder = course();
+        let place = folder.path().join("course").join(file);
+        let _ = fs::remove_file(&place);
+        symlink(target, &place).unwrap();
+        assert!(refusal(folder.path()).contains("the link leads out of the folder"), "{file}");
+    }
+    let folder = course();
+    symlink("measuring.md", folder.path().join("course/src/again.md")).unwrap();
+    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[test]
+fn a_pipe_and_a_device_in_a_course_are_refused_before_they_are_read() {
+    let folder = course();
+    let pipe = folder.path().join("course/src/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    assert!(refusal(folder.path()).contains("not a plain file"));
+}
+
+#[test]
+fn a_name_in_a_results_file_makes_no_file_outside_of_the_book() {
+    let folder = measured();
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    fs::write(folder.path().join("evil.json"), text.replace("launch-path", "../../../escaped/launch-path")).unwrap();
+    let output = report(&["render", "evil.json", "--out", "a/b/out"], folder.path());
+    assert!(matches!(code(&output), 0 | 2), "{}", stderr(&output));
+    for place in ["escaped", "a/escaped", "a/b/escaped"] {
+        assert!(!folder.path().join(place).exists(), "{place}");
+    }
+}
+
+#[test]
+fn a_bad_template_is_found_before_anything_is_measured() {
+    let folder = course();
+    for text in ["\n{{ nobody.there }}\n", "\n{% if %}\n"] {
+        let template = folder.path().join("course/templates/machine.md.j2");
+        let old = fs::read_to_string(&template).unwrap();
+        append(&template, text);
+        let arguments = ["--suite", "suite.yaml", "--device", "cpu:0", "--course", "course", "--out", "new"];
+        let output = report(&arguments, folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("machine.md.j2") && !folder.path().join("new/results.json").exists());
+        fs::write(template, old).unwrap();
+    }
+}

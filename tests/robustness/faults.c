@@ -1,0 +1,113 @@
+/* Stands between a program and the system's library, counts the calls that change files, and has one of them fail or the
+ * process die at it. FAULT_AT: which call, from 1. FAULT_MODE: kill (before it), killed (after it), fail (this one), full
+ * (this one and all after it). FAULT_COUNT: a file for the number of calls at the end. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static atomic_long calls;
+
+static int is(const char *mode) {
+    const char *stated = getenv("FAULT_MODE");
+    return stated && strcmp(stated, mode) == 0;
+}
+
+/* Whether this call fails; dies where it is to die before it. */
+static int begins(long *number) {
+    const char *at = getenv("FAULT_AT");
+    long stated = at ? atol(at) : 0;
+    *number = atomic_fetch_add(&calls, 1) + 1;
+    if (stated && *number == stated && is("kill")) raise(SIGKILL);
+    if (stated && ((*number == stated && is("fail")) || (*number >= stated && is("full")))) {
+        errno = ENOSPC;
+        return 1;
+    }
+    return 0;
+}
+
+static void ends(long number) {
+    const char *at = getenv("FAULT_AT");
+    if (at && number == atol(at) && is("killed")) raise(SIGKILL);
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define CHANGES(type, name, parameters, ...)                                                                           \
+    type name parameters {                                                                                             \
+        long number;                                                                                                   \
+        if (begins(&number)) return -1;                                                                                \
+        type result = REAL(name)(__VA_ARGS__);                                                                         \
+        ends(number);                                                                                                  \
+        return result;                                                                                                 \
+    }
+
+CHANGES(int, rename, (const char *a, const char *b), a, b)
+CHANGES(int, renameat, (int c, const char *a, int d, const char *b), c, a, d, b)
+CHANGES(int, renameat2, (int c, const char *a, int d, const char *b, unsigned flags), c, a, d, b, flags)
+CHANGES(int, link, (const char *a, const char *b), a, b)
+CHANGES(int, unlink, (const char *path), path)
+CHANGES(int, unlinkat, (int folder, const char *path, int flags), folder, path, flags)
+CHANGES(int, rmdir, (const char *path), path)
+CHANGES(int, mkdir, (const char *path, mode_t mode), path, mode)
+CHANGES(int, fsync, (int file), file)
+CHANGES(int, fdatasync, (int file), file)
+CHANGES(int, ftruncate64, (int file, off64_t length), file, length)
+
+ssize_t write(int file, const void *bytes, size_t length) {
+    long number = 0;
+    /* What is said to the user is no file. */
+    if (file <= 2) return REAL(write)(file, bytes, length);
+    if (begins(&number)) return -1;
+    ssize_t result = REAL(write)(file, bytes, length);
+    ends(number);
+    return result;
+}
+
+static int opened(int folder, const char *path, int flags, mode_t mode, int at, const char *name) {
+    long number = 0;
+    int changes = (flags & (O_CREAT | O_WRONLY | O_RDWR)) && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
+    if (changes && begins(&number)) return -1;
+    int result = at ? ((int (*)(int, const char *, int, mode_t))dlsym(RTLD_NEXT, name))(folder, path, flags, mode)
+                    : ((int (*)(const char *, int, mode_t))dlsym(RTLD_NEXT, name))(path, flags, mode);
+    if (changes) ends(number);
+    return result;
+}
+
+#define OPEN(name)                                                                                                     \
+    int name(const char *path, int flags, ...) {                                                                       \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        mode_t mode = va_arg(rest, int);                                                                               \
+        va_end(rest);                                                                                                  \
+        return opened(0, path, flags, mode, 0, #name);                                                                 \
+    }
+#define OPENAT(name)                                                                                                   \
+    int name(int folder, const char *path, int flags, ...) {                                                           \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        mode_t mode = va_arg(rest, int);                                                                               \
+        va_end(rest);                                                                                                  \
+        return opened(folder, path, flags, mode, 1, #name);                                                            \
+    }
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+__attribute__((destructor)) static void report(void) {
+    const char *path = getenv("FAULT_COUNT");
+    long all = atomic_load(&calls);
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file) return;
+    fprintf(file, "%ld", all);
+    fclose(file);
+}

@@ -1,0 +1,161 @@
+//! Every call that changes files fails once, and the process dies once before and after it: what is there then is the old
+//! or the new, and no measured row is lost that a checkpoint held.
+//!
+//! Of a command with many calls a part is taken, the last ones, which put things in place, among them;
+//! `SYNCSCOPE_FAULTS=all` takes each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use syncscope::results::{Outcome, Results};
+use tempfile::TempDir;
+
+use super::{RUN, code, measured, program, report, stderr};
+
+const MODES: [&str; 4] = ["kill", "killed", "fail", "full"];
+
+/// The library that is put between, compiled once.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = LIBRARY.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("faults.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robustness/faults.c");
+        let status = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&path).arg(source).status();
+        assert!(status.unwrap().success());
+        (folder, path)
+    });
+    path
+}
+
+fn faulty(folder: &Path, arguments: &[&str], at: usize, mode: &str) -> Output {
+    let temporary = folder.join("tmp");
+    fs::create_dir_all(&temporary).unwrap();
+    let mut command = program(folder);
+    command.args(arguments).env("LD_PRELOAD", library()).env("TMPDIR", temporary);
+    command.env("FAULT_AT", at.to_string()).env("FAULT_MODE", mode).env("FAULT_COUNT", folder.join("tmp/count"));
+    command.output().unwrap()
+}
+
+/// Runs the command on copies of `start` with a fault at each of its calls, and has `holds` look at each copy.
+fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl FnMut(&Path, &str, usize, &Output)) {
+    let copy = || {
+        let folder = tempfile::tempdir().unwrap();
+        let status = Command::new("cp").arg("-a").arg(start.join(".")).arg(folder.path()).status();
+        assert!(status.unwrap().success());
+        folder
+    };
+    let whole = copy();
+    let output = faulty(whole.path(), arguments, 0, "");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let calls: usize = fs::read_to_string(whole.path().join("tmp/count")).unwrap().parse().unwrap();
+    assert!(calls > 3, "the library counted {calls} calls: it does not see them");
+    let all = std::env::var("SYNCSCOPE_FAULTS").is_ok_and(|value| value == "all");
+    let step = if all { 1 } else { calls.div_ceil(most / 2).max(1) };
+    let chosen = (1..=calls).filter(|call| call % step == 0 || all || call + most / 2 > calls);
+    for call in chosen {
+        for mode in MODES {
+            let folder = copy();
+            let output = faulty(folder.path(), arguments, call, mode);
+            let killed = output.status.signal() == Some(9);
+            assert!(killed || matches!(code(&output), 0..=2), "{mode} {call}: {:?} {}", output.status, stderr(&output));
+            holds(folder.path(), mode, call, &output);
+        }
+    }
+}
+
+/// The content of all files below a folder, by their path.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(
+                tree(&path).into_iter().map(|(name, text)| (Path::new(path.file_name().unwrap()).join(name), text)),
+            );
+        } else {
+            files.insert(path.file_name().unwrap().into(), fs::read(path).unwrap());
+        }
+    }
+    files
+}
+
+#[test]
+fn of_a_book_the_old_or_the_new_stands_whole_whatever_fails() {
+    let start = measured();
+    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
+    fs::write(start.path().join("new.json"), results.replace("\"Tiny\"", "\"Another title\"")).unwrap();
+    let [old, new] = ["results.json", "new.json"].map(|file| {
+        let output = report(&["render", file, "--out", "out"], start.path());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        ["book", "site"].map(|name| tree(&start.path().join("out").join(name)))
+    });
+    assert_eq!(code(&report(&["render", "results.json", "--out", "out"], start.path())), 0);
+    at_each_call(start.path(), &["render", "new.json", "--out", "out"], 24, |folder, mode, call, output| {
+        for (place, name) in ["book", "site"].into_iter().enumerate() {
+            let there = tree(&folder.join("out").join(name));
+            assert!(there == old[place] || there == new[place], "{mode} {call}: {name} is neither old nor new");
+            assert!(output.status.code() != Some(0) || there == new[place], "{mode} {call}: {name} is old");
+        }
+        // The next run clears what this one left.
+        if output.status.code() != Some(0) {
+            assert_eq!(code(&report(&["render", "new.json", "--out", "out"], folder)), 0);
+            assert_eq!(super::names(&folder.join("out")), ["book", "site"], "{mode} {call}");
+        }
+    });
+}
+
+#[test]
+fn of_an_attachment_the_old_or_the_new_file_stands_whole_whatever_fails() {
+    let start = measured();
+    super::places::system(start.path(), "other");
+    let old = Results::read(&start.path().join("results.json")).unwrap();
+    at_each_call(start.path(), &["attach", "other", "--into", "results.json"], 40, |folder, mode, call, output| {
+        let now = Results::read(&folder.join("results.json")).unwrap();
+        assert!(now == old || now.systems().contains(&"other"), "{mode} {call}");
+        assert!(output.status.code() != Some(0) || now != old, "{mode} {call}: said to be done");
+    });
+}
+
+#[test]
+fn of_a_run_no_row_is_lost_that_a_checkpoint_held_whatever_fails() {
+    let start = measured();
+    let old = fs::read(start.path().join("results.json")).unwrap();
+    let arguments = [&RUN[..], &["--out", "results.json"]].concat();
+    let mut kept_before = BTreeMap::new();
+    at_each_call(start.path(), &arguments, 60, |folder, mode, call, output| {
+        // Old, or whole.
+        let now = fs::read(folder.join("results.json")).unwrap();
+        let results = Results::read(&folder.join("results.json")).unwrap();
+        let kept = [folder.to_owned(), folder.join("tmp")].iter().map(|place| most_rows(place, &now != &old)).max();
+        let kept = kept.unwrap_or(0);
+        match output.status.code() {
+            Some(0) => assert!(now != old && !results.has_failures(), "{mode} {call}"),
+            // One failure is not enough to lose what was measured.
+            Some(1) if mode == "fail" => assert!(kept > 0, "{mode} {call}: {}", stderr(output)),
+            _ => {}
+        }
+        // A process that dies later has kept as much or more.
+        if mode.starts_with("kill") {
+            let before = kept_before.insert(mode.to_owned(), kept).unwrap_or(0);
+            assert!(kept >= before, "{mode} {call}: {before} rows were kept by the call before, {kept} by this one");
+        }
+    });
+}
+
+/// The most rows with samples that a file of a folder holds: of checkpoints, and of the results where they are `new`.
+fn most_rows(folder: &Path, new: bool) -> usize {
+    let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.contains(".checkpoint") || new && name == "results.json"
+    });
+    let measured = |outcome: &Outcome| matches!(outcome, Outcome::Measured { .. } | Outcome::Derived { .. });
+    let rows =
+        |path: PathBuf| Results::read(&path).unwrap().outcomes().filter(|(_, outcome)| measured(outcome)).count();
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).map(rows).max().unwrap_or(0)
+}

@@ -1,0 +1,163 @@
+//! A run among full disks, folders that go away and signals.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use syncscope::results::{Outcome, Results, RunOutcome};
+
+use super::{RUN, code, folder, names, program, report, stderr};
+
+/// The second experiment has one sample that takes many seconds.
+const LONG: &str = "title: Long
+sampling: { samples: 2, warmup: 0 }
+experiments:
+  - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
+  - ceilings: { copies: [64], sizes: [6000], link: [64] }
+";
+
+/// A run that has measured its first experiment and is in a long sample of its second.
+fn in_a_long_sample(folder: &Path) -> Child {
+    fs::write(folder.join("suite.yaml"), LONG).unwrap();
+    let run = program(folder).args(RUN).args(["--out", "results.json"]).stderr(Stdio::null()).spawn().unwrap();
+    until(|| {
+        let text = fs::read_to_string(folder.join("results.checkpoint.json"));
+        text.is_ok_and(|text| text.contains("launch-path."))
+    });
+    run
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(run: &Child, signal: &str) {
+    let status = std::process::Command::new("kill").args([signal, &run.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// How many rows of the first experiment a file holds samples of.
+fn kept(file: &Path) -> usize {
+    let results = Results::read(file).unwrap();
+    let measured = |outcome: &Outcome| matches!(outcome, Outcome::Measured { .. } | Outcome::Derived { .. });
+    results.outcomes().filter(|(row, outcome)| row.spec.id.starts_with("launch-path") && measured(outcome)).count()
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
+    let folder = folder();
+    let mut run = in_a_long_sample(folder.path());
+    signal(&run, "-KILL");
+    run.wait().unwrap();
+    let checkpoint = folder.path().join("results.checkpoint.json");
+    let rows = kept(&checkpoint);
+    assert!(rows > 0 && !folder.path().join("results.json").exists());
+    // The rest of the suite is made short.
+    let text = fs::read_to_string(&checkpoint).unwrap().replace("6000", "8");
+    fs::write(&checkpoint, text).unwrap();
+    let output = report(&["run", "--resume", "results.checkpoint.json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let results = Results::read(&folder.path().join("results.json")).unwrap();
+    assert_eq!(results.run().outcome, RunOutcome::Complete);
+    assert_eq!(kept(&folder.path().join("results.json")), rows);
+    assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+}
+
+#[test]
+fn a_signal_in_a_long_sample_ends_the_run_soon_and_what_was_measured_is_in_the_results() {
+    let folder = folder();
+    let mut run = in_a_long_sample(folder.path());
+    signal(&run, "-INT");
+    let begun = Instant::now();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    // Two seconds, and as much again for a machine that is busy.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(kept(&folder.path().join("results.json")) > 0);
+    assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+}
+
+#[test]
+fn a_second_signal_ends_the_run_at_once_and_loses_nothing() {
+    let folder = folder();
+    let mut run = in_a_long_sample(folder.path());
+    signal(&run, "-INT");
+    signal(&run, "-TERM");
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
+fn a_run_goes_on_without_a_terminal() {
+    let folder = folder();
+    let mut run = in_a_long_sample(folder.path());
+    signal(&run, "-HUP");
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
+fn where_the_folder_is_gone_at_the_end_the_results_go_elsewhere_and_it_is_said_where() {
+    let folder = folder();
+    let place = folder.path().join("place");
+    fs::create_dir(&place).unwrap();
+    // Every write beside the results file fails from the first experiment on, also for root.
+    let run = program(folder.path())
+        .args(RUN)
+        .args(["--out", "place/results.json"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until(|| place.join(".results.json.lock").exists());
+    fs::remove_dir_all(&place).unwrap();
+    fs::write(&place, "a file stands there now").unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    let file = folder.path().join("results.checkpoint.json");
+    assert!(stderr(&output).contains("results.checkpoint.json"), "{}", stderr(&output));
+    assert_eq!(Results::read(&file).unwrap().run().outcome, RunOutcome::Complete);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let output = report(&[&RUN[..], &["--out", "file/results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+    // Root may write everywhere.
+    if fs::write(closed.join("probe"), "").is_err() {
+        let output = report(&[&RUN[..], &["--out", "closed/results.json"]].concat(), folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_no_machine_has_room_for_fails_its_rows_and_not_the_run() {
+    let folder = folder();
+    fs::write(folder.path().join("suite.yaml"), LONG.replace("[6000]", "[150000]")).unwrap();
+    let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    let results = Results::read(&folder.path().join("results.json")).unwrap();
+    let failed = results.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Failed { .. })).count();
+    assert!(failed > 0 && kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
+fn two_runs_do_not_write_the_same_file() {
+    let folder = folder();
+    let mut run = in_a_long_sample(folder.path());
+    let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("another report"), "{}", stderr(&output));
+    run.kill().unwrap();
+    run.wait().unwrap();
+}

@@ -1,0 +1,114 @@
+//! `report serve`, and who else asks it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::program;
+
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn serve(mut command: Command) -> Served {
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    Served { process, address }
+}
+
+fn site(folder: &Path) -> Command {
+    std::fs::create_dir(folder.join("site")).unwrap();
+    std::fs::write(folder.join("site/index.html"), "the book").unwrap();
+    let mut command = program(folder);
+    command.args(["serve", ".", "--port", "0"]);
+    command
+}
+
+fn ask(served: &Served, request: &str) -> String {
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+const ASK: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn the_book_is_served_to_this_machine_and_to_no_page_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = serve(site(folder.path()));
+    let answer = ask(&served, ASK);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("the book"), "{answer}");
+    for header in ["x-content-type-options: nosniff", "x-frame-options: SAMEORIGIN", "content-security-policy: "] {
+        assert!(answer.contains(header), "{answer}");
+    }
+    let answer = ask(&served, &ASK.replace("localhost", "rebound.example"));
+    assert!(answer.starts_with("HTTP/1.1 421") && !answer.contains("the book"), "{answer}");
+    let answer = ask(&served, &ASK.replace("GET / ", "GET //example.org/.. "));
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[test]
+fn a_further_request_on_a_connection_is_answered_without_a_pause() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = serve(site(folder.path()));
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let begun = Instant::now();
+            stream.write_all(ASK.replace("Connection: close\r\n", "").as_bytes()).unwrap();
+            let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+            while !text.ends_with(b"the book") {
+                let read = stream.read(&mut buffer).unwrap();
+                text.extend(&buffer[..read]);
+            }
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    // The pause was 40 ms, of the receiver's delayed acknowledgement.
+    assert!(times[10] < Duration::from_millis(30), "{times:?}");
+}
+
+#[test]
+fn a_caller_that_sends_no_request_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = serve(site(folder.path()));
+    let mut slow = TcpStream::connect(&served.address).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+    let mut rest = Vec::new();
+    // The end of the connection, or its reset.
+    let _ = slow.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("the book"));
+}
+
+#[test]
+fn the_limit_of_open_files_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = site(folder.path());
+    let mut limited = Command::new("sh");
+    limited.current_dir(folder.path()).arg0("sh").args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""]);
+    limited.arg(command.get_program()).args(command.get_args());
+    let mut served = serve(limited);
+    let idle: Vec<TcpStream> = (0..80).filter_map(|_| TcpStream::connect(&served.address).ok()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(served.process.try_wait().unwrap().is_none(), "it ended");
+    drop(idle);
+    assert!(ask(&served, ASK).ends_with("the book"));
+}
