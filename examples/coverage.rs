@@ -12,7 +12,6 @@ use truths::*;
 
 fn main() {
     medians();
-    relative_differences();
     diagnoses();
 }
 
@@ -35,25 +34,6 @@ fn medians() {
             least(&claims),
             most(&claims)
         );
-    }
-}
-
-/// Their interval is a plain bootstrap.
-fn relative_differences() {
-    let common = Normal::new(10.0, 1.0).unwrap();
-    let own = LogNormal::new(0.0, 0.5).unwrap();
-    for n in SIZES {
-        let share = share(1_000, n as u64, |rng| {
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            for _ in 0..n {
-                let round: f64 = common.sample(rng);
-                a.push(round);
-                b.push(round + 5.0 * own.sample(rng));
-            }
-            let comparison = Comparison::new(Samples::new("a", a).unwrap(), Samples::new("b", b).unwrap()).unwrap();
-            comparison.relative_interval().is_some_and(|(low, high)| low <= 0.5 && 0.5 <= high)
-        });
-        println!("n = {n:3}: coverage of the relative difference {share:.3}");
     }
 }
 
