@@ -1,18 +1,15 @@
-//! What the intervals of medians and of relative differences cover, how often equal cases are said to differ, and how
-//! often a diagnosis is made of plain and of odd samples, for every size: `cargo run --release --example coverage`.
+//! What the intervals of medians cover, how often equal cases are said to differ, and how often a diagnosis is made of
+//! plain and of odd samples, for every size: `cargo run --release --example coverage`.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
 #[path = "../tests/fixtures/truths.rs"]
 mod truths;
 
-use rand_distr::{Distribution, LogNormal, Normal};
-use syncscope::measure::{Comparison, Samples};
 use truths::*;
 
 fn main() {
     medians();
-    relative_differences();
     diagnoses();
 }
 
@@ -35,25 +32,6 @@ fn medians() {
             least(&claims),
             most(&claims)
         );
-    }
-}
-
-/// Their interval is a plain bootstrap.
-fn relative_differences() {
-    let common = Normal::new(10.0, 1.0).unwrap();
-    let own = LogNormal::new(0.0, 0.5).unwrap();
-    for n in SIZES {
-        let share = share(1_000, n as u64, |rng| {
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            for _ in 0..n {
-                let round: f64 = common.sample(rng);
-                a.push(round);
-                b.push(round + 5.0 * own.sample(rng));
-            }
-            let comparison = Comparison::new(Samples::new("a", a).unwrap(), Samples::new("b", b).unwrap()).unwrap();
-            comparison.relative_interval().is_some_and(|(low, high)| low <= 0.5 && 0.5 <= high)
-        });
-        println!("n = {n:3}: coverage of the relative difference {share:.3}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Units of what is measured, and how a value is written for a reader.
+//! Units of what is measured, and how a value is written for a reader: all numbers of tables, plots and sentences are
+//! written here.
 //!
 //! Values are stored in the base unit (seconds, bytes, bytes per second, floating-point operations per second);
 //! a prefix is chosen only when one is written.
@@ -69,12 +70,7 @@ impl Unit {
     ///
     /// A ratio is written as a bare number and a value that is not finite as `—`.
     pub fn format(self, value: f64, digits: usize) -> String {
-        if !value.is_finite() {
-            return "—".to_owned();
-        }
-        let (factor, symbol) = self.scale(value);
-        let number = significant(value / factor, digits);
-        if symbol.is_empty() { number } else { format!("{number} {symbol}") }
+        self.scale(value).significant(value, digits)
     }
 
     /// The unit of a value that is written without a prefix, as a column of data names it.
@@ -88,8 +84,8 @@ impl Unit {
         }
     }
 
-    /// The divisor and the symbol with which `value` is written.
-    pub fn scale(self, value: f64) -> (f64, &'static str) {
+    /// The scale that suits `value`: where several values share one, that of the largest.
+    pub fn scale(self, value: f64) -> Scale {
         let steps: &[(f64, &str)] = match self {
             Unit::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
             Unit::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
@@ -100,20 +96,92 @@ impl Unit {
         let magnitude = value.abs();
         let found = steps.iter().find(|(factor, _)| magnitude >= *factor * 0.9995);
         let (factor, symbol) =
-            found.or_else(|| if magnitude == 0.0 { steps.first() } else { steps.last() }).unwrap_or(&(1.0, ""));
-        (*factor, symbol)
+            *found.or_else(|| if magnitude == 0.0 { steps.first() } else { steps.last() }).unwrap_or(&(1.0, ""));
+        Scale { factor, symbol }
     }
 }
 
-/// `value` with `digits` significant digits, in plain decimal notation, with a true minus sign.
-pub fn significant(value: f64, digits: usize) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
+/// How the values of one unit are written: the divisor, and the symbol behind the number.
+///
+/// Numbers are in plain decimal notation, with a true minus sign and without a minus before zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// What a value is divided by.
+    pub factor: f64,
+    /// The symbol of the unit with its prefix; empty for a number without a unit.
+    pub symbol: &'static str,
+}
+
+impl Scale {
+    /// A share in percent; 1 is the whole.
+    pub const PERCENT: Self = Self { factor: 0.01, symbol: "%" };
+
+    /// `value` with `digits` significant digits; `—` where it is not finite.
+    pub fn significant(self, value: f64, digits: usize) -> String {
+        self.fixed(value, self.decimals(value, digits))
     }
-    let exponent = value.abs().log10().floor() as i64;
-    let decimals = (digits as i64 - 1 - exponent).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    text.replace('-', "−")
+
+    /// `value` with `decimals` digits after the decimal point; `—` where it is not finite.
+    pub fn fixed(self, value: f64, decimals: usize) -> String {
+        if value.is_finite() { self.with_symbol(&self.number(value, decimals)) } else { "—".to_owned() }
+    }
+
+    /// The two ends of an interval, with `decimals` digits after the decimal point.
+    pub fn interval(self, (low, high): (f64, f64), decimals: usize) -> String {
+        self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
+    }
+
+    /// `value` without the symbol, with `decimals` digits after the decimal point.
+    pub fn number(self, value: f64, decimals: usize) -> String {
+        let text = format!("{:.decimals$}", value / self.factor);
+        match text.strip_prefix('-') {
+            Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
+            Some(digits) => format!("−{digits}"),
+            None => text,
+        }
+    }
+
+    /// `value` without the symbol, with at most three significant digits: what stands at a tick of an axis.
+    pub fn short(self, value: f64) -> String {
+        let text = self.number(value, self.decimals(value, 3));
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    }
+
+    /// As [`short`](Self::short), with the symbol; 0 stands alone.
+    pub fn tick(self, value: f64) -> String {
+        let number = self.short(value);
+        if value == 0.0 { number } else { self.with_symbol(&number) }
+    }
+
+    /// The digits after the decimal point that give `value` `digits` significant ones; none for 0.
+    pub fn decimals(self, value: f64, digits: usize) -> usize {
+        let value = value / self.factor;
+        if value == 0.0 || !value.is_finite() {
+            return 0;
+        }
+        usize::try_from(digits as i64 - 1 - exponent(value)).unwrap_or(0)
+    }
+
+    /// The digits after the decimal point that an interval supports: two significant digits of half its width, but no
+    /// fewer than three significant digits of `largest` and no more than five. Four for an interval without width.
+    pub fn decimals_of_interval(self, largest: f64, (low, high): (f64, f64)) -> usize {
+        let half_width = (high - low) / 2.0 / self.factor;
+        if half_width > 0.0 {
+            let supported = usize::try_from(1 - exponent(half_width)).unwrap_or(0);
+            supported.clamp(self.decimals(largest, 3), self.decimals(largest, 5))
+        } else {
+            self.decimals(largest, 4)
+        }
+    }
+
+    fn with_symbol(self, number: &str) -> String {
+        if self.symbol.is_empty() { number.to_owned() } else { format!("{number} {}", self.symbol) }
+    }
+}
+
+/// The power of ten of a value's first digit.
+fn exponent(value: f64) -> i64 {
+    value.abs().log10().floor() as i64
 }
 
 #[cfg(test)]
@@ -139,6 +207,26 @@ mod tests {
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
             assert!(Seconds::try_from(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_rounded_negative_does_not_read_as_minus_zero() {
+        assert_eq!(Unit::Number.scale(1.0).number(-0.001, 1), "0.0");
+    }
+
+    #[test]
+    fn the_interval_decides_the_decimals() {
+        let scale = Unit::Seconds.scale(1.6e-3);
+        assert_eq!(scale.decimals_of_interval(1.6342e-3, (1.6311e-3, 1.6342e-3)), 4);
+        assert_eq!(scale.decimals_of_interval(1.7e-3, (1.4e-3, 1.7e-3)), 2);
+        assert_eq!(scale.decimals_of_interval(1.7e-3, (1.7e-3, 1.7e-3)), 3);
+        assert_eq!(scale.decimals_of_interval(0.0, (0.0, 0.0)), 0);
+    }
+
+    #[test]
+    fn a_tick_is_as_short_as_it_is_exact() {
+        let scale = Unit::Seconds.scale(2e-3);
+        assert_eq!([0.0, 5e-4, 2e-3].map(|value| scale.tick(value)), ["0", "0.5 ms", "2 ms"]);
     }
 
     #[test]

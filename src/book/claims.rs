@@ -9,6 +9,7 @@ use super::templates::{Templates, safe_html};
 use crate::error::BookError;
 use crate::measure::Verdict;
 use crate::results::Results;
+use crate::units::Scale;
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
@@ -56,7 +57,7 @@ fn verdict(machine: &str, judgement: &Judgement) -> Value {
         machine,
         name => judgement.verdict.name(),
         class => judgement.verdict.name().split(' ').next(),
-        share => share.map(|share| format!("{:.1} %", 100.0 * share)),
+        share => share.map(|share| Scale::PERCENT.fixed(share, 1)),
         reason,
         evidence,
         calculation => judgement.calculation.as_deref(),

@@ -9,7 +9,7 @@ use crate::error::BookError;
 use crate::measure::Protocol;
 use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
 use crate::results::{MissingReason, Results, Run};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// The page as Markdown.
 pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<String, BookError> {
@@ -74,7 +74,7 @@ fn sampling(results: &Results) -> Table {
         return Table::facts("Sampling", ["rule", "value"], facts);
     };
     let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
-    let error = plan.relative_error.map(|error| format!("± {} %", crate::units::significant(error * 100.0, 2)));
+    let error = plan.relative_error.map(|error| format!("± {}", Scale::PERCENT.significant(error, 2)));
     let facts = [
         ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
         ("stop after samples".to_owned(), rule(plan.samples.map(|samples| samples.to_string()))),

@@ -270,7 +270,7 @@ impl Region<'_> {
     }
 }
 
-/// How a matrix product in fp32 is computed.
+/// How a matrix multiplication in fp32 is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MatmulPrecision {
     /// In the arithmetic of the operands: true fp32 for fp32; fp16 and bf16 accumulate in fp32.
@@ -323,7 +323,7 @@ pub(crate) enum Operation<'a> {
         out: Region<'a>,
         /// `[m, k, n]`
         sizes: [usize; 3],
-        /// How an fp32 product is computed.
+        /// How it is computed in fp32.
         precision: MatmulPrecision,
     },
     /// `out = x · scale + shift`, rounded once.

@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::engine::{EngineEvent, HostKind, HostMemory, Region, Result, Transfer};
-use super::tracer::{BarrierKind, CallInfo, Kind, Site};
+use super::tracer::{CallInfo, Kind, Site, SyncKind};
 use super::{Device, Element, Event, Stream};
 use crate::error::DeviceError;
 
@@ -69,10 +69,9 @@ impl Pending {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// The events of copies that are not over.
+    /// The events of copies that may not be over.
     fn take(&mut self) -> Vec<Arc<dyn EngineEvent>> {
-        let pending = self.copies.drain(..).map(|(_, event)| event.raw);
-        pending.filter(|event| event.is_complete() == Ok(false)).collect()
+        self.copies.drain(..).map(|(_, event)| event.raw).collect()
     }
 }
 
@@ -153,7 +152,7 @@ impl<T: Element> HostBuffer<T> {
     /// Enqueues a copy of `source` into the whole buffer.
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
         let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
-            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("copy_to", BarrierKind::Implicit) },
+            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("copy_to", SyncKind::Implicit) },
             false => CallInfo::enqueue("copy_to", Some(Kind::Copy)),
         };
         stream.noted(CallInfo { bytes: Some(self.bytes()), ..note }, site, || {

@@ -1,4 +1,4 @@
-//! What calls and work are: the words of the tracer and of timelines.
+//! The kinds of calls and of work, for the tracer and for timelines.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Kind {
     Enqueue,
     /// The host waits.
     Synchronize,
-    /// The host does work of the program's own.
+    /// The host runs the program's own work.
     HostWork,
     /// The device computes.
     Kernel,
@@ -47,30 +47,30 @@ impl Kind {
     }
 }
 
-/// What a barrier waits for.
+/// What a synchronization point waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum BarrierKind {
-    /// A stream, by a synchronize of it.
+pub enum SyncKind {
+    /// A stream: `Stream::synchronize`.
     Stream,
-    /// An event, by a synchronize of it.
+    /// An event: `Event::synchronize`.
     Event,
-    /// All streams, by a synchronize of the device.
+    /// All streams: `Device::synchronize`.
     Device,
-    /// What an operation needs that has to know values: a read.
+    /// The work whose result an operation needs on the host, as a read does.
     Implicit,
 }
 
-impl fmt::Display for BarrierKind {
+impl fmt::Display for SyncKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            BarrierKind::Stream => "stream",
-            BarrierKind::Event => "event",
-            BarrierKind::Device => "device",
-            BarrierKind::Implicit => "implicit",
+            SyncKind::Stream => "stream",
+            SyncKind::Event => "event",
+            SyncKind::Device => "device",
+            SyncKind::Implicit => "implicit",
         })
     }
 }

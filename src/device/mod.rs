@@ -44,7 +44,7 @@ pub use stream::Stream;
 
 use crate::error::DeviceError;
 use engine::{Engine, EngineEvent, EngineGate, Result};
-use tracer::{BarrierKind, CallInfo, Tracer};
+use tracer::{CallInfo, SyncKind, Tracer};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ impl Device {
         let _call = self
             .engine
             .tracer()
-            .call(CallInfo::barrier("Device::synchronize", BarrierKind::Device), Some(Location::caller()));
+            .call(CallInfo::barrier("Device::synchronize", SyncKind::Device), Some(Location::caller()));
         self.engine.synchronize()
     }
 
@@ -252,7 +252,7 @@ impl Event {
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let awaits = Some(self.recorded.by.load(Ordering::Relaxed)).filter(|by| *by > 0);
-        let note = CallInfo { awaits, ..CallInfo::barrier("Event::synchronize", BarrierKind::Event) };
+        let note = CallInfo { awaits, ..CallInfo::barrier("Event::synchronize", SyncKind::Event) };
         let _call = self.recorded.tracer.call(note, Some(Location::caller()));
         self.raw.synchronize()
     }

@@ -90,9 +90,12 @@ struct EventPairs {
     kept: Mutex<Pairs>,
 }
 
+/// Before and behind a call.
+type Pair = [Arc<dyn EngineEvent>; 2];
+
 #[derive(Default)]
 struct Pairs {
-    pairs: Vec<(CallInfo, u64, [Arc<dyn EngineEvent>; 2])>,
+    pairs: Vec<(CallInfo, u64, Pair)>,
     dropped: u64,
 }
 
@@ -105,7 +108,7 @@ impl EventPairs {
         Ok(Self { base, reached: Instant::now(), kept: Mutex::default() })
     }
 
-    fn work(&self, info: CallInfo, correlation: u64, events: [Arc<dyn EngineEvent>; 2]) -> Result<DeviceWork> {
+    fn work(&self, info: CallInfo, correlation: u64, events: Pair) -> Result<DeviceWork> {
         let at = |event: &dyn EngineEvent| event.elapsed_since(&*self.base).map(|time| self.reached + time);
         let [start, end] = events;
         Ok(DeviceWork {

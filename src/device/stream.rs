@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
 use super::recording;
-use super::tracer::{self, BarrierKind, CallInfo, Kind, Scope, Site, Tracer};
+use super::tracer::{self, CallInfo, Kind, Scope, Site, SyncKind, Tracer};
 use super::{DType, Device, Element, Event, Gate};
 use crate::error::DeviceError;
 
@@ -104,7 +104,7 @@ impl Stream {
     /// A failure of work enqueued earlier, here or on a stream that this one waited for.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let _call = self.call(CallInfo::barrier("Stream::synchronize", BarrierKind::Stream), Some(Location::caller()));
+        let _call = self.call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), Some(Location::caller()));
         self.raw.synchronize()
     }
 
@@ -147,7 +147,7 @@ impl Stream {
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
-            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("upload", BarrierKind::Implicit) },
+            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("upload", SyncKind::Implicit) },
             false => CallInfo::enqueue("upload", Some(Kind::Copy)),
         };
         let note = CallInfo { bytes: Some(source.len() as u64), ..note };
@@ -175,7 +175,7 @@ impl Stream {
     }
 
     fn download_call(&self, bytes: usize, site: Site) -> Option<tracer::OpenCall<'_>> {
-        let note = CallInfo::barrier("download", BarrierKind::Implicit);
+        let note = CallInfo::barrier("download", SyncKind::Implicit);
         self.call(CallInfo { bytes: Some(bytes as u64), ..note }, site)
     }
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
-pub(crate) use super::kind::{BarrierKind, Kind};
+pub(crate) use super::kind::{Kind, SyncKind};
 
 /// How many calls, and how much work, a recording keeps.
 pub(crate) const CAPACITY: usize = 1 << 18;
@@ -38,7 +38,7 @@ pub(crate) struct CallInfo {
     /// Enqueue, synchronize, or the host's own work.
     pub(crate) kind: Kind,
     /// What a call that synchronizes waits for.
-    pub(crate) barrier: Option<BarrierKind>,
+    pub(crate) barrier: Option<SyncKind>,
     pub(crate) stream: Option<u32>,
     pub(crate) bytes: Option<u64>,
     /// The work that it enqueues.
@@ -56,7 +56,7 @@ impl CallInfo {
         Self { enqueues: work, ..Self::new(name, Kind::Enqueue) }
     }
 
-    pub(crate) fn barrier(name: &'static str, barrier: BarrierKind) -> Self {
+    pub(crate) fn barrier(name: &'static str, barrier: SyncKind) -> Self {
         Self { barrier: Some(barrier), ..Self::new(name, Kind::Synchronize) }
     }
 }
@@ -208,7 +208,7 @@ impl Tracer {
         if let Some(&(name, outer)) = thread.scopes.first() {
             site = outer;
             if note.barrier.is_some() {
-                note = CallInfo { name, barrier: Some(BarrierKind::Implicit), ..note };
+                note = CallInfo { name, barrier: Some(SyncKind::Implicit), ..note };
             }
         }
         #[cfg(test)]
@@ -250,7 +250,7 @@ impl Tracer {
         if state.work.len() < CAPACITY { state.work.push(work) } else { state.dropped += 1 }
     }
 
-    /// Whether a thread is in a barrier.
+    /// Whether a thread is in a call that waits.
     #[cfg(test)]
     pub(crate) fn has_begun_a_barrier(&self) -> bool {
         self.lock().threads.values().any(|thread| thread.in_barrier)

@@ -3,15 +3,15 @@
 //! # Method
 //! The nonparametric bootstrap (B. Efron, Ann. Stat. 7, 1979): draw as many samples as there are, with replacement, and
 //! compute the statistic; repeat. Sets of the same length share the drawn indices, so that samples of one round stay
-//! together. Sets of another length, and all sets where [`independently`](Bootstrap::independently) is asked for, are
-//! drawn by themselves: two runs share no rounds, whatever their lengths.
+//! together. Sets of different lengths are drawn separately. So are all sets after
+//! [`independently`](Bootstrap::independently): two runs share no rounds, whatever their lengths.
 //!
-//! The generator is xoshiro256++ by name, seeded by a constant, and everything runs in one thread: the same samples give
+//! The generator is always xoshiro256++, seeded by a constant, and everything runs in one thread: the same samples give
 //! the same distribution on every machine and with every number of cores.
 //!
 //! # What it does not cover
-//! A percentile interval of a bootstrap distribution is right in the limit of many samples. For the median it is off at
-//! small numbers, which is why [`Estimate`](super::Estimate) does not use it.
+//! A percentile interval of a bootstrap distribution is correct in the limit of many samples. For a median of few samples
+//! it is inaccurate, so [`Estimate`](super::Estimate) does not use it.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -21,28 +21,20 @@ use super::estimate::quantile;
 /// Draws resamples of sample sets, paired by their rounds unless said otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bootstrap {
-    seed: u64,
     resamples: usize,
     independent: bool,
 }
 
-/// 2,000 resamples from [`Bootstrap::SEED`].
+/// 2,000 resamples.
 impl Default for Bootstrap {
     fn default() -> Self {
-        Self { seed: Self::SEED, resamples: 2_000, independent: false }
+        Self { resamples: 2_000, independent: false }
     }
 }
 
 impl Bootstrap {
-    /// The seed in force where none is given: the first 64 bits of the fraction of π, chosen so as not to be chosen.
+    /// The seed: the first 64 bits of the fraction of π, an arbitrary number that nobody picked for its results.
     pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
-
-    /// With `seed` instead of [`SEED`](Self::SEED).
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
 
     /// With this many resamples instead of 2,000; at least 1.
     #[must_use]
@@ -51,7 +43,7 @@ impl Bootstrap {
         self
     }
 
-    /// With every set drawn by itself, also where lengths are the same: for sets that share no rounds.
+    /// With every set drawn separately, even where lengths are equal: for sets that share no rounds.
     #[must_use]
     pub fn independently(mut self) -> Self {
         self.independent = true;
@@ -62,7 +54,7 @@ impl Bootstrap {
     ///
     /// `statistic` is given the resampled sets in the order of `sets`. An empty set stays empty.
     pub fn distribution(&self, sets: &[&[f64]], mut statistic: impl FnMut(&[Vec<f64>]) -> f64) -> Vec<f64> {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(Self::SEED);
         let together = self.drawn_together(sets);
         let mut resampled: Vec<Vec<f64>> = sets.iter().map(|set| Vec::with_capacity(set.len())).collect();
         let draw = |_| {
@@ -81,7 +73,7 @@ impl Bootstrap {
         (0..self.resamples).map(draw).collect()
     }
 
-    /// The places of the sets that share their drawn indices.
+    /// The indices of the sets that share their drawn indices.
     fn drawn_together(&self, sets: &[&[f64]]) -> Vec<Vec<usize>> {
         let mut together: Vec<Vec<usize>> = Vec::new();
         for (place, set) in sets.iter().enumerate() {
@@ -150,15 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_distribution_and_another_another() {
+    fn the_same_samples_give_the_same_distribution() {
         let values = [1.0, 2.0, 4.0, 8.0];
-        let of = |bootstrap: Bootstrap| bootstrap.distribution(&[&values], |sets| mean(&sets[0]));
-        assert_eq!(of(Bootstrap::default()), of(Bootstrap::default()));
-        assert_ne!(of(Bootstrap::default()), of(Bootstrap::default().with_seed(1)));
+        let distribution = || Bootstrap::default().distribution(&[&values], |sets| mean(&sets[0]));
+        assert_eq!(distribution(), distribution());
     }
 
     #[test]
-    fn sets_of_other_lengths_are_drawn_by_themselves() {
+    fn sets_of_different_lengths_are_drawn_separately() {
         let sizes = Bootstrap::default().with_resamples(3).distribution(&[&[1.0; 4], &[2.0; 7], &[]], |sets| {
             (sets[0].len() * 100 + sets[1].len() * 10 + sets[2].len()) as f64
         });

@@ -1,16 +1,16 @@
-//! Clocks: how long the host was held, and how long the device took.
+//! Clocks: the time of the host, and the time of the device.
 //!
-//! * [`host_time`] reads the host's monotonic clock before and after a region: the time for which the host's thread was
-//!   held. Work that the region enqueued and did not wait for is not in it.
+//! * [`host_time`] reads the host's monotonic clock before and after a region: the time until the region returns. Work that
+//!   the region enqueued without waiting for it is not included.
 //! * A [`DeviceClock`] records an event on a stream before and after a region: the time between the two on the device.
 //!
 //! # What they do not cover
-//! * Host times hold whatever the operating system does with the thread. Two clock readings are in every sample:
-//!   [`timer_cost`] says what one costs. Nothing is subtracted.
-//! * Device times hold the gaps in which the stream waited for the host: on an idle stream the first event completes
-//!   before the region's first work has been enqueued. Where the device's time alone is meant, enqueue enough, or hold
-//!   the stream with a gate while enqueueing. CUDA gives the time between events to about 0.5 µs.
-//! * Work of the region on other streams is not in a device time.
+//! * Host times include whatever the operating system does with the thread, and two clock readings: [`timer_cost`]
+//!   measures the cost of one. Nothing is subtracted.
+//! * Device times include the gaps in which the stream waited for the host: on an idle stream the first event completes
+//!   before the region's first work is enqueued. To time the device alone, enqueue enough work, or hold the stream with a
+//!   gate while enqueueing. CUDA's times between events have a resolution of about 0.5 µs.
+//! * Device times do not include work of the region on other streams.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,9 +18,23 @@ use std::time::Instant;
 use crate::device::{Event, Stream};
 use crate::error::DeviceError;
 
-/// Runs `region` and says for how many seconds it held the host.
+/// The clock that takes a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Clock {
+    /// The host's monotonic clock.
+    Host,
+    /// Two events on a stream of the device.
+    DeviceEvents,
+    /// No clock: an observed value that is not a time.
+    Observed,
+}
+
+/// Runs `region` and measures the seconds until it returns.
 ///
-/// The result is handed out, so that dropping it is not in the time.
+/// The caller gets the result, so the time does not include dropping it.
 ///
 /// # Errors
 /// The region's.
@@ -31,9 +45,9 @@ pub fn host_time<R>(region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(
     Ok((result?, seconds))
 }
 
-/// Runs `region` and says how many seconds lay on `stream` between its beginning and its end.
+/// Runs `region` and measures the seconds on `stream` between its start and its end.
 ///
-/// Makes two events for the one time. A [`DeviceClock`] keeps them.
+/// Creates two events for this one measurement. A [`DeviceClock`] keeps them.
 ///
 /// # Errors
 /// The region's, and those of the stream.
@@ -44,7 +58,7 @@ pub fn device_time<R>(
     DeviceClock::new(stream)?.time(region)
 }
 
-/// Takes times on one stream, with two events of its own that it records again and again.
+/// Takes times on one stream, with two events that it records again for each.
 #[derive(Debug)]
 pub struct DeviceClock {
     stream: Stream,
@@ -62,9 +76,9 @@ impl DeviceClock {
         Ok(Self { stream: stream.clone(), start: device.timing_event()?, end: device.timing_event()? })
     }
 
-    /// Runs `region` and says how many seconds lay on the stream between its beginning and its end.
+    /// Runs `region` and measures the seconds on the stream between its start and its end.
     ///
-    /// Barrier: waits until the stream has done what the region enqueued on it.
+    /// Synchronization point: waits for the work that the region enqueued on the stream.
     ///
     /// # Errors
     /// The region's, and those of work enqueued on the stream.
@@ -77,8 +91,8 @@ impl DeviceClock {
     }
 }
 
-/// `count` steps of the host's clock, in seconds: each the first difference from zero between one reading and later
-/// ones. The smallest is the finest step that was seen; it holds the cost of a reading where that is greater.
+/// `count` steps of the host's clock, in seconds: each is the first nonzero difference between one reading and later ones.
+/// The smallest is the finest step seen; where a reading costs more than that, it is the cost of the reading.
 pub fn timer_resolution(count: usize) -> Vec<f64> {
     let step = |_| {
         let start = Instant::now();
@@ -92,7 +106,7 @@ pub fn timer_resolution(count: usize) -> Vec<f64> {
     (0..count).map(step).collect()
 }
 
-/// `count` samples of what one reading of the host's clock costs, in seconds: each the mean of 1,000 readings.
+/// `count` samples of the cost of one reading of the host's clock, in seconds: each is the mean of 1,000 readings.
 pub fn timer_cost(count: usize) -> Vec<f64> {
     const READINGS: u32 = 1_000;
     let cost = |_| {
@@ -110,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_time_hands_out_the_result_and_is_never_negative() {
+    fn a_host_time_returns_the_result_and_is_never_negative() {
         let (result, seconds) = host_time(|| Ok(7)).unwrap();
         assert_eq!(result, 7);
         assert!(seconds >= 0.0 && seconds.is_finite());

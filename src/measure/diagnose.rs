@@ -1,41 +1,41 @@
-//! What is odd about a sample set: said beside the estimate, never a reason to drop a sample.
+//! Diagnostics of a sample set: shown beside the estimate, never a reason to drop a sample.
 //!
 //! # Method
-//! Each test has a level and, where a significant oddity may still be too small to matter, a size below which it is not
-//! said: 5 % of the median, the same that a comparison of runs calls a change that matters.
+//! Each test has a level. An effect can be significant and still too small to matter, so some tests also have a least
+//! size: 5 % of the median, the threshold from which a comparison of runs calls a change relevant.
 //!
-//! | diagnosis | said where |
+//! | diagnosis | condition |
 //! |---|---|
 //! | trend | Kendall's rank correlation of the samples with their order has \|z\| > 2.81 (1 in 200 without a trend; H. B. Mann, Econometrica 13, 1945; variance for ties as in M. G. Kendall, *Rank Correlation Methods*, 4th ed., 1975), and Sen's slope (P. K. Sen, J. Am. Stat. Assoc. 63, 1968) over all samples comes to 5 % of the median |
-//! | two modes | Hartigan's [`dip`] is above the point that 1 in 20 sets of a uniform distribution reach (of the shapes with one mode the hardest to tell from two; bells reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) are 5 % apart |
+//! | two modes | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) are 5 % apart |
 //! | outliers | more than 15 % of the samples, and at least four, lie further than three quartile distances from the quartiles: *far out* in J. W. Tukey, *Exploratory Data Analysis*, 1977 |
-//! | few values | a third as many values as samples or fewer, whose least step is 1 % of the median or more; or one value |
+//! | few values | at most a third as many values as samples, whose least step is 1 % of the median or more; or one value |
 //!
-//! `tests/statistics.rs` measures how often each is said of samples of which none holds (normal, lognormal and Student's
-//! t with 3 degrees of freedom, n from 10 to 100): each in at most 2 % of 2,000 trials.
+//! `tests/statistics.rs` measures false diagnoses, of samples from normal, lognormal and Student's t distributions (3
+//! degrees of freedom, n from 10 to 100): each in at most 2 % of 2,000 trials.
 //!
 //! # What it does not cover
-//! Fewer than ten samples are not judged. At n = 15 two modes are found where each holds about half of the samples and
-//! they lie well apart; a rare mode is not told from a tail. Sets of more than 500 samples are thinned evenly to at most
-//! that for the trend, which compares every pair. A periodic oscillation is no trend.
+//! Fewer than ten samples are not tested. At n = 15 two modes are found where each has about half of the samples and they
+//! are far apart; a rare mode looks like a tail. The trend compares every pair, so larger sets are thinned evenly to at
+//! most 500 samples. A periodic oscillation is no trend.
 
 use std::fmt;
 
+use super::clock::Clock;
 use super::dip::dip;
 use super::estimate::quantile;
-use super::protocol::Clock;
-use crate::units::{Unit, significant};
+use crate::units::{Scale, Unit};
 
-/// The share of the median from which on a trend, or the distance of two modes, matters.
+/// The share of the median from which a trend, or the distance of two modes, matters.
 const MATTERS: f64 = 0.05;
 
-/// The fewest samples that are judged.
+/// The fewest samples that are tested.
 const FEWEST: usize = 10;
 
-/// How many times the least that an instrument can show a time must be for its floor not to matter.
+/// A time is clear of its clock's floor from this many times the floor.
 const CLEAR_OF_FLOOR: f64 = 10.0;
 
-/// What is odd about a sample set of times. Writes its cause and the remedy.
+/// A finding about a sample set of times. Displays its cause and the remedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Diagnosis {
@@ -55,14 +55,14 @@ pub enum Diagnosis {
         /// The share of the samples in the upper mode.
         share: f64,
     },
-    /// Many samples lie far out.
+    /// Many samples are extreme.
     Outliers {
-        /// The number of samples that do.
+        /// The number of extreme samples.
         far: usize,
         /// The number of samples.
         n: usize,
     },
-    /// The samples take few values: the clock steps coarsely beside them.
+    /// The samples take few values: the clock's step is coarse.
     FewValues {
         /// The number of different values.
         values: usize,
@@ -71,26 +71,26 @@ pub enum Diagnosis {
         /// The least step between two values, in seconds; 0 where there is one value.
         step: f64,
     },
-    /// The time is near the least that its instrument can show.
+    /// The time is near the least that its clock can show.
     NearFloor {
-        /// What took the samples.
-        instrument: Clock,
+        /// The clock that took the samples.
+        clock: Clock,
         /// Their median, in seconds.
         median: f64,
-        /// What the instrument shows of nothing, in seconds.
+        /// What the clock shows for no work, in seconds.
         floor: f64,
     },
 }
 
 impl Diagnosis {
-    /// The oddity in a word or two.
+    /// The finding in a word or two.
     pub fn name(&self) -> &'static str {
         match self {
             Diagnosis::Trend { .. } => "trend",
             Diagnosis::TwoModes { .. } => "two modes",
             Diagnosis::Outliers { .. } => "outliers",
             Diagnosis::FewValues { .. } => "few values",
-            Diagnosis::NearFloor { .. } => "near the instrument's floor",
+            Diagnosis::NearFloor { .. } => "near the clock's floor",
         }
     }
 }
@@ -108,45 +108,44 @@ impl fmt::Display for Diagnosis {
                 };
                 write!(
                     f,
-                    "the samples {direction}{by} from the first to the last: clocks or temperature were still \
-                     settling. More rounds of `warmup`, or a look at the sensors, would show which"
+                    "the samples {direction}{by} from the first to the last: the clock rate or the temperature was still \
+                     changing. Add `warmup` rounds, and compare the telemetry"
                 )
             }
             Diagnosis::TwoModes { low, high, share } => write!(
                 f,
-                "two modes, around {} and {} ({} of the samples in the upper): a clock, a code path or a neighbour \
-                 changed on the way. The median stands for one of them; look at the samples, and fix the clocks or \
-                 take more samples",
+                "two modes, around {} and {} ({} of the samples in the upper): a clock rate, a code path or the load of \
+                 the machine changed during sampling. The median describes one mode only. Look at the samples; lock \
+                 the clock rates or take more samples",
                 time(low),
                 time(high),
                 percent(share)
             ),
             Diagnosis::Outliers { far, n } => write!(
                 f,
-                "{far} of {n} samples lie far out: something else ran on this machine. The median bears it, a total \
-                 or a mean would not; repeat it on an idle machine"
+                "{far} of {n} samples are extreme: something else ran on this machine. The median tolerates that, a \
+                 total or a mean does not. Repeat the run on an idle machine"
             ),
             Diagnosis::FewValues { values: 1, n, .. } => write!(
                 f,
-                "all {n} samples are equal: the clock's step hides their scatter. Time more work in one sample"
+                "all {n} samples are equal: the clock's step hides their scatter. Put more work into one sample"
             ),
             Diagnosis::FewValues { values, n, step } => write!(
                 f,
-                "{values} values in {n} samples, {} apart at the least: the clock steps too coarsely for the interval \
-                 to mean much. Time more work in one sample",
+                "{values} values in {n} samples, {} apart or more: the clock's step is too coarse for the interval to \
+                 mean much. Put more work into one sample",
                 time(step)
             ),
-            Diagnosis::NearFloor { instrument, median, floor } => {
-                let of = match instrument {
+            Diagnosis::NearFloor { clock, median, floor } => {
+                let of = match clock {
                     Clock::DeviceEvents => "two events with nothing in between",
                     Clock::Host | Clock::Observed => "the host's clock by itself",
                 };
                 write!(
                     f,
-                    "{} is within {CLEAR_OF_FLOOR} times of what {of} show{}, {}: a good part of it may be the \
-                     instrument. Time a loop and divide",
+                    "{} is less than {CLEAR_OF_FLOOR} times the {} of {of}: much of it may be measurement overhead. Time \
+                     a loop and divide",
                     time(median),
-                    if instrument == Clock::DeviceEvents { "" } else { "s" },
                     time(floor)
                 )
             }
@@ -155,11 +154,11 @@ impl fmt::Display for Diagnosis {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", significant(share * 100.0, 2))
+    Scale::PERCENT.significant(share, 2)
 }
 
-/// What is odd about `samples`, times in seconds in the order in which they were taken. Nothing for fewer than ten, or
-/// where one is no finite number.
+/// The findings about `samples`, times in seconds in the order in which they were taken. None for fewer than ten, or where
+/// a sample is not finite.
 pub fn diagnose(samples: &[f64]) -> Vec<Diagnosis> {
     if samples.len() < FEWEST || samples.iter().any(|sample| !sample.is_finite()) {
         return Vec::new();
@@ -167,17 +166,17 @@ pub fn diagnose(samples: &[f64]) -> Vec<Diagnosis> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let few = few_values(&sorted);
-    // Equal samples are modes to the dip.
+    // The dip counts equal samples as modes.
     let modes = if distinct(&sorted) * 2 > sorted.len() { two_modes(&sorted) } else { None };
     [trend(samples, quantile(&sorted, 0.5)), modes, outliers(&sorted), few].into_iter().flatten().collect()
 }
 
-/// Whether a time with this median is within ten times of what its instrument shows of nothing.
+/// Whether a time with this median is less than ten times what its clock shows for no work.
 ///
-/// The instrument is read once a sample: of a sample that was divided by the turns of a loop this says nothing.
-pub fn near_floor(instrument: Clock, median: f64, floor: f64) -> Option<Diagnosis> {
+/// The clock is read once for each sample: this does not apply to samples that are divided by the iterations of a loop.
+pub fn near_floor(clock: Clock, median: f64, floor: f64) -> Option<Diagnosis> {
     let near = floor > 0.0 && median < CLEAR_OF_FLOOR * floor;
-    near.then_some(Diagnosis::NearFloor { instrument, median, floor })
+    near.then_some(Diagnosis::NearFloor { clock, median, floor })
 }
 
 fn trend(samples: &[f64], median: f64) -> Option<Diagnosis> {
@@ -192,7 +191,7 @@ fn trend(samples: &[f64], median: f64) -> Option<Diagnosis> {
     let ties = tied(&x);
     let weigh = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
     let variance = (weigh(n) - ties.iter().map(|t| weigh(*t)).sum::<f64>()) / 18.0;
-    // One less, for a score goes in whole steps.
+    // Continuity correction: the score is an integer.
     let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
     let significant = z > Z;
     if !significant {
@@ -211,7 +210,7 @@ fn sign(difference: f64) -> f64 {
     if difference == 0.0 { 0.0 } else { difference.signum() }
 }
 
-/// How many samples share each value that more than one has.
+/// The number of samples of each value that occurs more than once.
 fn tied(x: &[f64]) -> Vec<f64> {
     let mut sorted = x.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_of_the_samples_far_out_is_said_and_one_is_not() {
+    fn a_fifth_of_the_samples_being_extreme_is_reported_and_one_is_not() {
         let mut samples: Vec<f64> = noise(3, 30).iter().map(|e| 1.0 + 0.02 * e).collect();
         samples[7] = 2.0;
         assert!(names(&samples).is_empty());
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_clock_is_said_and_fine_steps_of_it_are_not() {
+    fn a_coarse_clock_is_reported_and_fine_steps_are_not() {
         let steps: Vec<f64> = noise(4, 30).iter().map(|e| 1e-6 + 32e-9 * (4.0 * e).floor()).collect();
         assert_eq!(names(&steps), ["few values"]);
         let beside_much: Vec<f64> = steps.iter().map(|x| x + 1.0).collect();
@@ -377,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_and_no_numbers_are_not_judged() {
+    fn few_samples_and_no_numbers_are_not_tested() {
         assert!(names(&[1.0; 9]).is_empty());
         assert!(names(&[f64::NAN; 20]).is_empty());
         assert!(names(&[1e308, -1e308].repeat(10)).iter().all(|name| *name != "trend"));
@@ -390,7 +389,7 @@ mod tests {
             Diagnosis::TwoModes { low: 1e-6, high: 2e-6, share: 0.25 },
             Diagnosis::Outliers { far: 5, n: 20 },
             Diagnosis::FewValues { values: 3, n: 30, step: 32e-9 },
-            Diagnosis::NearFloor { instrument: Clock::DeviceEvents, median: 5e-6, floor: 2e-6 },
+            Diagnosis::NearFloor { clock: Clock::DeviceEvents, median: 5e-6, floor: 2e-6 },
         ];
         for diagnosis in all {
             let text = diagnosis.to_string();

@@ -8,12 +8,11 @@
 //! corrections (the first value of the dip, and the comparison at its update).
 //!
 //! # What it does not cover
-//! Equal samples are modes to it: where a clock steps coarsely the dip is that of the steps.
+//! It counts equal samples as modes: where the clock's step is coarse, the dip is that of the steps.
 
-/// The dip of `sorted`, which are in ascending order: from `1 / 2n` for one even mode to 0.25 for two points of equal
-/// weight. 0 for fewer than four samples, for equal ones and
-/// for a range that is no finite number.
-pub fn dip(sorted: &[f64]) -> f64 {
+/// The dip of `sorted`, in ascending order: from `1 / 2n` for one uniform mode to 0.25 for two points of equal weight. 0 for
+/// fewer than four samples, for equal samples and for a range that is not finite.
+pub(super) fn dip(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     if n < 4 || sorted[0] == sorted[n - 1] || !(sorted[n - 1] - sorted[0]).is_finite() {
         return 0.0;
@@ -34,7 +33,7 @@ pub fn dip(sorted: &[f64]) -> f64 {
         let above = right[at_right..].windows(2).map(|ends| deviation(sorted, ends[0], ends[1], Side::Majorant));
         dip = below.chain(above).fold(dip, f64::max);
         let modal = (left[at_left], right[at_right]);
-        // Rounding may cross the ends; the interval shrinks in each turn or the search is over.
+        // Rounding may cross the ends; the interval shrinks in each iteration or the search is over.
         if modal == (low, high) || modal.0 >= modal.1 {
             break;
         }

@@ -1,30 +1,29 @@
-//! A median and the interval within which it is known.
+//! A median and its interval.
 //!
 //! # Method
-//! The interval ends on two of the samples: on which is in [`ranks`](super::ranks). That is what a percentile bootstrap
-//! of a median does as well, since every resampled median of an odd number of samples is one of the samples; its only
-//! freedom is the choice of ranks, and it makes that choice by resampling, with an error that depends on n and on the
-//! seed. The coverage of a pair of ranks is known exactly, for every distribution without ties. So the bootstrap is
-//! calibrated in closed form: no resampling, no seed, the same interval for the same samples on every machine.
-//! [`Bootstrap`](super::Bootstrap) is there for statistics without such a form.
+//! The ends of the interval are two of the samples; `ranks` chooses which. A percentile bootstrap of a median does the
+//! same, since every resampled median of an odd number of samples is one of the samples. But it chooses the ranks by
+//! resampling, with an error that depends on n and on the seed. The coverage of a pair of ranks is known exactly, for every
+//! distribution without ties. So no resampling and no seed are needed: the same samples give the same interval on every
+//! machine. [`Bootstrap`](super::Bootstrap) is for statistics without such a closed form.
 //!
-//! Where the two ends take different ranks, the further one lies on the side where the outermost sample is further from
-//! the next; where both are as far, both ends take the further rank. Changing the sign of all samples therefore mirrors
-//! the interval. The choice hangs on the two extremes alone because these say nearly nothing of where the bulk lies:
-//! a choice by the quartiles was tried, and raised coverage by 3 percentage points at n = 16.
+//! Where the two ends take different ranks, the outer one is on the side where the extreme sample is further from its
+//! neighbour; where both are equally far, both ends take the outer rank. So changing the sign of all samples mirrors the
+//! interval. The choice depends on the two extremes alone because these say almost nothing about the centre: a choice by
+//! the quartiles was tried, and raised coverage by 3 percentage points at n = 16.
 //!
 //! `tests/statistics.rs` measures the coverage for normal, lognormal, Student t (2 and 3 degrees of freedom) and two-mode
 //! samples.
 //!
 //! # What it does not cover
-//! The samples are taken as independent; a drift makes the interval too narrow. A clock that steps coarsely gives many
-//! equal samples and, at worst, an interval of width zero: it then says that the median is within one step of the
-//! clock, which [`timer_resolution`](super::timer_resolution) gives.
+//! The samples are assumed to be independent; a drift makes the interval too narrow. A clock with a coarse step gives many
+//! equal samples and, at worst, an interval of width zero: the median is then within one step of the clock, which
+//! [`timer_resolution`](super::timer_resolution) measures.
 
 use std::fmt;
 
 use super::ranks::{LEAST_COVERAGE, Ranks};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// The median of samples, with an interval and the quartiles, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,11 +42,11 @@ pub struct Estimate {
     pub upper_quartile: f64,
     /// The number of samples.
     pub n: usize,
-    /// The probability with which an interval of these ranks holds the true median, of a distribution without ties: near
+    /// The probability that an interval of these ranks contains the true median, for a distribution without ties: near
     /// 0.95 from six samples on. Below twelve samples the choice of the side can add up to 0.03.
     ///
-    /// Fewer samples give no 95 % interval. `low` and `high` are then the least and the greatest sample, and this is
-    /// what that range is worth: 0.9375 for five samples, 0.5 for two, 0 for one.
+    /// Fewer samples give no 95 % interval. `low` and `high` are then the least and the greatest sample, and this is the
+    /// coverage of that range: 0.9375 for five samples, 0.5 for two, 0 for one.
     pub coverage: f64,
 }
 
@@ -72,7 +71,7 @@ impl Estimate {
         }
     }
 
-    /// Whether `low` and `high` are a 95 % interval, which takes six samples.
+    /// Whether `low` and `high` are a 95 % interval, which needs six samples.
     pub fn is_interval(&self) -> bool {
         self.coverage >= LEAST_COVERAGE
     }
@@ -88,7 +87,7 @@ impl Estimate {
         if half_width == 0.0 { 0.0 } else { half_width / self.median.abs() }
     }
 
-    /// The estimate multiplied by `factor`, as for an extrapolation or another unit.
+    /// The estimate multiplied by `factor`, for an extrapolation or another unit.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         let ordered = |a: f64, b: f64| if factor < 0.0 { (b * factor, a * factor) } else { (a * factor, b * factor) };
@@ -97,21 +96,28 @@ impl Estimate {
         Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, ..*self }
     }
 
-    /// The estimate in `unit`, as in `14.4 µs (14.1 … 14.9, n = 50)`: one prefix and as many decimals for all three, so
-    /// many that the interval's width shows.
+    /// The estimate in `unit`, as in `14.40 µs (14.10 … 14.90, n = 50)`: one prefix for all three, and as many
+    /// decimals as the interval supports.
     ///
-    /// Where there are too few samples for an interval, the brackets hold their range and it says so.
+    /// Where there are too few samples for an interval, the brackets contain their range, and the text says so.
     pub fn format(&self, unit: Unit) -> String {
-        let scale = Scale::of(self, unit);
+        let (scale, decimals) = self.scale(unit);
         let kind = if self.is_interval() { "" } else { ", range" };
-        let median = scale.with_symbol(scale.number(self.median));
-        format!("{median} ({} … {}, n = {}{kind})", scale.number(self.low), scale.number(self.high), self.n)
+        let [low, high] = [self.low, self.high].map(|end| scale.number(end, decimals));
+        format!("{} ({low} … {high}, n = {}{kind})", scale.fixed(self.median, decimals), self.n)
     }
 
-    /// The interval alone, as in `[−0.2, 0.3] µs`.
+    /// The interval alone, as in `−0.20 … 0.30 µs`.
     pub fn format_interval(&self, unit: Unit) -> String {
-        let scale = Scale::of(self, unit);
-        scale.with_symbol(format!("{} … {}", scale.number(self.low), scale.number(self.high)))
+        let (scale, decimals) = self.scale(unit);
+        scale.interval((self.low, self.high), decimals)
+    }
+
+    /// The prefix and the decimals that the three numbers share.
+    fn scale(&self, unit: Unit) -> (Scale, usize) {
+        let largest = self.median.abs().max(self.low.abs()).max(self.high.abs());
+        let scale = unit.scale(largest);
+        (scale, scale.decimals_of_interval(largest, (self.low, self.high)))
     }
 }
 
@@ -119,42 +125,6 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.format(Unit::Seconds))
-    }
-}
-
-/// The prefix and the decimals that an estimate's three numbers share.
-struct Scale {
-    factor: f64,
-    symbol: &'static str,
-    decimals: usize,
-}
-
-impl Scale {
-    /// Three significant digits of the largest number, or as many as one digit of the width takes, up to six.
-    fn of(estimate: &Estimate, unit: Unit) -> Self {
-        let largest = estimate.median.abs().max(estimate.low.abs()).max(estimate.high.abs());
-        let (factor, symbol) = unit.scale(largest);
-        let decimals_for = |value: f64, digits: i32| match value / factor {
-            scaled if scaled > 0.0 && scaled.is_finite() => digits - 1 - scaled.log10().floor() as i32,
-            _ => 0,
-        };
-        let decimals = decimals_for(estimate.high - estimate.low, 1)
-            .clamp(decimals_for(largest, 3), decimals_for(largest, 6))
-            .clamp(0, 300);
-        Self { factor, symbol, decimals: decimals as usize }
-    }
-
-    fn number(&self, value: f64) -> String {
-        let text = format!("{:.*}", self.decimals, value / self.factor);
-        match text.strip_prefix('-') {
-            Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
-            Some(digits) => format!("−{digits}"),
-            None => text,
-        }
-    }
-
-    fn with_symbol(&self, number: String) -> String {
-        if self.symbol.is_empty() { number } else { format!("{number} {}", self.symbol) }
     }
 }
 
@@ -242,7 +212,7 @@ mod tests {
             n: 50,
             coverage: 0.9511,
         };
-        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.4 µs (14.1 … 14.9, n = 50)");
+        assert_eq!(shown(14.4e-6, 14.1e-6, 14.9e-6).to_string(), "14.40 µs (14.10 … 14.90, n = 50)");
         assert_eq!(shown(14.4012e-6, 14.4001e-6, 14.4023e-6).to_string(), "14.401 µs (14.400 … 14.402, n = 50)");
         assert_eq!(shown(-1e-9, -1.2e-6, 1.3e-6).to_string(), "0.00 µs (−1.20 … 1.30, n = 50)");
         assert_eq!(shown(0.0, 0.0, 0.0).to_string(), "0 s (0 … 0, n = 50)");

@@ -1,29 +1,29 @@
-//! The plan of a sampling: how to warm up and when to stop.
+//! The protocol of a measurement: how to warm up and when to stop.
 
 use std::num::NonZeroUsize;
 
 use crate::error::MeasureError;
 
-/// How cases are sampled: warm-up, and the rules that end it. Protocol ends at the first rule that is met; at least
-/// one must be stated. The rules are checked after each whole round.
+/// How cases are sampled: the warm-up, and the stopping rules. Sampling stops at the first rule that is met; at least one
+/// must be stated. The rules are checked after each complete round.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Protocol {
-    /// Rounds before the first sample is kept: they load kernels, search matmul plans and raise clocks.
+    /// Rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates.
     #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub samples: Option<NonZeroUsize>,
-    /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case whose median
-    /// is 0 may never get there.
+    /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case with a median
+    /// of 0 may never reach it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub relative_error: Option<f64>,
-    /// Stop after this many seconds of sampling, counted from the first round that is kept. A round that has begun is
-    /// finished, and at least [`Protocol::MINIMUM`] rounds are kept, unless `samples` says fewer.
+    /// Stop after this many seconds of sampling, counted from the first round that is kept. A round is always completed,
+    /// and at least [`Protocol::MINIMUM`] rounds are kept, unless `samples` is lower.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub time_limit: Option<f64>,
     /// Seeds the order of the cases within a round.
@@ -43,24 +43,24 @@ impl Default for Protocol {
 }
 
 impl Protocol {
-    /// The fewest rounds that a time limit leaves: fewer samples have no 95 % interval of a median.
+    /// The fewest rounds that a time limit leaves: fewer samples give no 95 % interval of a median.
     pub const MINIMUM: usize = 6;
 
-    /// The most rounds where `samples` is not stated, so that a relative error that is never reached ends too, and a
-    /// case of a few nanoseconds does not fill the memory.
+    /// The most rounds where `samples` is not stated: a relative error that is never reached must end, too, and a case of a
+    /// few nanoseconds must not fill the memory.
     pub const MAXIMUM: usize = 10_000;
 
-    /// Ends after `count` samples of each case. 0 states no rule.
+    /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
         Self::without_rule().with_samples(count)
     }
 
-    /// Ends once each case's median is known to ± `share` of itself.
+    /// Stops once each case's median is known to ± `share` of itself.
     pub fn until_relative_error(share: f64) -> Self {
         Self::without_rule().with_relative_error(share)
     }
 
-    /// Ends after `seconds`.
+    /// Stops after `seconds`.
     pub fn for_seconds(seconds: f64) -> Self {
         Self::without_rule().with_time_limit(seconds)
     }
@@ -76,42 +76,42 @@ impl Protocol {
         self
     }
 
-    /// Also ends after `count` samples of each case. 0 takes the rule away.
+    /// Also stops after `count` samples of each case. 0 removes the rule.
     #[must_use]
     pub fn with_samples(mut self, count: usize) -> Self {
         self.samples = NonZeroUsize::new(count);
         self
     }
 
-    /// Also ends once each case's median is known to ± `share` of itself.
+    /// Also stops once each case's median is known to ± `share` of itself.
     #[must_use]
     pub fn with_relative_error(mut self, share: f64) -> Self {
         self.relative_error = Some(share);
         self
     }
 
-    /// Also ends after `seconds`.
+    /// Also stops after `seconds`.
     #[must_use]
     pub fn with_time_limit(mut self, seconds: f64) -> Self {
         self.time_limit = Some(seconds);
         self
     }
 
-    /// With another order of the cases within the rounds.
+    /// With another order of the cases within the rounds, by this seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Checks that the plan ends.
+    /// Checks that sampling stops.
     ///
     /// # Errors
-    /// [`MeasureError::Plan`] says which rule is missing or has no meaning.
+    /// [`MeasureError::Plan`] says which rule is missing or meaningless.
     pub fn validate(&self) -> Result<(), MeasureError> {
         let refuse = |reason: String| Err(MeasureError::Plan(reason));
         if self.samples.is_none() && self.relative_error.is_none() && self.time_limit.is_none() {
-            return refuse("it never ends; state `samples`, `relative_error` or `time_limit`".to_owned());
+            return refuse("it never stops; state `samples`, `relative_error` or `time_limit`".to_owned());
         }
         match (self.relative_error, self.time_limit) {
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
@@ -125,21 +125,7 @@ impl Protocol {
     }
 }
 
-/// What takes a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Clock {
-    /// The host's monotonic clock.
-    Host,
-    /// Two events on a stream of the device.
-    DeviceEvents,
-    /// Not a time: a value that was observed.
-    Observed,
-}
-
-/// Which rule ended the sampling of a case.
+/// The rule that ended the sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
@@ -151,7 +137,7 @@ pub enum StoppedBy {
     RelativeError,
     /// The stated time had passed.
     TimeLimit,
-    /// The user asked to stop; what had been taken is kept.
+    /// The user asked to stop; the samples taken so far are kept.
     Interrupt,
 }
 
@@ -160,21 +146,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_plan_and_every_single_rule_are_valid() {
-        for plan in [
+    fn the_default_protocol_and_every_single_rule_are_valid() {
+        for protocol in [
             Protocol::default(),
             Protocol::samples(1),
             Protocol::until_relative_error(0.01),
             Protocol::for_seconds(0.5).with_warmup(0).with_seed(3),
         ] {
-            assert!(plan.validate().is_ok(), "{plan:?}");
+            assert!(protocol.validate().is_ok(), "{protocol:?}");
         }
         assert_eq!((Protocol::default().warmup, Protocol::default().time_limit), (2, Some(2.0)));
     }
 
     #[test]
-    fn a_plan_that_cannot_end_is_refused() {
-        for plan in [
+    fn a_protocol_that_never_stops_is_refused() {
+        for protocol in [
             Protocol::samples(0),
             Protocol::until_relative_error(0.0),
             Protocol::until_relative_error(1.0),
@@ -183,7 +169,7 @@ mod tests {
             Protocol::for_seconds(f64::INFINITY),
             Protocol::samples(5).with_time_limit(f64::NAN),
         ] {
-            assert!(matches!(plan.validate(), Err(MeasureError::Plan(_))), "{plan:?}");
+            assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }
     }
 }

@@ -7,20 +7,20 @@
 //! of the sign test: W. R. Thompson, Ann. Math. Stat. 7, 1936; H. A. David and H. N. Nagaraja, *Order Statistics*, 3rd
 //! ed., 2003, §7.1.)
 //!
-//! Coverage goes in steps with `r` and `s`. With `r = s` the steps are so wide that at n = 16 one has the choice of
-//! 92.3 % and 97.9 %. Here `s` may be `r + 1`, which halves the steps: the pair is taken whose coverage is nearest to
-//! 95.5 %, a little on the safe side, and no less than 94.5 %. From n = 15 to n = 100 that gives 94.6 % to 96.9 %, and
-//! from n = 34 on at most 96.4 %.
+//! Coverage changes in steps with `r` and `s`. With `r = s` the steps are wide: at n = 16 the choice is between 92.3 % and
+//! 97.9 %. Here `s` may be `r + 1`, which halves the steps. The pair is chosen whose coverage is nearest to 95.5 %, slightly
+//! on the safe side, and at least 94.5 %. From n = 15 to n = 100 that gives 94.6 % to 96.9 %, and from n = 34 on at most
+//! 96.4 %.
 //!
 //! # Why not interpolate
 //! Interpolation between neighbouring order statistics (Hettmansperger and Sheather, Stat. Probab. Lett. 4, 1986)
 //! brings smooth distributions to 95 %, but not a median in the gap between two modes, where coverage stays on the
-//! steps of `r = s`. Two modes are what a clock that throttles looks like.
+//! steps of `r = s`. A device that throttles produces two modes.
 
-/// The least coverage that is called 95 %.
+/// The least coverage that counts as 95 %.
 pub(crate) const LEAST_COVERAGE: f64 = 0.945;
 
-/// The coverage that is aimed at.
+/// The target coverage.
 const AIM: f64 = 0.955;
 
 /// The ranks, counted from 1 at either end of the sorted samples, that bound a median.
@@ -35,7 +35,7 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// The ranks for `n` samples; for fewer than six, of which none reach 94.5 %, the whole range with its coverage.
+    /// The ranks for `n` samples; for fewer than six, where no pair reaches 94.5 %, the whole range with its coverage.
     pub(crate) fn of(n: usize) -> Self {
         let below = tails(n);
         let tail = |rank: usize| below.get(rank).copied().unwrap_or(0.5);
@@ -52,7 +52,7 @@ impl Ranks {
 
 /// `P(Bin(n, ½) < r)` for `r` from 0 to `n / 2 + 1`.
 ///
-/// The weights are taken relative to the largest, so that none that matters underflows at a large `n`.
+/// The weights are relative to the largest, so that no relevant one underflows at a large `n`.
 fn tails(n: usize) -> Vec<f64> {
     let half = n / 2;
     let mut weights = vec![1.0; half + 1];

@@ -1,28 +1,28 @@
-//! By which factor two sample sets differ that share no rounds, such as those of two runs.
+//! The ratio of two sample sets that share no rounds, such as those of two runs.
 //!
 //! # Method
 //! The quotient of the two medians. Its interval is the percentile interval of an unpaired bootstrap (both sets are
-//! resampled by themselves: B. Efron, Ann. Stat. 7, 1979), seeded by a constant. A percentile interval is the same on
-//! a linear and on a logarithmic scale, so that exchanging the two sets inverts it but for the draws.
+//! resampled separately: B. Efron, Ann. Stat. 7, 1979), seeded by a constant. A percentile interval is the same on a linear
+//! and on a logarithmic scale, so that exchanging the two sets inverts it, except for resampling noise.
 //!
-//! An interval is given only where each set alone has enough samples for an interval of its median at that level, which
-//! takes `1 − 2^(1−n)` no less than the level: eight samples for 99 %. `tests/compare.rs` measures how often the
-//! interval holds the truth.
+//! There is an interval only where each set alone has enough samples for an interval of its median at that level:
+//! `1 − 2^(1−n)` must reach the level, so 99 % needs eight samples. `tests/compare.rs` measures how often the interval
+//! contains the true ratio.
 //!
 //! # What it does not cover
 //! Another process, memory layout or boot moves a median by more than its samples scatter (T. Mytkowicz, A. Diwan,
-//! M. Hauswirth, P. F. Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS 2009). Nothing
-//! in two sample sets tells how far: that is what a threshold is for.
+//! M. Hauswirth, P. F. Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS 2009). Two sample
+//! sets do not show how far; use a threshold.
 
 use super::bootstrap::Bootstrap;
 use super::estimate::median;
 
-/// The quotient of two medians, with the interval within which it is known.
+/// The quotient of two medians, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Ratio {
-    /// The second median by the first.
+    /// The second median over the first.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -32,24 +32,24 @@ pub struct Ratio {
     pub level: f64,
 }
 
-/// Where an interval lies beside 1 and a threshold on either side of it.
+/// Where an interval lies relative to 1 ± a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The whole of it above 1 + threshold.
+    /// All of it is above 1 + threshold.
     Above,
-    /// The whole of it below 1 − threshold.
+    /// All of it is below 1 − threshold.
     Below,
-    /// The whole of it within the two.
+    /// All of it is between the two.
     Within,
-    /// On both sides of one of them.
+    /// It contains one of them.
     Unclear,
 }
 
 impl Ratio {
-    /// The median of `b` by that of `a`.
+    /// The median of `b` over that of `a`.
     ///
-    /// `None` where it has no meaning or no interval: a median that is not greater than 0, also one of a resample; fewer
-    /// samples than the level takes; a quotient that is not finite.
+    /// `None` where it has no meaning or no interval: a median, also of a resample, that is not greater than 0; fewer
+    /// samples than the level needs; a quotient that is not finite.
     pub fn of(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
         if !enough(a.len().min(b.len()), level) {
             return None;
@@ -63,7 +63,7 @@ impl Ratio {
         value.is_finite().then_some(Self { value, low, high, level })
     }
 
-    /// Where the interval lies beside 1 ± `threshold`.
+    /// Where the interval lies relative to 1 ± `threshold`.
     pub fn change(&self, threshold: f64) -> Change {
         let (least, most) = (1.0 - threshold, 1.0 + threshold);
         if self.low > most {
@@ -78,7 +78,7 @@ impl Ratio {
     }
 }
 
-/// Whether the range of `n` samples holds their median at `level`.
+/// Whether the range of `n` samples contains the true median at `level`.
 fn enough(n: usize, level: f64) -> bool {
     let outside = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX) - 1);
     n > 0 && 1.0 - outside >= level

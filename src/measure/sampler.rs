@@ -1,14 +1,14 @@
 //! Runs cases in rounds and keeps their samples.
 //!
 //! # Protocol
-//! In each round every case runs exactly once. The order is shuffled anew each round (Fisher–Yates over xoshiro256++,
-//! from the plan's seed). A case's turn is: prepare, settle, measure, settle. Warm-up rounds are the same and not kept.
-//! After each whole round the plan's rules are checked. No sample is dropped, but for those of a round that an interrupt
-//! left incomplete.
+//! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
+//! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same but
+//! not kept. The stopping rules are checked after each complete round. No sample is dropped, except those of a round that
+//! an interrupt left incomplete.
 //!
 //! # What it does not cover
-//! Without [`Sampler::sync_between`], work that one case enqueued and did not wait for is still running when the next case
-//! begins: a case that waits is then charged for it. Cases that use a device asynchronously need it.
+//! Without [`Sampler::sync_between`], work that one case enqueued without waiting may still run when the next case begins:
+//! a case that waits then pays for it. Cases that use a device asynchronously need it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,34 +28,34 @@ use super::stopping::Stopping;
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
 
-/// Is told of each round that has ended, between two rounds and outside of every measurement.
+/// A callback after each round, outside of every measurement.
 pub type Observer = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How far a sampling has come.
+/// The progress of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Whether the round that has ended was of the warm-up.
+    /// Whether the round belonged to the warm-up.
     pub warming_up: bool,
-    /// The round that has ended, from 1; the warm-up counts by itself.
+    /// The round that has ended, from 1; the warm-up is counted separately.
     pub round: usize,
-    /// The number of rounds, where the plan states it; another rule may end sampling before.
+    /// The number of rounds, where the protocol states it; another rule may stop sampling earlier.
     pub rounds: Option<usize>,
-    /// How far the rule that is nearest to its end has come, from 0 to 1; 0 during warm-up.
+    /// The progress of the stopping rule that is nearest to being met, from 0 to 1; 0 during warm-up.
     pub share: f64,
 }
 
-/// What a sampling left.
+/// The samples of all cases, round by round.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rounds {
     /// The samples of each case, in the order in which the cases were given; all of the same length.
     pub sets: Vec<Samples>,
-    /// The place of each sample within its round, from 0; as `sets`.
+    /// The position of each sample within its round, from 0; indexed as `sets`.
     pub order: Vec<Vec<u32>>,
-    /// When each sample began; as `sets`.
+    /// When each sample began; indexed as `sets`.
     pub started: Vec<Vec<Instant>>,
-    /// The rule that ended it.
+    /// The rule that ended the sampling.
     pub stopped_by: StoppedBy,
 }
 
@@ -66,10 +66,10 @@ impl Rounds {
     }
 }
 
-/// Takes samples after a plan. Owned and cheap to clone; it keeps nothing between two samplings.
+/// Takes samples by a protocol. It owns its parts, is cheap to clone, and keeps no state between two measurements.
 #[derive(Clone, Default)]
 pub struct Sampler {
-    plan: Protocol,
+    protocol: Protocol,
     device: Option<Device>,
     interrupt: Option<Arc<AtomicBool>>,
     budget: Option<f64>,
@@ -77,42 +77,37 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler after `plan`.
-    pub fn new(plan: Protocol) -> Self {
-        Self { plan, ..Self::default() }
+    /// A sampler that follows `protocol`.
+    pub fn new(protocol: Protocol) -> Self {
+        Self { protocol, ..Self::default() }
     }
 
-    /// The plan.
-    pub fn plan(&self) -> &Protocol {
-        &self.plan
-    }
-
-    /// With `device` synchronized before and after each case's measurement, outside of it.
+    /// With `device` synchronized before and after each measurement, outside of it.
     #[must_use]
     pub fn sync_between(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
         self
     }
 
-    /// Ends after the current sample once `flag` is true. The samples of whole rounds are kept.
+    /// Stops after the current sample once `flag` is true. The samples of complete rounds are kept.
     #[must_use]
     pub fn interrupted_by(mut self, flag: Arc<AtomicBool>) -> Self {
         self.interrupt = Some(flag);
         self
     }
 
-    /// Ends after the current sample once `seconds` have passed since sampling began, its warm-up included. The samples of
-    /// whole rounds are kept, however few.
+    /// Stops after the current sample once `seconds` have passed since sampling began, including its warm-up. The samples of
+    /// complete rounds are kept, however few.
     ///
-    /// The plan's time limit counts from the first round that is kept and waits for enough of them. A budget does neither:
-    /// it is for where nobody can interrupt, such as a cell of a notebook. It cannot end a single sample.
+    /// The protocol's time limit counts from the first round that is kept and waits for enough of them. A budget does
+    /// neither: it is for places where nobody can interrupt, such as a notebook cell. It cannot interrupt a single sample.
     #[must_use]
     pub fn with_budget(mut self, seconds: f64) -> Self {
         self.budget = Some(seconds);
         self
     }
 
-    /// With `observer` told of each round that has ended. The next round waits for it to return.
+    /// With `observer` called after each round. The next round waits until it returns.
     #[must_use]
     pub fn observed_by(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
@@ -122,18 +117,18 @@ impl Sampler {
     /// Samples `cases`, interleaved.
     ///
     /// # Errors
-    /// [`MeasureError::Plan`] for a plan that cannot end, for no cases and for two of one name;
+    /// [`MeasureError::Plan`] for a protocol that never stops, for no cases and for two with the same name;
     /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
-    /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where not one round was kept.
+    /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where no round was kept.
     pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Rounds, MeasureError> {
         let begun = Instant::now();
         self.sample_by(cases, &mut || begun.elapsed().as_secs_f64())
     }
 
-    /// Samples two cases, interleaved, for how long each holds the host, and estimates the paired difference `b − a`.
+    /// Samples the host time of two cases, interleaved, and estimates the paired difference `b − a`.
     ///
-    /// Where a case enqueues work without waiting for it, [settle](Self::sync_between) on the device: else the other case
-    /// may wait for it.
+    /// Where a case enqueues work without waiting for it, [synchronize](Self::sync_between) the device in between:
+    /// otherwise the other case may wait for it.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -170,25 +165,25 @@ impl Sampler {
 
     /// `seconds` says how long ago sampling began.
     fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Rounds, MeasureError> {
-        self.plan.validate()?;
+        self.protocol.validate()?;
         check_names(&cases)?;
         let begun_at = Instant::now();
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.protocol.seed);
         let mut order: Vec<usize> = (0..cases.len()).collect();
         let mut values = vec![(0.0, begun_at); cases.len()];
 
         let begun = seconds();
-        for round in 1..=self.plan.warmup {
+        for round in 1..=self.protocol.warmup {
             order.shuffle(&mut rng);
             if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
-            self.report(Progress { warming_up: true, round, rounds: Some(self.plan.warmup), share: 0.0 });
+            self.report(Progress { warming_up: true, round, rounds: Some(self.protocol.warmup), share: 0.0 });
         }
 
         let mut kept = vec![Vec::new(); cases.len()];
         let (mut places, mut started) = (vec![Vec::new(); cases.len()], vec![Vec::new(); cases.len()]);
-        let mut stopping = Stopping::new(&self.plan, cases.len());
+        let mut stopping = Stopping::new(&self.protocol, cases.len());
         let first_kept = seconds();
         let stopped_by = loop {
             order.shuffle(&mut rng);
@@ -208,7 +203,7 @@ impl Sampler {
             self.report(Progress {
                 warming_up: false,
                 round: stopping.rounds(),
-                rounds: self.plan.samples.map(usize::from),
+                rounds: self.protocol.samples.map(usize::from),
                 share: stopping.share(elapsed),
             });
             if let Some(rule) = stopping.met(elapsed) {
@@ -222,7 +217,7 @@ impl Sampler {
         Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, order: places, started, stopped_by })
     }
 
-    /// Runs every case once. What left the round incomplete, where something did.
+    /// Runs every case once. Returns what left the round incomplete, if anything did.
     fn round(
         &self,
         cases: &mut [Case<'_>],
@@ -250,16 +245,15 @@ impl Sampler {
     }
 
     fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), DeviceError> {
-        case.prepare()?;
-        self.settle()?;
+        self.synchronize()?;
         let started = Instant::now();
         let value = case.measure()?;
-        // Again: a failure of work that this case enqueued is this case's, not the next one's.
-        self.settle()?;
+        // Again, so that a failure of the work of this case is reported for this case.
+        self.synchronize()?;
         Ok((value, started))
     }
 
-    fn settle(&self) -> Result<(), DeviceError> {
+    fn synchronize(&self) -> Result<(), DeviceError> {
         self.device.as_ref().map_or(Ok(()), Device::synchronize)
     }
 
@@ -283,11 +277,14 @@ impl Sampler {
 
 impl fmt::Debug for Sampler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sampler").field("plan", &self.plan).field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("Sampler")
+            .field("protocol", &self.protocol)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
     }
 }
 
-/// Cases are told apart by name.
+/// Cases are identified by name.
 fn check_names(cases: &[Case<'_>]) -> Result<(), MeasureError> {
     if cases.is_empty() {
         return Err(MeasureError::Plan("there is no case to sample".to_owned()));

@@ -5,8 +5,8 @@ use crate::error::MeasureError;
 
 /// The samples of one case: at least one, all finite, in the order in which they were taken.
 ///
-/// Times are in seconds; other values are in the unit of whatever took them. Sample *i* is of round *i*, so sets from
-/// one sampling are paired.
+/// Times are in seconds; other values are in the unit of their case. Sample *i* is of round *i*, so that sets from the same
+/// rounds are paired.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     name: String,
@@ -17,7 +17,7 @@ impl Samples {
     /// Samples by the name of their case, in the order in which they were taken.
     ///
     /// # Errors
-    /// [`MeasureError::TooFewSamples`] for none; [`MeasureError::NotFinite`] names the first that is no finite number.
+    /// [`MeasureError::TooFewSamples`] for none; [`MeasureError::NotFinite`] names the first that is not finite.
     pub fn new(name: impl Into<String>, values: Vec<f64>) -> Result<Self, MeasureError> {
         let name = name.into();
         if values.is_empty() {
@@ -57,10 +57,10 @@ impl Samples {
         Estimate::of_sorted(&sorted)
     }
 
-    /// The paired difference: this case's sample less the other's of the same round, named `this − other`.
+    /// The paired difference: this case's sample minus the other's of the same round, named `this − other`.
     ///
-    /// What moves both samples of a round (a clock, a temperature) cancels. Its median is the median of the differences,
-    /// which is in general not the difference of the medians.
+    /// What affects both samples of a round (a clock rate, a temperature) cancels. Its median is the median of the
+    /// differences, which is in general not the difference of the medians.
     ///
     /// # Errors
     /// [`MeasureError::Unpaired`] where the numbers of samples differ.

@@ -3,20 +3,20 @@
 use super::estimate::Estimate;
 use super::protocol::{Protocol, StoppedBy};
 
-/// The rules of a plan, and what they need to know of the samples.
+/// The rules of a protocol, and what they need to know about the samples.
 ///
-/// The relative error comes from the interval of [`Estimate`] over samples that are kept sorted: a few comparisons a
-/// round, no resampling, so the check hardly disturbs the caches between two rounds.
+/// The relative error comes from the interval of [`Estimate`], over samples that are kept sorted: a few comparisons for
+/// each round and no resampling, so that the check hardly disturbs the caches between two rounds.
 pub(crate) struct Stopping<'a> {
-    plan: &'a Protocol,
+    protocol: &'a Protocol,
     rounds: usize,
     sorted: Vec<Vec<f64>>,
     worst_error: Option<f64>,
 }
 
 impl<'a> Stopping<'a> {
-    pub(crate) fn new(plan: &'a Protocol, cases: usize) -> Self {
-        Self { plan, rounds: 0, sorted: vec![Vec::new(); cases], worst_error: None }
+    pub(crate) fn new(protocol: &'a Protocol, cases: usize) -> Self {
+        Self { protocol, rounds: 0, sorted: vec![Vec::new(); cases], worst_error: None }
     }
 
     /// The rounds kept so far.
@@ -24,10 +24,10 @@ impl<'a> Stopping<'a> {
         self.rounds
     }
 
-    /// Takes note of a whole round: one value a case.
+    /// Adds a complete round: one value for each case.
     pub(crate) fn keep(&mut self, round: impl IntoIterator<Item = f64>) {
         self.rounds += 1;
-        if self.plan.relative_error.is_none() {
+        if self.protocol.relative_error.is_none() {
             return;
         }
         for (sorted, value) in self.sorted.iter_mut().zip(round) {
@@ -40,9 +40,9 @@ impl<'a> Stopping<'a> {
             .then(|| estimates().map(|estimate| estimate.relative_error()).fold(0.0, f64::max));
     }
 
-    /// The number of rounds after which sampling ends at the latest.
+    /// The number of rounds after which sampling always stops.
     fn most_rounds(&self) -> usize {
-        self.plan.samples.map_or(Protocol::MAXIMUM, usize::from)
+        self.protocol.samples.map_or(Protocol::MAXIMUM, usize::from)
     }
 
     /// The rule that is met, `elapsed` seconds after the first kept round began.
@@ -50,23 +50,23 @@ impl<'a> Stopping<'a> {
         if self.rounds >= self.most_rounds() {
             return Some(StoppedBy::Samples);
         }
-        if self.plan.relative_error.zip(self.worst_error).is_some_and(|(stated, reached)| reached <= stated) {
+        if self.protocol.relative_error.zip(self.worst_error).is_some_and(|(stated, reached)| reached <= stated) {
             return Some(StoppedBy::RelativeError);
         }
-        let late = self.plan.time_limit.is_some_and(|limit| elapsed >= limit);
+        let late = self.protocol.time_limit.is_some_and(|limit| elapsed >= limit);
         (late && self.rounds >= Protocol::MINIMUM).then_some(StoppedBy::TimeLimit)
     }
 
-    /// How far the rule that is nearest to its end has come, from 0 to 1.
+    /// The progress of the rule that is nearest to being met, from 0 to 1.
     ///
-    /// An interval narrows with the square root of the number of samples, so of the relative error it is the square of
-    /// stated by reached.
+    /// An interval narrows with the square root of the number of samples, so the progress of the relative error is the
+    /// square of stated over reached.
     pub(crate) fn share(&self, elapsed: f64) -> f64 {
         let rounds = self.rounds as f64;
         let samples = rounds / self.most_rounds() as f64;
-        let error = self.plan.relative_error.zip(self.worst_error);
+        let error = self.protocol.relative_error.zip(self.worst_error);
         let error = error.map_or(0.0, |(stated, reached)| if reached > 0.0 { (stated / reached).powi(2) } else { 1.0 });
-        let time = self.plan.time_limit.map_or(0.0, |limit| elapsed / limit).min(rounds / Protocol::MINIMUM as f64);
+        let time = self.protocol.time_limit.map_or(0.0, |limit| elapsed / limit).min(rounds / Protocol::MINIMUM as f64);
         samples.max(error).max(time).clamp(0.0, 1.0)
     }
 }
@@ -75,34 +75,34 @@ impl<'a> Stopping<'a> {
 mod tests {
     use super::*;
 
-    fn after(plan: &Protocol, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
-        let mut stopping = Stopping::new(plan, 1);
+    fn after(protocol: &Protocol, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
+        let mut stopping = Stopping::new(protocol, 1);
         (0..rounds).for_each(|round| stopping.keep([value(round)]));
         stopping
     }
 
     #[test]
-    fn a_relative_error_takes_enough_samples_for_an_interval() {
-        let plan = Protocol::until_relative_error(0.1);
-        assert_eq!(after(&plan, 5, |_| 1.0).met(0.0), None);
-        assert_eq!(after(&plan, 6, |_| 1.0).met(0.0), Some(StoppedBy::RelativeError));
+    fn a_relative_error_needs_enough_samples_for_an_interval() {
+        let protocol = Protocol::until_relative_error(0.1);
+        assert_eq!(after(&protocol, 5, |_| 1.0).met(0.0), None);
+        assert_eq!(after(&protocol, 6, |_| 1.0).met(0.0), Some(StoppedBy::RelativeError));
     }
 
     #[test]
     fn a_relative_error_that_cannot_be_reached_ends_at_the_maximum() {
-        let plan = Protocol::until_relative_error(0.1);
+        let protocol = Protocol::until_relative_error(0.1);
         let around_zero = |round| if round % 2 == 0 { 1.0 } else { -1.0 };
-        assert_eq!(after(&plan, 200, around_zero).met(0.0), None);
-        let mut stopping = after(&plan, 200, around_zero);
+        assert_eq!(after(&protocol, 200, around_zero).met(0.0), None);
+        let mut stopping = after(&protocol, 200, around_zero);
         stopping.rounds = Protocol::MAXIMUM;
         assert_eq!(stopping.met(0.0), Some(StoppedBy::Samples));
     }
 
     #[test]
     fn the_share_is_that_of_the_nearest_rule() {
-        let plan = Protocol::samples(40).with_time_limit(2.0);
-        assert_eq!(after(&plan, 10, |_| 1.0).share(0.1), 0.25);
-        assert_eq!(after(&plan, 10, |_| 1.0).share(1.0), 0.5);
-        assert_eq!(after(&plan, 3, |_| 1.0).share(50.0), 0.5);
+        let protocol = Protocol::samples(40).with_time_limit(2.0);
+        assert_eq!(after(&protocol, 10, |_| 1.0).share(0.1), 0.25);
+        assert_eq!(after(&protocol, 10, |_| 1.0).share(1.0), 0.5);
+        assert_eq!(after(&protocol, 3, |_| 1.0).share(50.0), 0.5);
     }
 }

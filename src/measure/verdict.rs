@@ -1,11 +1,10 @@
 //! Whether a statement about sampled cases holds.
 //!
 //! # Method
-//! The statement is evaluated over bootstrap resamples of the raw samples (B. Efron, *Bootstrap methods: another look at
-//! the jackknife*, Ann. Stat. 7, 1979; seeded): each set is drawn again with replacement,
-//! rounds of equally long sets together, so that what was interleaved stays paired, and the statement sees the medians.
-//! It is *confirmed* where it holds in at least 97.5 % of the resamples, *refuted* where it fails in as many, and
-//! *inconclusive* between: noise gives no coin toss.
+//! The statement is evaluated on bootstrap resamples of the raw samples (B. Efron, *Bootstrap methods: another look at the
+//! jackknife*, Ann. Stat. 7, 1979; seeded). Each set is drawn with replacement, sets of equal length by the same rounds, so
+//! that interleaved cases stay paired. The statement sees the medians. It is *confirmed* where it holds in at least 97.5 %
+//! of the resamples, *refuted* where it fails in as many, and otherwise *inconclusive*.
 //!
 //! # What it does not cover
 //! As for an interval: another run, another machine, and samples that depend on each other.
@@ -22,7 +21,7 @@ use super::samples::Samples;
 pub enum Verdict {
     /// It holds: in this share of the resamples.
     Confirmed(f64),
-    /// It does not: it holds in this share of the resamples.
+    /// It does not hold: it is true in this share of the resamples only.
     Refuted(f64),
     /// The samples do not decide: it holds in this share of the resamples.
     Inconclusive(f64),
@@ -62,7 +61,7 @@ impl fmt::Display for Verdict {
 
 /// Whether `holds` is true of the medians of `sets`, which it is given in their order.
 ///
-/// *Not testable* where a set has fewer than six samples: nothing could be told from them.
+/// *Not testable* where a set has fewer than six samples.
 ///
 /// ```
 /// use syncscope::measure::{Samples, Verdict, judge};
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_judged_and_what_is_even_is_not() {
+    fn a_clear_statement_is_decided_and_an_even_one_is_not() {
         // In an order that is no trend.
         let (low, high) =
             (samples("low", (0..31).map(|i| i * 7 % 31)), samples("high", (0..31).map(|i| 60 + i * 7 % 31)));

@@ -1,6 +1,6 @@
 //! What each type shows at the end of a cell.
 //!
-//! Places in the program are left out: those of a cell are lines of a file that the kernel generates.
+//! Places in the program are left out: in a cell they are lines of a file that the kernel generates.
 
 use super::page::{Page, Show};
 use crate::device::{Device, Element};
@@ -10,10 +10,10 @@ use crate::present::{
 };
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
-use crate::timeline::{Audit, Timeline};
-use crate::units::Unit;
+use crate::timeline::{Audit, SyncPoint, Timeline};
+use crate::units::{Scale, Unit};
 
-/// How many barriers of an audit are listed.
+/// How many synchronization points of an audit are listed.
 const LISTED: usize = 20;
 
 macro_rules! displayed {
@@ -31,7 +31,7 @@ displayed!(Device, Estimate, Samples, Rounds, Comparison, Verdict, Timeline, Aud
 displayed!(Table, BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 impl<T: Element> Tensor<T> {
-    /// Barrier: shows it, with its elements, in a cell of a notebook.
+    /// Synchronization point: shows it, with its elements, in a cell of a notebook.
     pub fn evcxr_display(&self) {
         Page::new().show(self).evcxr_display();
     }
@@ -45,10 +45,10 @@ impl Show for Device {
             ("engine".to_owned(), properties.engine.to_owned()),
         ];
         facts.extend(properties.memory_bytes.map(|b| ("memory".to_owned(), Unit::Bytes.format(b as f64, 4))));
-        facts.push(("a blocked host thread".to_owned(), properties.wait_policy.clone()));
+        facts.push(("wait policy of the host".to_owned(), properties.wait_policy.clone()));
         facts.extend(properties.facts.iter().cloned());
         let facts = facts.into_iter().map(|(name, fact)| (name, Cell::Text(fact)));
-        page.table(&Table::facts(&properties.name, ["device", "what is known of it"], facts))
+        page.table(&Table::facts(&properties.name, ["device", "property"], facts))
     }
 }
 
@@ -61,7 +61,7 @@ impl<T: Element> Show for Tensor<T> {
         let stream = format!("stream {} of {}", self.stream().number(), self.stream().device().name());
         page.note(format!("{} of shape {:?}, {stream}", T::DTYPE, self.shape()))
             .verbatim(text)
-            .note(format!("Reading the elements was a barrier: it held the host for {held}."))
+            .note(format!("Reading the elements synchronized: it blocked the host for {held}."))
     }
 }
 
@@ -87,7 +87,7 @@ impl Show for Rounds {
     fn on(&self, page: Page) -> Page {
         let estimates: Vec<_> = self.sets.iter().map(|set| (set.name(), set.estimate())).collect();
         let rows = estimates.iter().map(|(name, estimate)| estimated(name, estimate, false)).collect();
-        page.table(&table("Cases, sampled in turn", "median", rows)).show(&bars(&estimates))
+        page.table(&table("Cases, sampled in alternation", "median", rows)).show(&bars(&estimates))
     }
 }
 
@@ -110,7 +110,7 @@ impl Show for Verdict {
     fn on(&self, page: Page) -> Page {
         page.note(match self {
             Verdict::Confirmed(share) | Verdict::Refuted(share) | Verdict::Inconclusive(share) => {
-                format!("Verdict: {self}. The statement holds in {:.1} % of the resamples.", 100.0 * share)
+                format!("Verdict: {self}. The statement holds in {} of the resamples.", Scale::PERCENT.fixed(*share, 1))
             }
             Verdict::NotTestable(_) => format!("Verdict: {self}."),
         })
@@ -119,56 +119,57 @@ impl Show for Verdict {
 
 impl Show for Timeline {
     fn on(&self, page: Page) -> Page {
-        let share = |share: f64| Cell::Text(format!("{:.0} %", 100.0 * share.abs()));
+        let share = |share: f64| Cell::Text(Scale::PERCENT.fixed(share, 0));
         let time = |ns: u64| Cell::Text(Unit::Seconds.format(ns as f64 * 1e-9, 3));
         let path = self.critical_path();
         let facts = [
-            ("until all was done", time(self.end_ns())),
+            ("completion time", time(self.end_ns())),
             ("device busy", share(self.device_busy_share())),
-            ("host in barriers", share(self.host_stalled_share())),
+            ("host blocked", share(self.host_stalled_share())),
             ("critical path on the device", time(path.device_ns)),
-            ("critical path on the host", time(path.host_ns + path.barrier_ns)),
-            ("source of the device's times", Cell::Text(self.source.clone())),
+            ("critical path on the host", time(path.host_ns + path.sync_ns)),
+            ("source of device times", Cell::Text(self.source.clone())),
         ];
         let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact));
         let plot = TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };
-        let page = page.show(&plot).table(&Table::facts("What follows from it", ["", ""], facts));
+        let page = page.show(&plot).table(&Table::facts("Shares and critical path", ["", ""], facts));
         if self.dropped > 0 { page.note(format!("{} records were lost.", self.dropped)) } else { page }
     }
 }
 
 impl Show for Audit {
     fn on(&self, page: Page) -> Page {
-        let row = |(number, barrier): (usize, &crate::timeline::Barrier)| TableRow {
+        let row = |(number, point): (usize, &SyncPoint)| TableRow {
             id: None,
-            label: format!("{number}. {}", barrier.name),
+            label: format!("{number}. {}", point.name),
             cells: vec![
-                Cell::Text(barrier.kind.to_string()),
-                Cell::Text(Unit::Seconds.format(barrier.blocked_ns as f64 * 1e-9, 3)),
-                Cell::Text(barrier.pending.to_string()),
+                Cell::Text(point.kind.to_string()),
+                Cell::Text(Unit::Seconds.format(point.blocked_ns as f64 * 1e-9, 3)),
+                Cell::Text(point.pending.to_string()),
             ],
         };
-        let headings = ["barrier", "kind", "held the host for", "work pending when it began"];
+        let headings = ["call", "kind", "blocked the host for", "pending at its start"];
         let columns = headings
             .iter()
             .enumerate()
             .map(|(at, heading)| Column::new(if at == 0 { Role::Label } else { Role::Fact }, *heading));
-        let rows = (1..).zip(&self.barriers).take(LISTED).map(row).collect();
+        let rows = (1..).zip(&self.sync_points).take(LISTED).map(row).collect();
         let table = Table {
-            title: "Barriers".to_owned(),
+            title: "Synchronization points".to_owned(),
             columns: columns.collect(),
             groups: vec![Group { label: None, rows }],
         };
-        let (count, share) = (self.barriers.len(), 100.0 * self.stalled_share.abs());
+        let (count, share) = (self.sync_points.len(), Scale::PERCENT.fixed(self.stalled_share, 0));
         let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
         let lost = if self.dropped > 0 {
-            format!(" {} records were lost: barriers may be missing.", self.dropped)
+            format!(" {} records were lost: synchronization points may be missing.", self.dropped)
         } else {
             String::new()
         };
-        let noun = if count == 1 { "barrier" } else { "barriers" };
-        page.table(&table)
-            .note(format!("{count} {noun}{unlisted}. The host spent {share:.0} % of the time in them.{lost}"))
+        let noun = if count == 1 { "point" } else { "points" };
+        page.table(&table).note(format!(
+            "{count} synchronization {noun}{unlisted}. The host was blocked for {share} of the time.{lost}"
+        ))
     }
 }
 
@@ -248,11 +249,11 @@ mod tests {
         assert!(shown(&device).1.contains("CPU engine"));
         let (sum, timeline) = device.record(|| stream.ones::<f32>([2, 3])?.sum()?.item()).unwrap();
         let (html, text) = shown(&timeline);
-        assert!(sum == 6.0 && html.contains("<svg") && text.contains("host in barriers"), "{text}");
-        assert!(shown(&timeline.audit()).1.contains("1 barrier. "));
+        assert!(sum == 6.0 && html.contains("<svg") && text.contains("host blocked"), "{text}");
+        assert!(shown(&timeline.audit()).1.contains("1 synchronization point. "));
         let (html, text) = shown(&stream.ones::<f32>([2, 3]).unwrap());
         assert!(
-            text.contains("fp32 of shape [2, 3]") && text.contains("[1.0, 1.0, 1.0]") && html.contains("was a barrier"),
+            text.contains("fp32 of shape [2, 3]") && text.contains("[1.0, 1.0, 1.0]") && html.contains("synchronized"),
             "{text}"
         );
     }

@@ -10,11 +10,11 @@
 //! |---|---|
 //! | `display` | what each type shows |
 //! | `page` | one block of a cell: pieces of HTML and their text, in the notebook's colours |
-//! | `progress` | samplers with a budget, which say how far they have come |
+//! | `progress` | samplers with a budget, which report their progress |
 //! | `strict` | failed cells that fail |
 //!
 //! # Limits
-//! Each cell links a copy of the library of its own, so nothing here depends on a `static`: all state is in values that
+//! Each cell links its own copy of the library, so nothing here depends on a `static`: all state is in values that
 //! outlive their cell.
 
 mod display;

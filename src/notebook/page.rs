@@ -1,7 +1,7 @@
 //! One block of a cell: pieces of HTML and the plain text beside them.
 //!
-//! A cell shows one block of each MIME type, so that what belongs together is put on one page. Colours follow the text's
-//! own, so that a page is legible on light and on dark ground.
+//! A cell shows one block of each MIME type, so several values go on one page. Colours follow the colour of the text, so
+//! that a page is legible on a light and on a dark background.
 
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -71,7 +71,7 @@ impl Page {
 
     /// With the picture that `draw` draws with an identifier; `description` is its text.
     pub(super) fn picture(mut self, description: &str, draw: impl FnOnce(&str) -> Result<String, PlotError>) -> Self {
-        // Cells know nothing of each other: what a picture shows tells its identifiers from another's.
+        // Cells cannot count pictures together, so the identifiers come from what a picture shows.
         let mut hasher = DefaultHasher::new();
         (description, self.html.len()).hash(&mut hasher);
         match draw(&format!("p{:016x}", hasher.finish())) {

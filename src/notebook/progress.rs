@@ -1,18 +1,18 @@
-//! Samplers for cells: with a budget, since a cell cannot be interrupted, and with a word on how far they have come.
+//! Samplers for cells: with a budget, since a cell cannot be interrupted, and with lines of progress.
 //!
-//! A cell keeps every line that it is given. So there is none for a short measurement, and of a long one the next comes
-//! after twice the time.
+//! A cell keeps every line. So a short measurement prints none, and the lines of a long one come at doubled intervals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::device::Device;
 use crate::measure::{Progress, Protocol, Sampler};
+use crate::units::Scale;
 
 /// How many seconds a [`sampler`] may take, unless [`Sampler::with_budget`] says otherwise.
 pub const BUDGET: f64 = 20.0;
 
-/// A sampler for cells: it settles on `device`, ends after [`BUDGET`] seconds, and tells the cell how far it has come.
+/// A sampler for cells: it synchronizes `device` between samples, stops after [`BUDGET`] seconds, and prints its progress.
 ///
 /// ```
 /// use syncscope::prelude::*;
@@ -21,9 +21,9 @@ pub const BUDGET: f64 = 20.0;
 /// let sampler = notebook::sampler(&device, Protocol::samples(30));
 /// # Ok::<(), syncscope::error::DeviceError>(())
 /// ```
-pub fn sampler(device: &Device, plan: Protocol) -> Sampler {
+pub fn sampler(device: &Device, protocol: Protocol) -> Sampler {
     let state: Mutex<Option<(Instant, Pace)>> = Mutex::new(None);
-    Sampler::new(plan).sync_between(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
+    Sampler::new(protocol).sync_between(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || (Instant::now(), Pace::default());
         let (begun, pace) = match state.as_mut() {
@@ -50,7 +50,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Whether the first round of a sampling has ended: the sampler is used again.
+    /// Whether the first round of a measurement has ended: the sampler is used again.
     fn begins_anew(&self, progress: &Progress) -> bool {
         progress.round == 1 && (progress.warming_up || !self.warming_up)
     }
@@ -67,7 +67,7 @@ impl Pace {
         let round = format!("round {}{of}", progress.round);
         Some(match progress.warming_up {
             true => format!("warming up: {round} after {seconds:.0} s"),
-            false => format!("{:.0} %: {round} after {seconds:.0} s", 100.0 * progress.share),
+            false => format!("{}: {round} after {seconds:.0} s", Scale::PERCENT.fixed(progress.share, 0)),
         })
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_measurement_says_little_and_a_short_one_nothing() {
+    fn a_long_measurement_prints_few_lines_and_a_short_one_none() {
         let mut pace = Pace::default();
         let lines: Vec<String> =
             (1..=100).filter_map(|round| pace.line(&progress(false, round), round as f64)).collect();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampling_begins_with_its_warm_up_or_without_one() {
+    fn a_measurement_begins_with_its_warm_up_or_without_one() {
         let mut pace = Pace::default();
         assert!(pace.begins_anew(&progress(true, 1)) && pace.begins_anew(&progress(false, 1)));
         assert_eq!(pace.line(&progress(true, 2), 4.0).as_deref(), Some("warming up: round 2 of 100 after 4 s"));

@@ -1,15 +1,15 @@
 //! Cells that fail, fail.
 //!
-//! The kernel reports a cell that panicked, or that a `?` left with an error, as done: it prints the message and goes on,
-//! so that a user keeps the variables. A run that nobody watches must not go on. [`strict`] ends the process that the cells
-//! run in, which the kernel does report, as an error of that cell.
+//! The kernel reports a cell as done even when it panicked or when a `?` returned an error: it prints the message and goes
+//! on, so that a user keeps the variables. An unattended run must stop. [`strict`] ends the process of the cells, which the
+//! kernel reports as an error of that cell.
 //!
 //! # Method
-//! That process tells the kernel on its standard output, in a line of its own, that a cell panicked or failed. A thread
-//! passes the output on and ends the process when it meets such a line.
+//! That process tells the kernel in a separate line on its standard output that a cell panicked or failed. A thread forwards
+//! the output and ends the process at such a line.
 //!
 //! # Limits
-//! The lines are those of evcxr 0.22. What a program writes that calls `exit` by itself may be lost.
+//! The lines are those of evcxr 0.22. The last output of a program that calls `exit` itself may be lost.
 
 use std::env;
 use std::io;
@@ -17,8 +17,8 @@ use std::io;
 /// The variable of the environment that asks for strictness.
 const ASKED: &str = "SYNCSCOPE_STRICT";
 
-/// What the first cell of a notebook calls. Makes the run [`strict`] where `SYNCSCOPE_STRICT` is set to anything but `0`,
-/// as it is for runs that nobody watches. Otherwise nothing happens, and a failed cell costs no variables.
+/// Called in the first cell of a notebook. Makes the run [`strict`] where `SYNCSCOPE_STRICT` is set to anything but `0`, as
+/// for unattended runs. Otherwise it does nothing, and a failed cell keeps the variables.
 ///
 /// # Errors
 /// As [`strict`].
@@ -29,7 +29,7 @@ pub fn begin() -> io::Result<()> {
     }
 }
 
-/// From now on, ends this process with the exit code 1 when a cell panics or is left by a `?` with an error.
+/// From now on, ends this process with exit code 1 when a cell panics or a `?` returns an error from it.
 ///
 /// # Errors
 /// The standard output cannot be put behind a filter, as on systems other than Unix.

@@ -1,7 +1,7 @@
 //! A table as text in aligned columns.
 //!
-//! A column of values is two: the value itself, aligned to the right so that magnitudes compare at a glance, and what
-//! is known of it, aligned to the left.
+//! A column of values has two parts: the value, aligned to the right so that magnitudes are easy to compare, and its
+//! details, aligned to the left.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -10,42 +10,45 @@ use super::table::{Cell, Column, Table};
 /// What separates two columns.
 const GAP: &str = "  ";
 
-/// A cell as text: the part that is aligned to the right and what follows it.
+/// A cell as text: the part that is aligned to the right, and the details after it.
 struct Text {
     main: String,
     detail: String,
-    /// Words are neither value nor detail: they run across both.
+    /// Words span both parts.
     words: bool,
 }
 
-pub(super) fn render(table: &Table) -> String {
-    let mut lines: Vec<Vec<Text>> = vec![table.columns.iter().map(heading).collect()];
-    let mut group_labels = Vec::new();
-    for group in &table.groups {
-        if let Some(label) = &group.label {
-            group_labels.push((lines.len(), label));
+impl Table {
+    /// The table as text in aligned columns, for a terminal.
+    pub fn to_console(&self) -> String {
+        let mut lines: Vec<Vec<Text>> = vec![self.columns.iter().map(heading).collect()];
+        let mut group_labels = Vec::new();
+        for group in &self.groups {
+            if let Some(label) = &group.label {
+                group_labels.push((lines.len(), label));
+            }
+            for row in &group.rows {
+                let indent = if group.label.is_some() { GAP } else { "" };
+                let label = Text { main: format!("{indent}{}", row.label), detail: String::new(), words: true };
+                lines.push(std::iter::once(label).chain(row.cells.iter().map(cell)).collect());
+            }
         }
-        for row in &group.rows {
-            let indent = if group.label.is_some() { GAP } else { "" };
-            let label = Text { main: format!("{indent}{}", row.label), detail: String::new(), words: true };
-            lines.push(std::iter::once(label).chain(row.cells.iter().map(cell)).collect());
-        }
-    }
 
-    let mains: Vec<usize> = (0..table.columns.len()).map(|column| main_width(&lines, column)).collect();
-    let widths: Vec<usize> = (0..table.columns.len()).map(|column| full_width(&lines, column, &mains)).collect();
+        let mains: Vec<usize> = (0..self.columns.len()).map(|column| main_width(&lines, column)).collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| full_width(&lines, column, &mains)).collect();
 
-    let mut out = format!("{}\n", table.title);
-    for (index, line) in lines.iter().enumerate() {
-        for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
-            out.push_str(label);
+        let mut out = format!("{}\n", self.title);
+        for (index, line) in lines.iter().enumerate() {
+            for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
+                out.push_str(label);
+                out.push('\n');
+            }
+            let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
+            out.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
             out.push('\n');
         }
-        let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
-        out.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
-        out.push('\n');
+        out
     }
-    out
 }
 
 fn heading(column: &Column) -> Text {

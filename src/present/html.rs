@@ -1,27 +1,30 @@
 //! A table as HTML.
 //!
-//! Every cell has the class of its column's role, so that a style sheet can tell a published value from a measured one.
-//! The table stands in a wrapper that scrolls sideways, which a keyboard can reach. No line is empty: an empty line
-//! would end a block of HTML in Markdown.
+//! Every cell has the class of its column's role, so that a style sheet distinguishes published from measured values. The
+//! table is in a wrapper that scrolls sideways and that the keyboard can reach. No line is empty: an empty line would end
+//! a block of HTML in Markdown.
 
 use super::escape::escape;
 use super::table::{Cell, Column, Group, Table, TableRow};
 use super::value::Value;
 use crate::units::Unit;
 
-pub(super) fn render(table: &Table) -> String {
-    let title = escape(&table.title);
-    let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
-    out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
-    for (place, column) in table.columns.iter().enumerate() {
-        out.push_str(&heading(column, &units(table, place)));
+impl Table {
+    /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
+    pub fn to_html(&self) -> String {
+        let title = escape(&self.title);
+        let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
+        out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
+        for (place, column) in self.columns.iter().enumerate() {
+            out.push_str(&heading(column, &units(self, place)));
+        }
+        out.push_str("</tr></thead>\n");
+        for group in &self.groups {
+            out.push_str(&rows(group, &self.columns));
+        }
+        out.push_str("</table>\n</div>\n");
+        out
     }
-    out.push_str("</tr></thead>\n");
-    for group in &table.groups {
-        out.push_str(&rows(group, &table.columns));
-    }
-    out.push_str("</table>\n</div>\n");
-    out
 }
 
 fn heading(column: &Column, units: &[&str]) -> String {
@@ -114,7 +117,7 @@ fn value_cell(value: &Value, role: &str) -> String {
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
 }
 
-/// What the cell says when it is pointed at: the same, in full words.
+/// The tooltip of the cell: the same, in full words.
 fn hint(value: &Value) -> String {
     let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
     let what = match (value.difference, value.unit) {

@@ -3,20 +3,23 @@
 use super::escape::escape;
 use super::table::{Cell, Column, Table};
 
-pub(super) fn render(table: &Table) -> String {
-    let mut out = format!("**{}**\n\n", escape(&table.title));
-    push_line(&mut out, table.columns.iter().map(heading));
-    push_line(&mut out, table.columns.iter().map(|_| "---".to_owned()));
-    for group in &table.groups {
-        for row in &group.rows {
-            let label = match &group.label {
-                Some(group) => format!("{}, {}", escape(group), escape(&row.label)),
-                None => escape(&row.label),
-            };
-            push_line(&mut out, std::iter::once(label).chain(row.cells.iter().map(cell)));
+impl Table {
+    /// The table as Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut out = format!("**{}**\n\n", escape(&self.title));
+        push_line(&mut out, self.columns.iter().map(heading));
+        push_line(&mut out, self.columns.iter().map(|_| "---".to_owned()));
+        for group in &self.groups {
+            for row in &group.rows {
+                let label = match &group.label {
+                    Some(group) => format!("{}, {}", escape(group), escape(&row.label)),
+                    None => escape(&row.label),
+                };
+                push_line(&mut out, std::iter::once(label).chain(row.cells.iter().map(cell)));
+            }
         }
+        out
     }
-    out
 }
 
 fn push_line(out: &mut String, cells: impl Iterator<Item = String>) {

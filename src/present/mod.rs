@@ -1,8 +1,14 @@
 //! How results look: one [`Table`] for the console, Markdown and HTML, and the plots.
 //!
-//! What a value reads like is decided once, in [`Value::formatted`]; the three forms of a table only place it. Whatever
-//! comes from outside (the name of a device, the title of a suite) passes through [`escape`] on its way into Markdown,
-//! HTML and SVG.
+//! [`Value::formatted`] decides how a value is written; the three forms of a table only place it. All text (the name of a
+//! device, the title of a suite) passes through [`escape`] on its way into Markdown, HTML and SVG.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `escape` | the one escape of text |
+//! | `value`, `table` | what stands in a table |
+//! | `console`, `markdown`, `html` | a table in each form |
+//! | `plot` | bars, lines, histograms and timelines as SVG |
 
 mod console;
 mod escape;

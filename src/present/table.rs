@@ -1,8 +1,5 @@
-//! The one table: what stands in it, whatever form it takes.
+//! A table: its columns, rows and cells, without a form.
 
-use super::console;
-use super::html;
-use super::markdown;
 use super::value::Value;
 
 /// A table of results.
@@ -23,7 +20,7 @@ pub struct Column {
     pub role: Role,
     /// Its heading.
     pub heading: String,
-    /// Whose values stand in it: a device.
+    /// The device whose values it has.
     pub detail: Option<String>,
 }
 
@@ -37,7 +34,7 @@ pub enum Role {
     Published,
     /// What a run measured.
     Measured,
-    /// What another program measured.
+    /// What another system measured.
     Peer,
     /// A measured value over another.
     Ratio,
@@ -72,9 +69,9 @@ pub enum Cell {
     Text(String),
     /// A value.
     Value(Box<Value>),
-    /// There is no value, and this is why.
+    /// There is no value, for this reason.
     Missing(Missing),
-    /// There is nothing to say: the document prints no figure.
+    /// An empty cell: the document prints no figure.
     Nothing,
 }
 
@@ -88,7 +85,7 @@ pub struct Missing {
 }
 
 impl Table {
-    /// A table of facts: a name and what is to be said of it.
+    /// A table of names and facts.
     pub fn facts(title: &str, headings: [&str; 2], facts: impl IntoIterator<Item = (String, Cell)>) -> Self {
         let [label, fact] = headings;
         let rows = facts.into_iter().map(|(label, cell)| TableRow { id: None, label, cells: vec![cell] }).collect();
@@ -98,21 +95,6 @@ impl Table {
             groups: vec![Group { label: None, rows }],
         }
     }
-
-    /// The table as text in aligned columns, for a terminal.
-    pub fn to_console(&self) -> String {
-        console::render(self)
-    }
-
-    /// The table as Markdown.
-    pub fn to_markdown(&self) -> String {
-        markdown::render(self)
-    }
-
-    /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
-    pub fn to_html(&self) -> String {
-        html::render(self)
-    }
 }
 
 impl Column {
@@ -121,7 +103,7 @@ impl Column {
         Self { role, heading: heading.into(), detail: None }
     }
 
-    /// The column, said to hold the values of one device.
+    /// The column with the name of the device whose values it has.
     pub fn of(self, device: impl Into<String>) -> Self {
         Self { detail: Some(device.into()), ..self }
     }

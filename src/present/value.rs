@@ -1,20 +1,19 @@
-//! A value and what it reads like.
+//! A value and how it is written.
 //!
-//! A value that was measured is written with as many decimals as its interval supports: two digits of the half width,
-//! but never fewer than three significant digits nor more than five. A published value keeps the digits that its
-//! document printed. A difference whose interval holds 0 is not written as a number at all, only as its interval:
-//! neither its size nor its sign is known.
+//! A measured value has as many decimals as its interval supports
+//! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
+//! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
 
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
-/// A value with what is known of its uncertainty.
+/// A value with its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// The value, in `unit`.
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// With how many digits it is formatted.
+    /// The number of digits with which it is written.
     pub precision: Precision,
     /// The ends of its 95 % interval, in `unit`, where it has one.
     pub interval: Option<(f64, f64)>,
@@ -22,24 +21,24 @@ pub struct Value {
     pub samples: Option<usize>,
     /// Whether it is a difference of two measured values.
     pub difference: bool,
-    /// What it is a sum of, in `unit`, where its source gives the terms.
+    /// The terms of which it is the sum, in `unit`, where its source gives them.
     pub terms: Vec<f64>,
     /// The value as a share of another.
     pub share: Option<Share>,
-    /// What took it, for a reader who asks: `device events`.
+    /// The clock that took it, or its formula: `device events`.
     pub source: Option<String>,
-    /// What must stand beside it: a deviating size, an extrapolation.
+    /// Notes beside it: another size, an extrapolation.
     pub notes: Vec<String>,
 }
 
-/// With how many digits a value is formatted.
+/// The number of digits with which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// This many significant digits.
     Digits(usize),
     /// As many as its interval supports.
     Interval,
-    /// None behind the point: it counts something.
+    /// No decimals: it is a count.
     Whole,
 }
 
@@ -50,16 +49,16 @@ pub struct Share {
     pub value: f64,
     /// The ends of its interval, where it has one.
     pub interval: Option<(f64, f64)>,
-    /// With how many digits it is formatted.
+    /// The number of digits with which it is written.
     pub precision: Precision,
-    /// What the whole is: `async`.
+    /// The name of the whole: `async`.
     pub of: String,
 }
 
-/// What a value reads like, in parts.
+/// A written value, in parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Formatted {
-    /// The value, or that it cannot be told from 0.
+    /// The value, or that it is not distinguishable from 0.
     pub main: String,
     /// Its interval, with the unit.
     pub interval: Option<String>,
@@ -67,12 +66,12 @@ pub struct Formatted {
     pub samples: Option<String>,
     /// Its share of another value.
     pub share: Option<String>,
-    /// What must stand beside it.
+    /// The notes beside it.
     pub notes: Vec<String>,
 }
 
 impl Value {
-    /// A value that stands for itself: no interval, no samples.
+    /// A value alone: no interval, no samples.
     pub fn plain(value: f64, unit: Unit, precision: Precision) -> Self {
         Self {
             value,
@@ -88,33 +87,38 @@ impl Value {
         }
     }
 
-    /// Whether it is a difference whose interval holds 0.
+    /// Whether it is a difference whose interval contains 0.
     pub fn is_indistinguishable_from_zero(&self) -> bool {
         self.difference && self.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0)
     }
 
     /// The symbol of the unit in which it is written; empty for a number without one.
     pub fn symbol(&self) -> &'static str {
-        Scale::of(self.unit, self.value, self.interval).symbol
+        self.scale().symbol
     }
 
-    /// What the value reads like.
+    /// The scale of the largest of the value and the ends of its interval, so that all three share it.
+    fn scale(&self) -> Scale {
+        self.unit.scale(largest(self.value, self.interval))
+    }
+
+    /// The value as it is written.
     pub fn formatted(&self) -> Formatted {
-        let scale = Scale::of(self.unit, self.value, self.interval);
-        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let scale = self.scale();
+        let decimals = self.precision.decimals(scale, self.value, self.interval);
         let unknown = self.is_indistinguishable_from_zero();
         let main = if unknown {
             "not distinguishable from 0".to_owned()
         } else if self.terms.is_empty() {
-            scale.write(self.value, decimals)
+            scale.fixed(self.value, decimals)
         } else {
-            let terms: Vec<String> = self.terms.iter().map(|term| scale.write(*term, decimals)).collect();
-            format!("{} = {}", terms.join(" + "), scale.write(self.value, decimals))
+            let terms: Vec<String> = self.terms.iter().map(|term| scale.fixed(*term, decimals)).collect();
+            format!("{} = {}", terms.join(" + "), scale.fixed(self.value, decimals))
         };
         Formatted {
             main,
             share: self.share.as_ref().map(|share| share.formatted(unknown)),
-            interval: self.interval.map(|ends| scale.write_interval(ends, decimals)),
+            interval: self.interval.map(|ends| scale.interval(ends, decimals)),
             samples: self.samples.map(|n| format!("n = {n}")),
             notes: self.notes.clone(),
         }
@@ -122,86 +126,40 @@ impl Value {
 }
 
 impl Share {
-    /// The share in percent; as its interval alone where the value it belongs to cannot be told from 0.
+    /// The share in percent; as its interval alone where its value is not distinguishable from 0.
     fn formatted(&self, unknown: bool) -> String {
-        let scale = Scale { factor: 0.01, symbol: "%" };
-        let decimals = scale.decimals(self.value, self.interval, self.precision);
+        let scale = Scale::PERCENT;
+        let decimals = self.precision.decimals(scale, self.value, self.interval);
         let text = match self.interval {
-            Some(ends) if unknown => scale.write_interval(ends, decimals),
-            _ => scale.write(self.value, decimals),
+            Some(ends) if unknown => scale.interval(ends, decimals),
+            _ => scale.fixed(self.value, decimals),
         };
         format!("{text} of {}", self.of)
     }
 }
 
 impl Formatted {
-    /// All that stands beside the main text, in the order in which it is read.
+    /// Everything beside the main text, in reading order.
     pub fn details(&self) -> Vec<String> {
         let parts = [&self.interval, &self.samples, &self.share];
         parts.into_iter().flatten().chain(&self.notes).cloned().collect()
     }
 }
 
-/// A divisor and the symbol that goes with it.
-struct Scale {
-    factor: f64,
-    symbol: &'static str,
-}
-
-impl Scale {
-    /// The scale that suits a value and its interval; the largest of the three decides, so that all can share it.
-    fn of(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> Self {
-        let (factor, symbol) = unit.scale(largest(value, interval));
-        Self { factor, symbol }
-    }
-
-    fn decimals(&self, value: f64, interval: Option<(f64, f64)>, precision: Precision) -> usize {
-        let exponent = exponent(largest(value, interval) / self.factor);
-        let at = |digits: i64| (digits - 1 - exponent).max(0);
-        let decimals = match (precision, interval) {
+impl Precision {
+    /// The digits after the decimal point with which a value and its interval are written.
+    fn decimals(self, scale: Scale, value: f64, interval: Option<(f64, f64)>) -> usize {
+        let largest = largest(value, interval);
+        match (self, interval) {
             (Precision::Whole, _) => 0,
-            (Precision::Digits(digits), _) => at(i64::try_from(digits).unwrap_or(17)),
-            (Precision::Interval, Some((low, high))) if high > low => {
-                let half_width = (high - low) / 2.0 / self.factor;
-                (1 - self::exponent(half_width)).clamp(at(3), at(5))
-            }
-            (Precision::Interval, _) => at(4),
-        };
-        usize::try_from(decimals).unwrap_or(0)
-    }
-
-    fn number(&self, value: f64, decimals: usize) -> String {
-        let text = format!("{:.decimals$}", value / self.factor);
-        match text.strip_prefix('-') {
-            Some(digits) if digits.bytes().all(|b| matches!(b, b'0' | b'.')) => digits.to_owned(),
-            Some(digits) => format!("−{digits}"),
-            None => text,
+            (Precision::Digits(digits), _) => scale.decimals(largest, digits),
+            (Precision::Interval, interval) => scale.decimals_of_interval(largest, interval.unwrap_or((value, value))),
         }
-    }
-
-    fn write(&self, value: f64, decimals: usize) -> String {
-        if !value.is_finite() {
-            return "—".to_owned();
-        }
-        self.with_symbol(&self.number(value, decimals))
-    }
-
-    fn write_interval(&self, (low, high): (f64, f64), decimals: usize) -> String {
-        self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
-    }
-
-    fn with_symbol(&self, number: &str) -> String {
-        if self.symbol.is_empty() { number.to_owned() } else { format!("{number} {}", self.symbol) }
     }
 }
 
 fn largest(value: f64, interval: Option<(f64, f64)>) -> f64 {
     interval.map_or(value.abs(), |(low, high)| value.abs().max(low.abs()).max(high.abs()))
-}
-
-/// The power of ten of a value's first digit; 0 for 0.
-fn exponent(value: f64) -> i64 {
-    if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i64 }
 }
 
 #[cfg(test)]
@@ -230,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_whose_interval_holds_zero_is_not_a_number() {
+    fn a_difference_whose_interval_contains_zero_is_not_a_number() {
         let share =
             Share { value: 0.001, interval: Some((-0.01, 0.02)), precision: Precision::Interval, of: "a".into() };
         let value = Value { difference: true, share: Some(share), ..measured(2e-6, -3e-6, 8e-6) };
@@ -250,11 +208,5 @@ mod tests {
     fn a_count_has_no_decimals() {
         let count = |value| Value::plain(value, Unit::Number, Precision::Whole).formatted().main;
         assert_eq!((count(0.0), count(10_000_000.0)), ("0".to_owned(), "10000000".to_owned()));
-    }
-
-    #[test]
-    fn a_rounded_negative_does_not_read_as_minus_zero() {
-        let scale = Scale { factor: 1.0, symbol: "" };
-        assert_eq!(scale.number(-0.001, 1), "0.0");
     }
 }

@@ -1,57 +1,58 @@
-//! Audits: where the host waits for the device, and for how much.
+//! Audits: where the host waits for the device, and for how much work.
 //!
 //! # Limits
-//! Whether work was pending is known of this run alone: a device that is fast enough has finished by the time of the
-//! barrier. To test that a region is free of barriers whatever the device's speed, hold the stream with a
-//! [`Gate`](crate::device::Gate) that is opened behind the region.
+//! Whether work was pending holds for this run alone: a fast device may have finished before the synchronization point. To
+//! test that a region never waits, whatever the device's speed, hold the stream with a [`Gate`](crate::device::Gate) and
+//! open it after the region.
 
 use std::fmt;
 
-use super::{BarrierKind, Kind, Timeline};
+use super::span::Timeline;
 use crate::device::Device;
+use crate::device::kind::{Kind, SyncKind};
 use crate::error::DeviceError;
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// A call that waits for the device.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Barrier {
-    /// The call: `Stream::synchronize`; of an implicit barrier, the operation that caused it: `item`.
+pub struct SyncPoint {
+    /// The call: `Stream::synchronize`; where the wait is implicit, the operation that caused it: `item`.
     pub name: String,
     /// What it waits for.
-    pub kind: BarrierKind,
-    /// Where it stands in the program; unknown for what is printed or dropped.
+    pub kind: SyncKind,
+    /// Its place in the program; unknown for a tensor that is printed or dropped.
     pub site: Option<String>,
-    /// How long the host was in it, in nanoseconds.
+    /// How long it blocked the host, in nanoseconds.
     pub blocked_ns: u64,
-    /// How many kernels, copies and waits that it waited for were not done when it began.
+    /// How many kernels, copies and waits that it waited for were not complete when it began.
     pub pending: usize,
 }
 
-impl Barrier {
+impl SyncPoint {
     /// Its place in the program, in words.
     pub fn place(&self) -> &str {
         self.site.as_deref().unwrap_or("(unknown place)")
     }
 }
 
-/// The barriers of a region, in the order in which they began.
+/// The synchronization points of a region, in the order in which they began.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Audit {
-    /// The barriers.
-    pub barriers: Vec<Barrier>,
-    /// The share of the time that the host was in them.
+    /// The synchronization points.
+    pub sync_points: Vec<SyncPoint>,
+    /// The share of the time that the host was blocked at them.
     pub stalled_share: f64,
-    /// Who knew when the device worked.
+    /// Where the device's times come from.
     pub source: String,
-    /// How many records were lost: barriers may be missing where it is not 0.
+    /// How many records were lost: unless it is 0, synchronization points may be missing.
     pub dropped: u64,
 }
 
 /// Auditing what is done on a device.
 impl Device {
-    /// Runs `region` and lists its barriers. See [`record`](Device::record), which it stands on.
+    /// Runs `region` and lists its synchronization points. It uses [`record`](Device::record).
     ///
     /// # Errors
     /// As `record`.
@@ -62,18 +63,18 @@ impl Device {
 }
 
 impl Timeline {
-    /// Its barriers.
+    /// Its synchronization points.
     pub fn audit(&self) -> Audit {
         let spans = self.spans.iter().filter(|span| span.kind == Kind::Synchronize);
-        let barriers = spans.map(|span| Barrier {
+        let sync_points = spans.map(|span| SyncPoint {
             name: span.name.clone(),
-            kind: span.barrier.unwrap_or(BarrierKind::Implicit),
+            kind: span.sync.unwrap_or(SyncKind::Implicit),
             site: span.site.clone(),
             blocked_ns: span.duration_ns(),
             pending: self.pending(span),
         });
         Audit {
-            barriers: barriers.collect(),
+            sync_points: sync_points.collect(),
             stalled_share: self.host_stalled_share(),
             source: self.source.clone(),
             dropped: self.dropped,
@@ -82,62 +83,56 @@ impl Timeline {
 }
 
 impl Audit {
-    /// The barriers that had something to wait for and whose names are not in `allowed`.
-    pub fn stalls<'a>(&'a self, allowed: &'a [&str]) -> impl Iterator<Item = &'a Barrier> {
-        self.barriers.iter().filter(|b| b.pending > 0 && !allowed.contains(&b.name.as_str()))
+    /// The synchronization points at which work was pending and whose names are not in `allowed`.
+    pub fn stalls<'a>(&'a self, allowed: &'a [&str]) -> impl Iterator<Item = &'a SyncPoint> {
+        self.sync_points.iter().filter(|point| point.pending > 0 && !allowed.contains(&point.name.as_str()))
     }
 
-    /// What is wrong unless there is no such barrier: each with its place. Where records were lost, nobody knows, which
-    /// is wrong, too. For [`assert_no_sync!`](crate::assert_no_sync).
+    /// The message for a region in which there are such synchronization points: each with its place. Where records were
+    /// lost nothing can be said, which is an error, too. For [`assert_no_sync!`](crate::assert_no_sync).
     pub fn complaint(&self, allowed: &[&str]) -> Option<String> {
         if self.dropped > 0 {
-            return Some(format!("{} records of the region were lost: barriers may be missing", self.dropped));
+            let lost = self.dropped;
+            return Some(format!("{lost} records of the region were lost: synchronization points may be missing"));
         }
-        let stalls: Vec<String> = self.stalls(allowed).map(|barrier| format!("\n  {barrier}")).collect();
+        let stalls: Vec<String> = self.stalls(allowed).map(|point| format!("\n  {point}")).collect();
         let count = stalls.len();
-        let (noun, verb) = if count == 1 { ("barrier", "waits") } else { ("barriers", "wait") };
-        (count > 0).then(|| format!("{count} {noun} within the region {verb} for pending work:{}", stalls.concat()))
+        let (noun, verb) = if count == 1 { ("point", "waits") } else { ("points", "wait") };
+        (count > 0).then(|| {
+            format!("{count} synchronization {noun} within the region {verb} for pending work:{}", stalls.concat())
+        })
     }
 }
 
-impl fmt::Display for Barrier {
+impl fmt::Display for SyncPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let blocked = Unit::Seconds.format(self.blocked_ns as f64 * 1e-9, 3);
         let Self { name, kind, pending, .. } = self;
-        write!(f, "{}: {name} ({kind}), {blocked}, {pending} pending", self.place())
+        write!(f, "{}: {name} ({kind}), blocked for {blocked}, {pending} pending", self.place())
     }
 }
 
-/// A table: place, call, kind, time in it, pending work.
+/// A line for each synchronization point, and the share of the time that they take.
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heading = ["place", "barrier", "kind", "blocked", "pending"].map(str::to_owned);
-        let row = |b: &Barrier| {
-            let blocked = Unit::Seconds.format(b.blocked_ns as f64 * 1e-9, 3);
-            [b.place().to_owned(), b.name.clone(), b.kind.to_string(), blocked, b.pending.to_string()]
-        };
-        let rows: Vec<[String; 5]> = std::iter::once(heading).chain(self.barriers.iter().map(row)).collect();
-        let widths: [usize; 5] =
-            std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-        for row in &rows {
-            let [place, name, kind, blocked, pending] = row;
-            let [a, b, c, d, e] = widths;
-            writeln!(f, "{place:a$}  {name:b$}  {kind:c$}  {blocked:>d$}  {pending:>e$}")?;
+        for point in &self.sync_points {
+            writeln!(f, "{point}")?;
         }
-        let share = 100.0 * self.stalled_share;
-        write!(f, "{} barriers; the host spent {share:.1} % of the time in them", self.barriers.len())?;
+        let (count, share) = (self.sync_points.len(), Scale::PERCENT.fixed(self.stalled_share, 1));
+        let noun = if count == 1 { "point" } else { "points" };
+        write!(f, "{count} synchronization {noun}; the host was blocked for {share} of the time")?;
         if self.dropped > 0 {
-            write!(f, "; {} records were lost: barriers may be missing", self.dropped)?;
+            write!(f, "; {} records were lost: synchronization points may be missing", self.dropped)?;
         }
         Ok(())
     }
 }
 
-/// Runs a block on a device and panics if a barrier within it waited for pending work, naming each with its place.
-/// Barriers named in `allow` may wait. The value is the block's.
+/// Runs a block on a device and panics if a synchronization point within it waited for pending work. The message names
+/// each with its place. Those named in `allow` may wait. The value is the block's.
 ///
-/// The block is the body of a closure that returns a `Result<_, DeviceError>`: `?` leaves the block, and an error of it
-/// is a panic here. See [`Audit`](crate::timeline::Audit) for what is known to be pending.
+/// The block is the body of a closure that returns a `Result<_, DeviceError>`: `?` leaves the block, and its error is a
+/// panic here. [`SyncPoint::pending`](crate::timeline::SyncPoint::pending) says which work counts.
 ///
 /// ```
 /// use syncscope::prelude::*;
@@ -170,7 +165,7 @@ mod tests {
     use crate::device::Stream;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Runs `region` with a stream that is held until a barrier has begun.
+    /// Runs `region` with a stream that is held until a synchronization point has begun.
     fn held<R>(device: &Device, region: impl FnOnce(&Stream) -> Result<R, DeviceError>) -> Result<R, DeviceError> {
         let (stream, gate) = (device.stream()?, device.gate()?);
         stream.wait_gate(&gate)?;
@@ -189,34 +184,34 @@ mod tests {
         device.audit(|| held(device, region)).unwrap()
     }
 
-    fn ones(audit: &Audit) -> Vec<(&str, BarrierKind)> {
+    fn ones(audit: &Audit) -> Vec<(&str, SyncKind)> {
         audit.stalls(&[]).map(|b| (b.name.as_str(), b.kind)).collect()
     }
 
     #[test]
-    fn each_kind_of_barrier_is_named_for_what_it_waits_for() {
+    fn each_kind_of_synchronization_is_named_for_what_it_waits_for() {
         let device = Device::open("cpu:0").unwrap();
         let (_, audit) = audited(&device, |stream| stream.synchronize());
-        assert_eq!(ones(&audit), [("Stream::synchronize", BarrierKind::Stream)]);
+        assert_eq!(ones(&audit), [("Stream::synchronize", SyncKind::Stream)]);
         let (_, audit) = audited(&device, |_| device.synchronize());
-        assert_eq!(ones(&audit), [("Device::synchronize", BarrierKind::Device)]);
+        assert_eq!(ones(&audit), [("Device::synchronize", SyncKind::Device)]);
         let (_, audit) = audited(&device, |stream| {
             let event = device.event()?;
             stream.record(&event)?;
             event.synchronize()
         });
-        assert_eq!(ones(&audit), [("Event::synchronize", BarrierKind::Event)]);
+        assert_eq!(ones(&audit), [("Event::synchronize", SyncKind::Event)]);
         let (any, audit) = audited(&device, |stream| stream.ones::<f32>([4])?.any());
-        assert_eq!(ones(&audit), [("any", BarrierKind::Implicit)]);
-        assert!(any && audit.barriers[0].site.as_deref().is_some_and(|site| site.starts_with(file!())));
+        assert_eq!(ones(&audit), [("any", SyncKind::Implicit)]);
+        assert!(any && audit.sync_points[0].site.as_deref().is_some_and(|site| site.starts_with(file!())));
     }
 
     #[test]
-    fn a_barrier_with_nothing_to_wait_for_is_listed_and_is_no_stall() {
+    fn a_synchronization_with_nothing_to_wait_for_is_listed_and_is_no_stall() {
         let device = Device::open("cpu:0").unwrap();
         let stream = device.stream().unwrap();
         let (_, audit) = device.audit(|| stream.synchronize()).unwrap();
-        assert_eq!((audit.barriers.len(), audit.stalls(&[]).count()), (1, 0));
+        assert_eq!((audit.sync_points.len(), audit.stalls(&[]).count()), (1, 0));
         assert!(audit.to_string().contains("Stream::synchronize"), "{audit}");
     }
 
@@ -231,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_without_barriers_passes_while_its_stream_is_held() {
+    fn a_region_without_synchronization_passes_while_its_stream_is_held() {
         let device = Device::open("cpu:0").unwrap();
         let (stream, gate) = (device.stream().unwrap(), device.gate().unwrap());
         stream.wait_gate(&gate).unwrap();

@@ -1,23 +1,26 @@
-//! The critical path: the chain of spans of which each could begin only when the one before it was over.
+//! The critical path: the chain of spans of which each could begin only after the one before it had ended.
 //!
 //! # Method
-//! Backwards from the span that ends last, and in each step to the predecessor that ended last: the one that was waited
-//! for. (A walk back along the last-arriving edges: Barford and Crovella, *Critical Path Analysis of TCP Transactions*,
-//! 2001; for GPUs, Holistic Trace Analysis.) Predecessors are
+//! The walk goes backwards from the span that ends last, in each step to the predecessor that ended last: the one that was
+//! waited for. (A walk back along the last-arriving edges: Barford and Crovella, *Critical Path Analysis of TCP
+//! Transactions*, 2001; for GPUs, Holistic Trace Analysis.) Predecessors are
 //!
-//! * of work: the work before it on its stream, and the call that enqueued it; of a stream's wait, also what ended last
-//!   on another stream;
-//! * of a barrier: the last of the work that it waited for, if that ended within it; otherwise, as of any call,
+//! * of work: the work before it on its stream, and the call that enqueued it; of a stream's wait, also the last work to
+//!   end on another stream;
+//! * of a synchronization point: the last of the work that it waited for, if that ended within it; otherwise, as of any
+//!   call,
 //! * of a call: the call before it on its thread.
 //!
-//! A call that its work overtook is on the path only up to the work's begin. What lies between two segments is on the
-//! path, too: the program's own time on the host, or the way from a call to its device.
+//! A call that is still running when its work begins is on the path only up to that moment. The time between two segments
+//! is on the path, too: the program's own time on the host, or the latency from a call to its device.
 //!
 //! # Limits
-//! The work grows with the square of the number of spans. Threads that wait for each other by means of their own are not known to. Where two predecessors end at once, the
-//! choice between them is arbitrary, and so is then the path, though not its length.
+//! The cost grows with the square of the number of spans. The walk does not see threads that wait for each other through
+//! other means. Where two predecessors end at the same time, the choice between them is arbitrary, and so is the path,
+//! though not its length.
 
-use super::{Kind, Span, Timeline};
+use super::span::{Span, Timeline};
+use crate::device::kind::Kind;
 
 /// A stretch of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +28,9 @@ use super::{Kind, Span, Timeline};
 pub struct Segment {
     /// The place of its span in [`Timeline::spans`].
     pub span: usize,
-    /// Where the path enters the span, in nanoseconds.
+    /// When the path enters the span, in nanoseconds.
     pub start_ns: u64,
-    /// Where it leaves it.
+    /// When it leaves it.
     pub end_ns: u64,
 }
 
@@ -37,13 +40,13 @@ pub struct Segment {
 pub struct CriticalPath {
     /// Its stretches, by time; they do not overlap.
     pub segments: Vec<Segment>,
-    /// How much of it lies in the host's calls and own work, without barriers, in nanoseconds.
+    /// The part in the host's calls and own work, without synchronization points, in nanoseconds.
     pub host_ns: u64,
-    /// How much in barriers after the work that they waited for was done.
-    pub barrier_ns: u64,
-    /// How much in kernels and copies.
+    /// The part in synchronization points, after the work that they waited for was complete.
+    pub sync_ns: u64,
+    /// The part in kernels and copies.
     pub device_ns: u64,
-    /// How much between them: in the program, and on the way to the device.
+    /// The part between them: in the program, and on the way to the device.
     pub between_ns: u64,
 }
 
@@ -54,7 +57,7 @@ impl Timeline {
             return CriticalPath::default();
         };
         let (mut segments, mut at, mut until) = (Vec::new(), last, self.spans[last].end_ns);
-        // Each step goes to a span that began earlier, or from a barrier to work within it; a bound all the same.
+        // Each step goes to a span that began earlier, or from a synchronization point to work within it; the bound is a safeguard.
         for _ in 0..=2 * self.spans.len() {
             let span = &self.spans[at];
             let before = self.predecessor(at, until);
@@ -77,7 +80,7 @@ impl Timeline {
             let length = segment.end_ns - segment.start_ns;
             match self.spans[segment.span].kind {
                 Kind::Enqueue | Kind::HostWork => path.host_ns += length,
-                Kind::Synchronize => path.barrier_ns += length,
+                Kind::Synchronize => path.sync_ns += length,
                 Kind::Kernel | Kind::Copy => path.device_ns += length,
                 Kind::Wait => path.between_ns += length,
             }
@@ -131,7 +134,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::analysis::by_hand::{span, timeline};
+    use super::super::by_hand::{span, timeline};
     use super::*;
     use Kind::{Copy, Enqueue, Kernel, Synchronize, Wait};
 
@@ -151,7 +154,7 @@ mod tests {
         ]);
         assert_eq!(names(&timeline), [(Enqueue, 4), (Kernel, 44), (Kernel, 40), (Synchronize, 5)]);
         let path = timeline.critical_path();
-        assert_eq!((path.host_ns, path.device_ns, path.barrier_ns, path.between_ns), (4, 84, 5, 2));
+        assert_eq!((path.host_ns, path.device_ns, path.sync_ns, path.between_ns), (4, 84, 5, 2));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::{BarrierKind, Kind, Span, Timeline, Track};
+use super::span::{Span, Timeline, Track};
 use crate::device::Device;
+use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
 use crate::device::tracer::{Call, CallInfo, DeviceWork, unnamed};
 use crate::error::DeviceError;
@@ -79,13 +80,13 @@ impl Timeline {
                 stream: call.note.stream,
                 bytes: call.note.bytes,
                 correlation: Some(call.correlation),
-                barrier: call.note.barrier,
+                sync: call.note.barrier,
                 awaits: call.note.awaits,
                 site: site_of(call),
                 detail: None,
             });
         }
-        // A barrier's own stall is the barrier.
+        // The stall within a synchronization point is that synchronization point.
         let within = log.stalls.iter().filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
         for (stall, call) in within.filter(|(_, call)| call.note.barrier.is_none()) {
             spans.push(Span {
@@ -97,7 +98,7 @@ impl Timeline {
                 stream: call.note.stream,
                 bytes: None,
                 correlation: Some(call.correlation),
-                barrier: Some(BarrierKind::Implicit),
+                sync: Some(SyncKind::Implicit),
                 // What the call itself enqueued before is waited for, too.
                 awaits: Some(call.correlation),
                 site: site_of(call),
@@ -120,7 +121,7 @@ impl Timeline {
                 stream,
                 bytes: work.bytes.or(call.note.bytes).filter(|_| kind == Kind::Copy || work.bytes.is_some()),
                 correlation: work.correlation,
-                barrier: None,
+                sync: None,
                 awaits: None,
                 site: None,
             });
@@ -192,23 +193,23 @@ mod tests {
         let site = named("fill", Kind::Enqueue).site.clone().unwrap();
         assert_eq!(site, format!("{}:{line}", file!()));
         let read = named("item", Kind::Synchronize);
-        assert_eq!(read.barrier, Some(BarrierKind::Implicit));
+        assert_eq!(read.sync, Some(SyncKind::Implicit));
         assert_eq!(read.site, Some(format!("{}:{}", file!(), line + 1)));
         assert!(named("sum", Kind::Kernel).end_ns <= read.end_ns);
         assert_eq!(timeline.dropped, 0);
     }
 
     #[test]
-    fn an_implicit_barrier_has_the_name_and_the_place_of_the_operation_that_caused_it() {
+    fn an_implicit_synchronization_has_the_name_and_the_place_of_the_operation_that_caused_it() {
         let device = device();
         let stream = device.stream().unwrap();
         let x = stream.ones::<f32>([16]).unwrap();
         let (_, timeline) = device.record(|| x.nonzero()).unwrap();
         let line = line!() - 1;
-        let barriers: Vec<_> = timeline.spans.iter().filter(|s| s.kind == Kind::Synchronize).collect();
-        assert_eq!(barriers.len(), 1);
-        assert_eq!((barriers[0].name.as_str(), barriers[0].barrier), ("nonzero", Some(BarrierKind::Implicit)));
-        assert_eq!(barriers[0].site, Some(format!("{}:{line}", file!())));
+        let points: Vec<_> = timeline.spans.iter().filter(|s| s.kind == Kind::Synchronize).collect();
+        assert_eq!(points.len(), 1);
+        assert_eq!((points[0].name.as_str(), points[0].sync), ("nonzero", Some(SyncKind::Implicit)));
+        assert_eq!(points[0].site, Some(format!("{}:{line}", file!())));
     }
 
     #[test]
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_within_an_enqueue_is_an_implicit_barrier_and_that_of_a_barrier_is_the_barrier() {
+    fn a_stall_within_an_enqueue_is_an_implicit_synchronization_and_one_within_a_synchronization_is_that_one() {
         let origin = Instant::now();
         let at = |us| origin + std::time::Duration::from_micros(us);
         let call = |note, correlation, (start, end)| Call {
@@ -339,9 +340,9 @@ mod tests {
         let log = Log {
             calls: vec![
                 call(CallInfo::enqueue("matmul", Some(Kind::Kernel)), 1, (0, 50)),
-                call(CallInfo::barrier("Stream::synchronize", BarrierKind::Stream), 2, (50, 90)),
+                call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), 2, (50, 90)),
             ],
-            // The trial of a plan, and the product.
+            // The trial of a plan, and the matmul.
             work: vec![work(10, 30), work(45, 80)],
             stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
             threads: HashMap::new(),
@@ -351,10 +352,10 @@ mod tests {
             end: at(90),
         };
         let audit = Timeline::of("cuda:0", log).audit();
-        let barriers: Vec<_> =
-            audit.barriers.iter().map(|b| (b.name.as_str(), b.kind, b.blocked_ns, b.pending)).collect();
-        let search = ("matmul", BarrierKind::Implicit, 20_000, 1);
-        assert_eq!(barriers, [search, ("Stream::synchronize", BarrierKind::Stream, 40_000, 1)]);
+        let points: Vec<_> =
+            audit.sync_points.iter().map(|b| (b.name.as_str(), b.kind, b.blocked_ns, b.pending)).collect();
+        let search = ("matmul", SyncKind::Implicit, 20_000, 1);
+        assert_eq!(points, [search, ("Stream::synchronize", SyncKind::Stream, 40_000, 1)]);
     }
 
     #[test]

@@ -2,17 +2,17 @@
 //!
 //! Source: *Trace Event Format*, the document of the Chromium project. A timeline is one process of that format for the
 //! host and one for the device, each track a thread; spans are complete events (`ph` `X`, `ts` and `dur` in
-//! microseconds); from each call an arrow (`ph` `s` and `f`, the latter bound to its enclosing slice) leads to its first
-//! work. What is known beside stands in `args`.
+//! microseconds). An arrow (`ph` `s` and `f`, the latter bound to its enclosing slice) leads from each call to its first
+//! work. All else is in `args`.
 //!
 //! # Limits
-//! Slices of a thread nest: spans of one track that overlap without nesting, as kernels of one stream never do, would
-//! be drawn askew.
+//! The format nests the slices of a thread: it cannot show two spans of one track that overlap without nesting. Kernels of
+//! one stream never do.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::{Span, Timeline, Track};
+use super::span::{Span, Timeline, Track};
 
 impl Timeline {
     /// The timeline as a Chrome trace in JSON.
@@ -21,10 +21,10 @@ impl Timeline {
     }
 }
 
-/// Timelines as one Chrome trace in JSON, each with its name. Their clocks are their own: all begin at 0.
+/// Timelines as one Chrome trace in JSON, each with its name. Each has its own clock, which begins at 0.
 pub fn to_trace(timelines: &[(&str, &Timeline)]) -> String {
     let events: Vec<String> =
-        (0..).zip(timelines).flat_map(|(place, (name, timeline))| Scene { place, name, timeline }.events()).collect();
+        (0..).zip(timelines).flat_map(|(place, (name, timeline))| Traced { place, name, timeline }.events()).collect();
     let other = |(name, timeline): &(&str, &Timeline)| {
         let [name, device, source] = [name, &*timeline.device, &*timeline.source].map(quoted);
         format!(r#"{{"name":{name},"device":{device},"source":{source},"dropped":{}}}"#, timeline.dropped)
@@ -38,13 +38,13 @@ pub fn to_trace(timelines: &[(&str, &Timeline)]) -> String {
 }
 
 /// A timeline and its place among those of a trace.
-struct Scene<'a> {
+struct Traced<'a> {
     place: u32,
     name: &'a str,
     timeline: &'a Timeline,
 }
 
-impl Scene<'_> {
+impl Traced<'_> {
     fn events(&self) -> Vec<String> {
         let of = |what: &str| if self.name.is_empty() { what.to_owned() } else { format!("{}: {what}", self.name) };
         let (host, device) = (2 * self.place + 1, 2 * self.place + 2);
@@ -83,8 +83,8 @@ impl Scene<'_> {
             ("awaits", span.awaits),
         ];
         args.extend(numbers.iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", (*value)?))));
-        let barrier = span.barrier.map(|barrier| barrier.to_string());
-        let texts = [("barrier", &barrier), ("site", &span.site), ("detail", &span.detail)];
+        let sync = span.sync.map(|sync| sync.to_string());
+        let texts = [("sync", &sync), ("site", &span.site), ("detail", &span.detail)];
         args.extend(texts.iter().filter_map(|(name, text)| Some(format!("\"{name}\":{}", quoted(text.as_ref()?)))));
         format!(
             r#"{{"name":{},"cat":{},"ph":"X","ts":{},"dur":{},"pid":{process},"tid":{thread},"args":{{{}}}}}"#,
@@ -100,7 +100,7 @@ impl Scene<'_> {
         let ((process, thread), at) = (self.thread(span), microseconds(span.start_ns));
         format!(
             r#"{{"name":"launch","cat":"launch","ph":"{phase}","id":"{}","ts":{at},"pid":{process},"tid":{thread}{more}}}"#,
-            // Hexadecimal, as Perfetto reads an identifier that is a text; one of the whole trace.
+            // Perfetto reads an identifier in quotes as hexadecimal. It is unique within the whole trace.
             format_args!("{:#x}", u64::from(self.place) << 40 | id)
         )
     }
@@ -143,9 +143,9 @@ fn quoted(text: &str) -> String {
 
 #[cfg(all(test, feature = "report"))]
 mod tests {
-    use super::super::Kind;
-    use super::super::analysis::by_hand::{span, timeline};
+    use super::super::by_hand::{span, timeline};
     use super::*;
+    use crate::timeline::Kind;
     use serde_json::Value;
 
     fn events(timeline: &Timeline) -> Vec<Value> {

@@ -1,7 +1,7 @@
 //! Wrong arguments are errors at once; failed work is an error of the next call on its stream, and hangs nobody.
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, HostKind};
+use syncscope::device::{Device, HostKind, Injected, Stream};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
@@ -13,6 +13,16 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_failure_on_the_device_reaches_the_next_call_and_stays", device_failure),
     ("a_failed_stream_holds_up_no_other", other_streams_go_on),
     ("a_failed_copy_is_an_error_of_reading_its_buffer", failed_copy),
+    ("a_failed_copy_stays_an_error_until_another_fills_the_buffer", failed_copy_stays),
+    ("a_failure_reaches_every_stream_and_event_that_waited_for_it", failure_spreads),
+    ("a_failure_does_not_reach_who_waited_for_earlier_work", failure_stays_behind),
+    ("a_failure_of_a_dropped_stream_is_told_by_the_device_once", failure_of_a_dropped_stream),
+    ("a_refused_allocation_leaves_everything_as_it_was", refused_allocation),
+    ("a_failed_launch_has_enqueued_nothing_and_new_work_succeeds", failed_launch),
+    ("a_copy_that_fails_at_its_call_gives_no_data_and_new_work_succeeds", copy_fails_at_its_call),
+    ("a_capture_with_a_failed_launch_is_given_up", failed_launch_in_capture),
+    ("a_lost_device_names_the_first_cause_and_drops_end", lost_device),
+    ("an_allocation_waits_for_pending_frees_before_it_is_refused", allocation_waits),
     ("a_shape_whose_size_wraps_around_is_refused", wrapping_shape),
     ("a_device_that_is_not_there_is_named_with_those_that_are", missing_device),
     ("a_tensor_too_large_for_any_memory_is_refused", too_large),
@@ -120,4 +130,219 @@ fn too_large(device: &Device) -> Result<(), Failed> {
     ensure(matches!(error, DeviceError::OutOfMemory { .. }), || error.to_string())?;
     stream.ones::<f32>([4])?.sum()?.item()?;
     Ok(())
+}
+
+/// A failure on `stream`, to come once `gate` opens.
+fn fail_behind(stream: &Stream, gate: &syncscope::device::Gate) -> Result<Tensor<f32>, Failed> {
+    let (x, rows) = (stream.ones::<f32>([3, 2])?, stream.tensor(&[0i64, 99], [2])?);
+    stream.wait_gate(gate)?;
+    Ok(x.gather(&rows)?)
+}
+
+fn is_gather<T: std::fmt::Debug>(what: &str, outcome: Result<T, DeviceError>) -> Result<(), Failed> {
+    let right = matches!(&outcome, Err(DeviceError::WorkFailed { operation, .. }) if operation == "gather");
+    ensure(right, || format!("{what}: {outcome:?}"))
+}
+
+fn failed_copy_stays(device: &Device) -> Result<(), Failed> {
+    let (stream, sound, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let kind = if device.properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned };
+    let mut buffer = device.host_buffer::<f32>(kind, 4)?;
+    fail_behind(&stream, &gate)?.copy_to(&mut buffer)?;
+    gate.open();
+    is_gather("the first read", buffer.read().map(|values| values.to_vec()))?;
+    is_gather("the second read", buffer.read().map(|values| values.to_vec()))?;
+    is_gather("a write", buffer.write().map(|values| values.to_vec()))?;
+    let target = sound.zeros::<f32>([4])?;
+    is_gather("a copy from it", target.copy_from(&buffer))?;
+    sound.full::<f32>([4], 2.0)?.copy_to(&mut buffer)?;
+    ensure(*buffer.read()? == [2.0; 4], || "a copy that succeeded is not read".to_owned())
+}
+
+fn failure_spreads(device: &Device) -> Result<(), Failed> {
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    let (second, third) = (device.stream()?, device.stream()?);
+    let (first_event, second_event) = (device.event()?, device.event()?);
+    fail_behind(&stream, &gate)?;
+    stream.record(&first_event)?;
+    second.wait(&first_event)?;
+    let x = second.ones::<f32>([4])?;
+    second.record(&second_event)?;
+    third.wait(&second_event)?;
+    let y = third.ones::<f32>([4])?;
+    gate.open();
+    is_gather("a read on the stream that waited", x.sum().and_then(|sum| sum.item()))?;
+    is_gather("a read on the stream that waited for that one", y.to_vec())?;
+    is_gather("the first event", first_event.synchronize())?;
+    is_gather("the second event", second_event.synchronize())?;
+    is_gather("the state of the second event", second_event.is_complete())?;
+    is_gather("the third stream", third.synchronize())?;
+    is_gather("the device", device.synchronize())
+}
+
+fn failure_stays_behind(device: &Device) -> Result<(), Failed> {
+    let (stream, second, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let (rows, x) = (stream.tensor(&[0i64, 1], [2])?, stream.ones::<f32>([3, 2])?);
+    x.gather(&rows)?;
+    let event = device.event()?;
+    stream.record(&event)?;
+    second.wait(&event)?;
+    fail_behind(&stream, &gate)?;
+    gate.open();
+    is_gather("the stream itself", stream.synchronize())?;
+    event.synchronize()?;
+    let sum = second.ones::<f32>([5])?.sum()?.item()?;
+    ensure(sum == 5.0, || format!("the other stream computed {sum}"))
+}
+
+fn failure_of_a_dropped_stream(device: &Device) -> Result<(), Failed> {
+    let gate = device.gate()?;
+    let stream = device.stream()?;
+    drop(fail_behind(&stream, &gate)?);
+    drop(stream);
+    gate.open();
+    is_gather("the device", device.synchronize())?;
+    device.synchronize()?;
+    // The same where the work is over before anybody asks.
+    let stream = device.stream()?;
+    let (x, rows) = (stream.ones::<f32>([3, 2])?, stream.tensor(&[0i64, 99], [2])?);
+    let (event, own) = (device.event()?, device.stream()?);
+    x.gather(&rows)?;
+    own.record(&event)?;
+    event.synchronize()?;
+    drop((x, rows, stream));
+    is_gather("the device, later", device.synchronize())?;
+    Ok(device.synchronize()?)
+}
+
+fn refused_allocation(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([1000])?;
+    for nth in 1..4 {
+        device.inject(Injected::Allocation, nth);
+        let outcomes: Vec<_> = (0..4).map(|_| x.add_scalar(1.0).map(|y| y.get([0])?.item())).collect();
+        for (place, outcome) in (1..).zip(outcomes) {
+            let right = match outcome {
+                Err(DeviceError::OutOfMemory { .. }) => place == nth,
+                Ok(value) => place != nth && value? == 2.0,
+                Err(_) => false,
+            };
+            ensure(right, || format!("allocation {place} where {nth} is to fail"))?;
+        }
+    }
+    ensure(x.sum()?.item()? == 1000.0, || "a tensor changed".to_owned())
+}
+
+fn is_injected<T: std::fmt::Debug>(what: &str, outcome: Result<T, DeviceError>) -> Result<(), Failed> {
+    let right = matches!(&outcome, Err(DeviceError::CallFailed { reason, .. }) if reason.contains("a test asked for"));
+    ensure(right, || format!("{what}: {outcome:?}"))
+}
+
+fn failed_launch(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.zeros::<f32>([256])?;
+    let a = stream.ones::<f32>([8, 8])?;
+    a.matmul(&a)?;
+    for nth in 1..6 {
+        device.inject(Injected::Launch, nth);
+        let failed = (1..6).filter(|_| x.affine_in_place(1.0, 1.0).is_err()).count();
+        ensure(failed == 1, || format!("{failed} of 5 launches failed"))?;
+    }
+    let value = x.get([0])?.item()?;
+    ensure(value == 20.0, || format!("{value} in place of 20"))?;
+    device.inject(Injected::Launch, 1);
+    is_injected("a matmul", a.matmul(&a).map(drop))?;
+    device.inject(Injected::Launch, 1);
+    is_injected("a sum", x.sum().map(drop))?;
+    device.inject(Injected::Launch, 1);
+    is_injected("a search", x.nonzero().map(drop))?;
+    let found = x.nonzero()?.len();
+    ensure(found == 256 && a.matmul(&a)?.get([7, 7])?.item()? == 8.0, || format!("{found} non-zeros"))
+}
+
+fn copy_fails_at_its_call(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.full::<f32>([64], 3.0)?;
+    let large = stream.full::<f32>([1 << 20], 3.0)?;
+    let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, 64)?;
+    type Call<'a> = (&'a str, Box<dyn FnMut() -> Result<(), DeviceError> + 'a>);
+    let calls: [Call<'_>; 6] = [
+        ("item", Box::new(|| x.get([0])?.item().map(drop))),
+        ("to_vec", Box::new(|| x.to_vec().map(drop))),
+        ("a large to_vec", Box::new(|| large.to_vec().map(drop))),
+        ("tensor", Box::new(|| stream.tensor(&[1.0_f32; 9], [9]).map(drop))),
+        ("copy_from", Box::new(|| x.copy_from(&device.host_buffer::<f32>(HostKind::Pageable, 64)?))),
+        ("copy_to", Box::new(|| x.copy_to(&mut buffer))),
+    ];
+    for (name, mut call) in calls {
+        device.inject(Injected::Copy, 1);
+        is_injected(name, call())?;
+        ensure(x.to_vec()? == [3.0; 64], || format!("after {name} the tensor holds other values"))?;
+        call().map_err(|error| format!("{name}, again: {error}"))?;
+        x.affine_in_place(0.0, 3.0)?;
+    }
+    ensure(large.to_vec()?.iter().all(|value| *value == 3.0), || "a large read lost values".to_owned())
+}
+
+fn failed_launch_in_capture(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([32])?;
+    device.inject(Injected::Launch, 3);
+    let captured = stream.capture(|| (0..5).try_for_each(|_| x.affine_in_place(1.0, 1.0)));
+    is_injected("the capture", captured.map(drop))?;
+    let (_, graph) = stream.capture(|| (0..5).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?;
+    graph.launch()?;
+    ensure(x.get([31])?.item()? == 6.0, || "the stream does not go on as before".to_owned())
+}
+
+/// Of a device of its own: it is of no use afterwards.
+fn lost_device(device: &Device) -> Result<(), Failed> {
+    let device = Device::open(device.name())?;
+    let (stream, other, gate, event) = (device.stream()?, device.stream()?, device.gate()?, device.event()?);
+    let x = stream.ones::<f32>([32])?;
+    let y = x.on(&other)?;
+    let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, 32)?;
+    let (_, graph) = stream.capture(|| x.affine_in_place(1.0, 1.0))?;
+    stream.record(&event)?;
+    stream.wait_gate(&gate)?;
+    x.affine_in_place(1.0, 1.0)?;
+    device.inject(Injected::DeviceLoss, 1);
+    let cause = x.affine_in_place(1.0, 1.0);
+    is_injected("the first call", cause.clone())?;
+    let later = [
+        ("an operation", x.affine_in_place(1.0, 1.0)),
+        ("an operation elsewhere", y.affine_in_place(1.0, 1.0)),
+        ("a read", x.to_vec().map(drop)),
+        ("a copy", x.copy_to(&mut buffer)),
+        ("an event", stream.record(&event)),
+        ("a wait for an event", event.synchronize()),
+        ("a graph", graph.launch()),
+        ("a new stream", device.stream().map(drop)),
+        ("a question", other.is_complete().map(drop)),
+        ("a wait for the stream", stream.synchronize()),
+        ("a wait for the device", device.synchronize()),
+    ];
+    for (call, outcome) in later {
+        ensure(outcome == cause, || format!("{call}: {outcome:?} in place of {cause:?}"))?;
+    }
+    // While the stream is held, in an order that has the gate go last.
+    drop((buffer, graph, x, y, event, stream, other, device));
+    drop(gate);
+    Ok(())
+}
+
+/// More than fits is asked for again and again, while what was freed is still in use by a stream that will come past it.
+fn allocation_waits(device: &Device) -> Result<(), Failed> {
+    // Half of what there is, where the engine knows: then each but the first waits.
+    let len = device.properties().memory_bytes.map_or(1 << 20, |bytes| bytes as usize / 2 / 4);
+    let (home, guest) = (device.stream()?, device.stream()?);
+    for _ in 0..4 {
+        let large = home.empty::<f32>([len])?;
+        let event = device.event()?;
+        home.record(&event)?;
+        guest.wait(&event)?;
+        guest.spin(std::time::Duration::from_millis(50))?;
+        large.get([0])?.reshape([1])?.on(&guest)?.affine_in_place(0.0, 1.0)?;
+    }
+    Ok(device.synchronize()?)
 }

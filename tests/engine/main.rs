@@ -3,6 +3,7 @@
 //!
 //! A test that needs a device which this machine lacks is reported as ignored, and the reason is printed.
 
+mod contract;
 mod failures;
 mod graphs;
 mod normals;
@@ -25,8 +26,15 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("tests on cuda:0 are ignored: {reason}");
     }
-    let families =
-        [operations::CHECKS, normals::CHECKS, ordering::CHECKS, failures::CHECKS, timelines::CHECKS, graphs::CHECKS];
+    let families = [
+        operations::CHECKS,
+        normals::CHECKS,
+        ordering::CHECKS,
+        contract::CHECKS,
+        failures::CHECKS,
+        timelines::CHECKS,
+        graphs::CHECKS,
+    ];
     let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();
     let mut trials = Vec::new();
     for (name, check) in checks {

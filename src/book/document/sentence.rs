@@ -16,7 +16,7 @@ use super::super::predicate::{
 use super::Document;
 use crate::measure::Verdict;
 use crate::results::Results;
-use crate::units::{Unit, significant};
+use crate::units::{Scale, Unit};
 
 /// A text with expressions in it (Markdown).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -144,8 +144,8 @@ enum Part<'a> {
 fn wording() -> Environment<'static> {
     let mut environment = environment();
     environment.add_filter("time", |value: f64| Unit::Seconds.format(value, 3));
-    environment.add_filter("percent", |value: f64| format!("{} %", significant(100.0 * value, 3)));
-    environment.add_filter("times", |value: f64| format!("{} ×", significant(value, 3)));
+    environment.add_filter("percent", |value: f64| Scale::PERCENT.significant(value, 3));
+    environment.add_filter("times", |value: f64| format!("{} ×", Unit::Ratio.format(value, 3)));
     environment
 }
 

@@ -20,7 +20,7 @@ use super::{compile, environment, operands_of};
 use crate::book::document::{Claim, Document, Figure, Needs};
 use crate::measure::{Bootstrap, Verdict};
 use crate::results::{Metric, MetricSpec, MissingReason, Results};
-use crate::units::{Unit, significant};
+use crate::units::Unit;
 
 /// A verdict with the numbers that decided it.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,12 +113,7 @@ pub(in crate::book) fn look_up<'a>(
             if !estimate.is_interval() {
                 return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
             }
-            let text = format!(
-                "{} ({}, n = {})",
-                spec.unit.format(estimate.median, 4),
-                estimate.format_interval(spec.unit),
-                estimate.n
-            );
+            let text = estimate.format(spec.unit);
             Ok((OperandValue::Samples(metric), text))
         }
         Operand::Published(Figure { value, digits, .. }, unit) => {
@@ -198,7 +193,7 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
         let environment = environment();
         let side = |text: &str| {
             let value = environment.compile_expression(text.trim()).ok()?.eval(()).ok()?;
-            f64::try_from(value).ok().map(|value| significant(value, 4))
+            f64::try_from(value).ok().map(|value| Unit::Number.format(value, 4))
         };
         Some(format!(": {} against {}", side(left)?, side(right)?))
     });

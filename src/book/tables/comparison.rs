@@ -5,7 +5,7 @@ use super::systems;
 use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::present::{Cell, Column, Group, Missing, Precision, Role, Share, Table, TableRow, Value};
 use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, share_of_peak};
-use crate::units::significant;
+use crate::units::Unit;
 
 /// What to call the machine of each run: the model of its device; where a model occurs twice, with how many of them the
 /// machine has or else the device's name; and a number where that still does not tell them apart.
@@ -153,7 +153,7 @@ pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
 fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
     let (Some(figure), Some(measured)) = (entry.published(), measured) else { return Cell::Nothing };
     match measured.ratio(figure) {
-        Ok(ratio) => Cell::Text(format!("×{}", significant(ratio, 3))),
+        Ok(ratio) => Cell::Text(format!("×{}", Unit::Ratio.format(ratio, 3))),
         Err(reason) => Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) }),
     }
 }

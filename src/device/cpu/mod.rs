@@ -156,7 +156,7 @@ impl Engine for CpuEngine {
         self.device.check()?;
         let streams: Vec<_> = lock(&self.streams).iter().filter_map(Weak::upgrade).collect();
         // All are waited for before a failure is reported: nothing may still run after this.
-        let outcomes: Vec<_> = streams.iter().map(|stream| stream.synchronize()).collect();
+        let outcomes: Vec<_> = streams.iter().map(|stream| stream.synchronize_for_device()).collect();
         let orphaned = lock(&self.device.orphaned).take();
         outcomes.into_iter().collect::<Result<()>>()?;
         orphaned.map_or(Ok(()), Err)

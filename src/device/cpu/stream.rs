@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::clock::{CpuEvent, CpuGate, Mark};
@@ -138,14 +138,24 @@ impl StreamInner {
     }
 
     /// Blocks until everything that is enqueued now has completed.
-    pub(super) fn synchronize(&self) -> Result<()> {
+    fn synchronize(&self) -> Result<()> {
         self.device.check()?;
+        self.completed().check()
+    }
+
+    /// As [`synchronize`](Self::synchronize), for a wait for the device: a stream without handles tells its failure once.
+    pub(super) fn synchronize_for_device(&self) -> Result<()> {
+        let mut state = self.completed();
+        if state.closed && state.told { Ok(()) } else { state.check() }
+    }
+
+    fn completed(&self) -> MutexGuard<'_, State> {
         let mut state = lock(&self.state);
         let target = state.enqueued;
         while state.completed < target {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.check()
+        state
     }
 
     fn is_complete(&self) -> Result<bool> {

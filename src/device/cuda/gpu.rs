@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, HostBlock, Pool};
+use super::driver::{Allocation, Context, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
@@ -29,6 +29,9 @@ static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 /// be the one that waits.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Host memory and the copies of it that may be pending.
+type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
+
 /// A GPU of this process.
 pub(crate) struct Gpu {
     pub(crate) context: Arc<Context>,
@@ -42,7 +45,7 @@ pub(crate) struct Gpu {
     /// All streams, also those whose last handle is gone while work is pending.
     streams: Mutex<Vec<Arc<StreamInner>>>,
     /// Host memory that was dropped while copies of it were pending.
-    leaving: Mutex<Vec<(Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>)>>,
+    leaving: Mutex<Vec<Leaving>>,
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
 }
@@ -129,9 +132,7 @@ impl Gpu {
     /// Drops host memory whose copies are over. Never blocks.
     pub(crate) fn sweep_host(&self) {
         // A copy that failed is over, too.
-        let over = |(_, pending): &mut (_, Vec<Arc<dyn EngineEvent>>)| {
-            pending.iter().all(|event| event.is_complete().unwrap_or(true))
-        };
+        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_complete().unwrap_or(true));
         // Dropped without the lock.
         let dropped: Vec<_> = lock(&self.leaving).extract_if(.., over).collect();
         drop(dropped);
@@ -144,14 +145,20 @@ impl Gpu {
 
     /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held.
     pub(crate) fn trim(&self) -> Result<()> {
+        self.collect();
+        if self.is_held() {
+            return Ok(());
+        }
+        self.host_blocks.release_all();
+        self.pinned.release_unused();
+        self.pool.trim()
+    }
+
+    /// Gives freed device memory back to the pool.
+    fn collect(&self) {
         self.reclaim();
         self.sweep();
         self.all_streams().iter().for_each(|stream| stream.give_back_free());
-        if !self.is_held() {
-            self.host_blocks.release_all();
-            self.pinned.release_unused();
-        }
-        self.pool.trim()
     }
 
     /// Memory where there was no room: what is cached goes back first, and frees that are pending are waited for.
@@ -159,7 +166,8 @@ impl Gpu {
     pub(crate) fn make_room(&self, allocate: impl Fn() -> Result<Allocation>) -> Result<Allocation> {
         let begin = Instant::now();
         loop {
-            self.trim()?;
+            self.collect();
+            self.pool.trim()?;
             // Before the attempt: what completes in between is in the next one.
             let idle = self.all_streams().iter().all(|stream| stream.is_over());
             let outcome = allocate();
@@ -171,11 +179,6 @@ impl Gpu {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-    }
-
-    /// Memory of pinned blocks for host buffers.
-    pub(crate) fn keep_host_block(&self, block: HostBlock) {
-        self.host_blocks.keep(block, self.is_held());
     }
 }
 

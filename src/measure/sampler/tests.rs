@@ -7,7 +7,7 @@ use super::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Three cases that note their turns in `log` and return 1, 2 and 3.
+/// Three cases that note their calls in `log` and return 1, 2 and 3.
 fn logged<'a>(log: &'a RefCell<Vec<&'static str>>) -> Vec<Case<'a>> {
     let case = |index: usize| {
         Case::new(NAMES[index], move || {
@@ -18,7 +18,7 @@ fn logged<'a>(log: &'a RefCell<Vec<&'static str>>) -> Vec<Case<'a>> {
     (0..3).map(case).collect()
 }
 
-/// A clock that goes on by `step` seconds with each round.
+/// A clock that advances by `step` seconds with each reading.
 fn ticking(step: f64) -> impl FnMut() -> f64 {
     let mut reading = -step;
     move || {
@@ -99,8 +99,8 @@ fn the_relative_error_of_the_worst_case_ends_it() {
         Ok(if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 })
     });
     let steady = Case::new("steady", || Ok(1.0));
-    let plan = Protocol::until_relative_error(0.01).with_warmup(0);
-    let sampled = Sampler::new(plan).sample(vec![narrowing, steady]).unwrap();
+    let protocol = Protocol::until_relative_error(0.01).with_warmup(0);
+    let sampled = Sampler::new(protocol).sample(vec![narrowing, steady]).unwrap();
     assert_eq!(sampled.stopped_by, StoppedBy::RelativeError);
     let estimate = sampled.sets[0].estimate();
     assert!(estimate.relative_error() <= 0.01 && estimate.n > 20, "{estimate:?}");
@@ -164,27 +164,12 @@ fn a_failing_case_names_itself() {
     let cases = vec![Case::new("good", || Ok(1.0)), Case::new("bad", || Err(failure()))];
     let failed = Sampler::default().sample(cases).unwrap_err();
     assert!(matches!(&failed, MeasureError::Case { case, source } if case == "bad" && *source == failure()));
-
-    let unprepared = Case::new("unprepared", || Ok(1.0)).prepared_by(|| Err(failure()));
-    let failed = Sampler::default().sample(vec![unprepared]).unwrap_err();
-    assert!(matches!(failed, MeasureError::Case { case, .. } if case == "unprepared"));
 }
 
 #[test]
 fn a_value_that_is_not_finite_names_its_case() {
     let failed = Sampler::default().sample(vec![Case::new("quotient", || Ok(f64::INFINITY))]).unwrap_err();
     assert!(matches!(failed, MeasureError::NotFinite { case, index: 0, .. } if case == "quotient"));
-}
-
-#[test]
-fn preparation_comes_before_each_measurement_and_outside_of_it() {
-    let prepared = Cell::new(false);
-    let case = Case::new("x", || Ok(if prepared.replace(false) { 1.0 } else { f64::NAN })).prepared_by(|| {
-        prepared.set(true);
-        Ok(())
-    });
-    let sampled = Sampler::new(Protocol::samples(10)).sample(vec![case]).unwrap();
-    assert_eq!(sampled.sets[0].values(), [1.0; 10]);
 }
 
 #[test]
@@ -218,7 +203,7 @@ fn a_comparison_subtracts_the_first_case_from_the_second() {
 fn a_budget_ends_a_sampling_within_a_round_and_keeps_the_whole_ones() {
     let log = RefCell::new(Vec::new());
     let sampler = Sampler::new(Protocol::samples(50).with_warmup(0)).with_budget(5.5);
-    // A second a turn: two turns of the second round fit.
+    // One second for each case: two cases of the second round fit.
     let sampled = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap();
     assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 1));
     assert!(log.borrow().len() < 6, "{}", log.borrow().len());

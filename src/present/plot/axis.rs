@@ -1,6 +1,13 @@
 //! An axis: its ends, its ticks, and where a value lies between them.
 
-use super::lines::Spacing;
+/// How an axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// Equal steps are equally far apart.
+    Linear,
+    /// Equal factors are equally far apart; linear where a value is not above 0.
+    Log,
+}
 
 /// An axis from `low` to `high`.
 #[derive(Clone, Debug, PartialEq)]

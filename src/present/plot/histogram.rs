@@ -1,14 +1,14 @@
-//! Histograms: how samples scatter, with the median and its interval above them.
+//! Histograms: the distribution of samples, with the median and its interval above.
 //!
 //! The number of bins is that of Freedman and Diaconis (*On the histogram as a density estimator*, 1981), within limits:
-//! their width follows the quartiles, so that a few extremes do not decide it. What lies far outside of the quartiles is
-//! counted in the outermost bins, and the axis says so.
+//! the width of a bin follows the quartiles, so that a few extremes do not decide it. Samples far outside the quartiles
+//! count in the outermost bins, and the axis says so.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::{Area, Drawn, FIRST_PLACE, LINE, MUTED, Picture, Place, TEXT, WHISKER, WIDTH};
-use super::{beside, font, significant_short, tick_text, title_height};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_height};
+use super::svg::Paint;
 use crate::error::PlotError;
 use crate::measure::Estimate;
 use crate::units::Unit;
@@ -30,7 +30,6 @@ const LEFT: i32 = 12;
 const RIGHT: i32 = WIDTH as i32 - 12;
 const HEIGHT: i32 = 96;
 const AXIS: u32 = 30;
-const FILL: RGBColor = RGBColor(5, 5, 5);
 /// How many interquartile ranges beyond the quartiles a sample may lie and still widen the axis.
 const REACH: f64 = 3.0;
 const BINS: std::ops::RangeInclusive<f64> = 4.0..=24.0;
@@ -46,8 +45,7 @@ impl Histogram {
             title: &self.title,
             description: &self.description(),
             height: self.top() as u32 + HEIGHT as u32 + AXIS,
-            definitions: "",
-            places: &[Place::new(FILL, FIRST_PLACE)],
+            patterns: &[],
         };
         picture.svg(|root| self.draw(root))
     }
@@ -105,35 +103,36 @@ impl Histogram {
         let edge = |index: usize| LEFT + (RIGHT - LEFT) * index as i32 / bins.len() as i32;
         for (index, &count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
             let height = (f64::from(HEIGHT) * count as f64 / fullest as f64).round().max(1.0) as i32;
-            root.draw(&Rectangle::new([(edge(index), bottom - height), (edge(index + 1) - 1, bottom)], FILL.filled()))?;
+            let corners = [(edge(index), bottom - height), (edge(index + 1) - 1, bottom)];
+            root.draw(&Rectangle::new(corners, Paint::Series(0).filled()))?;
         }
-        root.draw(&PathElement::new(vec![(LEFT, bottom), (RIGHT, bottom)], MUTED))?;
+        root.draw(&PathElement::new(vec![(LEFT, bottom), (RIGHT, bottom)], Paint::Muted))?;
         self.draw_estimate(root, top - LINE as i32 / 2)?;
 
-        let (factor, symbol) = self.unit.scale(high);
+        let scale = self.unit.scale(high);
         let beyond = |is: fn(f64, f64) -> bool, end: f64| self.samples.iter().any(|sample| is(*sample, end));
         let below = if beyond(|sample, low| sample < low, low) { "≤ " } else { "" };
         let above = if beyond(|sample, high| sample > high, high) { "≥ " } else { "" };
         let y = bottom + 12;
-        let first = format!("{below}{}", significant_short(low / factor));
-        root.draw(&Text::new(first, (LEFT, y), beside(font(MUTED), HPos::Left)))?;
-        let last = format!("{above}{}", tick_text(high / factor, symbol));
-        Ok(root.draw(&Text::new(last, (RIGHT, y), beside(font(MUTED), HPos::Right)))?)
+        let first = format!("{below}{}", scale.short(low));
+        root.draw(&Text::new(first, (LEFT, y), beside(font(Paint::Muted), HPos::Left)))?;
+        let last = format!("{above}{}", scale.tick(high));
+        Ok(root.draw(&Text::new(last, (RIGHT, y), beside(font(Paint::Muted), HPos::Right)))?)
     }
 
     /// The median as a mark and its interval as a line through it.
     fn draw_estimate(&self, root: &Area<'_>, y: i32) -> Drawn {
         let Estimate { median, low, high, .. } = self.estimate;
-        root.draw(&PathElement::new(vec![(self.x(low), y), (self.x(high), y)], WHISKER))?;
+        root.draw(&PathElement::new(vec![(self.x(low), y), (self.x(high), y)], Paint::Whisker))?;
         for (end, half) in [(low, 3), (high, 3), (median, 6)] {
-            root.draw(&PathElement::new(vec![(self.x(end), y - half), (self.x(end), y + half)], WHISKER))?;
+            root.draw(&PathElement::new(vec![(self.x(end), y - half), (self.x(end), y + half)], Paint::Whisker))?;
         }
         let (side, x) = if self.x(high) < WIDTH as i32 / 2 {
             (HPos::Left, self.x(high) + 6)
         } else {
             (HPos::Right, self.x(low) - 6)
         };
-        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), beside(font(TEXT), side)))?)
+        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), beside(font(Paint::Text), side)))?)
     }
 }
 

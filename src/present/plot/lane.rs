@@ -1,13 +1,15 @@
-//! What stands in a lane of a timeline: its bars, and the names below them.
+//! A lane of a timeline: its bars, and the names below them.
 //!
-//! Spans too narrow to be told apart become one bar, and a run of equal ones has one name, with how many there are.
-//! Of a lane with few runs, names stand below their bars, the longest first, as far as there is room; of one with many,
-//! what it holds is counted below it. The description names the runs, too.
+//! Narrow spans become one bar, and a run of equal spans has one name with their number. In a lane with few runs, names are
+//! below their bars, the longest first, as far as there is room. In a lane with many runs, the names are counted below it.
 
-use super::timeline::{CHARACTER, LEFT, RIGHT, TimelinePlot};
-use super::{WIDTH, one_line};
-use crate::timeline::Kind;
+use super::picture::WIDTH;
+use crate::timeline::{Kind, Span};
 
+pub(super) const LEFT: i32 = 8;
+pub(super) const RIGHT: i32 = 14;
+/// About how wide a character is.
+pub(super) const CHARACTER: i32 = 7;
 /// Rows of names below a lane.
 const ROWS: usize = 2;
 /// Bars narrower than this, and as near to each other, become one.
@@ -35,15 +37,34 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     pub(super) fn text(&self) -> String {
-        if self.count == 1 { self.name.to_owned() } else { format!("{} × {}", self.count, self.name) }
+        let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.count == 1 { name } else { format!("{} × {name}", self.count) }
     }
 }
 
-impl TimelinePlot<'_> {
-    /// The spans of a lane, those together that follow each other and are equal.
-    pub(super) fn runs(&self, track: usize) -> Vec<Run<'_>> {
-        let mut runs: Vec<Run<'_>> = Vec::new();
-        for span in self.timeline.spans.iter().filter(|span| span.track == track) {
+/// The spans of a track, by their begin.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lane<'a> {
+    pub(super) spans: Vec<&'a Span>,
+    /// The length of the whole timeline.
+    pub(super) seconds: f64,
+}
+
+/// The column of an instant of a timeline that is `seconds` long.
+pub(super) fn column(instant: f64, seconds: f64) -> i32 {
+    let width = f64::from(WIDTH as i32 - LEFT - RIGHT);
+    LEFT + (width * (instant / seconds).clamp(0.0, 1.0)).round() as i32
+}
+
+impl<'a> Lane<'a> {
+    fn x(&self, ns: u64) -> i32 {
+        column(ns as f64 * 1e-9, self.seconds)
+    }
+
+    /// The spans, those together that follow each other and are equal.
+    pub(super) fn runs(&self) -> Vec<Run<'a>> {
+        let mut runs: Vec<Run<'a>> = Vec::new();
+        for span in &self.spans {
             match runs.last_mut() {
                 Some(run) if run.kind == span.kind && run.name == span.name => {
                     run.count += 1;
@@ -61,11 +82,11 @@ impl TimelinePlot<'_> {
         runs
     }
 
-    /// The bars of a lane: narrow ones of one kind that nearly touch are one.
-    pub(super) fn bars(&self, track: usize) -> Vec<Bar> {
+    /// The bars: narrow ones of one kind that nearly touch are one.
+    pub(super) fn bars(&self) -> Vec<Bar> {
         let mut bars: Vec<Bar> = Vec::new();
         let mut mergeable = false;
-        for span in self.timeline.spans.iter().filter(|span| span.track == track) {
+        for span in &self.spans {
             let (left, right) = (self.x(span.start_ns), self.x(span.end_ns));
             let (right, narrow) = (right.max(left + 1), right - left < NARROW);
             match bars.last_mut() {
@@ -81,9 +102,9 @@ impl TimelinePlot<'_> {
         bars
     }
 
-    /// What stands where below a lane: row, left end, text.
-    pub(super) fn names(&self, track: usize) -> Vec<(usize, i32, String)> {
-        let runs = self.runs(track);
+    /// What stands where below the bars: row, left end, text.
+    pub(super) fn names(&self) -> Vec<(usize, i32, String)> {
+        let runs = self.runs();
         if runs.len() > NAMED { counted(&runs) } else { self.placed(runs) }
     }
 
@@ -92,7 +113,7 @@ impl TimelinePlot<'_> {
         runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns - run.start_ns), run.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
-            let text = one_line(&run.text());
+            let text = run.text();
             let width = CHARACTER * i32::try_from(text.chars().count()).unwrap_or(0);
             let middle = (self.x(run.start_ns) + self.x(run.end_ns)) / 2;
             let most = WIDTH as i32 - LEFT - width;
@@ -122,7 +143,7 @@ fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
     }
     let mut rows: Vec<String> = Vec::new();
     let most = ((WIDTH as i32 - LEFT - RIGHT) / CHARACTER) as usize;
-    for text in counts.iter().map(|count| one_line(&count.text())) {
+    for text in counts.iter().map(|count| count.text()) {
         match rows.last_mut() {
             Some(row) if row.chars().count() + 2 + text.chars().count() <= most => *row = format!("{row}, {text}"),
             _ => rows.push(text),
@@ -132,39 +153,57 @@ fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::timeline::tests::{plot, span, timeline};
+pub(super) mod tests {
     use super::*;
+    use crate::timeline::Timeline;
+    use crate::timeline::by_hand;
+
+    /// 37 short calls and kernels, then a read that waits.
+    pub(in crate::present::plot) fn timeline() -> Timeline {
+        let calls = (0..37).flat_map(|i| {
+            let kernel = (20_000 * i + 2_000, 20_000 * i + 21_000);
+            [named("affine", Kind::Enqueue, (1_000 * i, 1_000 * i + 900)), named("affine", Kind::Kernel, kernel)]
+        });
+        let mut timeline =
+            by_hand::timeline(calls.chain([named("item", Kind::Synchronize, (37_000, 745_000))]).collect());
+        timeline.tracks.truncate(2);
+        timeline
+    }
+
+    fn named(name: &str, kind: Kind, span: (u64, u64)) -> Span {
+        Span { name: name.to_owned(), ..by_hand::span(kind, 0, span, 1) }
+    }
+
+    fn lane(timeline: &Timeline) -> Lane<'_> {
+        let spans = timeline.spans.iter().filter(|span| span.track == 0).collect();
+        Lane { spans, seconds: timeline.end_ns() as f64 * 1e-9 }
+    }
 
     #[test]
     fn equal_short_spans_are_one_bar_with_their_number() {
         let timeline = timeline();
-        let plot = plot(&timeline);
-        assert_eq!(plot.bars(0).len(), 2);
-        let names: Vec<_> = plot.names(0).into_iter().map(|(.., name)| name).collect();
+        let lane = lane(&timeline);
+        assert_eq!(lane.bars().len(), 2);
+        let names: Vec<_> = lane.names().into_iter().map(|(.., name)| name).collect();
         assert_eq!(names, ["item", "37 × affine"]);
-        assert!(plot.to_svg("p").unwrap().contains("37 × affine"));
     }
 
     #[test]
-    fn what_takes_turns_is_counted_below_its_lane() {
-        let mut timeline = timeline();
+    fn what_alternates_is_counted_below_its_lane() {
         let kinds = [("matmul", Kind::Enqueue), ("Device::synchronize", Kind::Synchronize)];
         let span = |i: u64| {
             let (name, kind) = kinds[(i % 2) as usize];
-            span(0, name, kind, (i * 10_000, i * 10_000 + 9_000))
+            named(name, kind, (i * 10_000, i * 10_000 + 9_000))
         };
-        timeline.spans = (0..20).map(span).collect();
-        let names = plot(&timeline).names(0);
+        let names = lane(&by_hand::timeline((0..20).map(span).collect())).names();
         assert_eq!(names, [(0, LEFT, "10 × matmul, 10 × Device::synchronize".to_owned())]);
     }
 
     #[test]
     fn names_of_a_row_do_not_overlap_and_stay_in_the_picture() {
-        let mut timeline = timeline();
-        let span = |(i, name): (u64, &&str)| span(0, name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
-        timeline.spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
-        let names = plot(&timeline).names(0);
+        let span = |(i, name): (u64, &&str)| named(name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
+        let spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
+        let names = lane(&by_hand::timeline(spans)).names();
         let ends =
             |(row, left, text): &(usize, i32, String)| (*row, *left, left + CHARACTER * text.chars().count() as i32);
         for (i, a) in names.iter().map(ends).enumerate() {

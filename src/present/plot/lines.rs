@@ -1,14 +1,13 @@
 //! Lines over a parameter: marks with whiskers, joined, with a legend above.
 //!
-//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed, so
-//! that the two are read together where they part and where they meet.
+//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::axis::Axis;
-use super::{Area, Drawn, FIRST_PLACE, FOURTH_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT};
-use super::{THIRD_PLACE, WHISKER, WIDTH, beside, font, one_line, tick_text, title_height};
+use super::axis::{Axis, Spacing};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_height};
+use super::svg::Paint;
 use crate::error::PlotError;
 use crate::measure::Estimate;
 use crate::units::Unit;
@@ -32,25 +31,16 @@ pub struct LinePlot {
     pub lines: Vec<Line>,
 }
 
-/// How an axis is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spacing {
-    /// Equal steps are equally far apart.
-    Linear,
-    /// Equal factors are equally far apart; linear where a value is not above 0.
-    Log,
-}
-
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it stands for.
+    /// Its label.
     pub label: String,
     /// The place of the line that it predicts, among the lines of the plot.
     pub predicts: Option<usize>,
     /// Its points, ascending.
     pub points: Vec<Point>,
-    /// What is to be said where points are missing: `50 skipped`.
+    /// Why points are missing: `50 skipped`.
     pub missing: Vec<String>,
 }
 
@@ -101,7 +91,6 @@ const INSET: i32 = 14;
 const HEIGHT: u32 = 190;
 /// The ticks' numbers and the name of the parameter.
 const AXIS: u32 = 46;
-const PLACES: [&str; 4] = [FIRST_PLACE, SECOND_PLACE, THIRD_PLACE, FOURTH_PLACE];
 
 impl LinePlot {
     /// Times over the parameter `x`, both on logarithmic axes.
@@ -122,21 +111,12 @@ impl LinePlot {
     /// # Errors
     /// What the drawing library reports.
     pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
-        let places = (0..self.lines.len()).flat_map(|index| {
-            let value = PLACES[self.look(index) % PLACES.len()].to_owned();
-            let attributes = if self.lines[index].predicts.is_some() { " stroke-dasharray=\"5 4\"" } else { "" };
-            [
-                Place { colour: mark_colour(index), value: value.clone(), attributes: "" },
-                Place { colour: line_colour(index), value, attributes },
-            ]
-        });
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
             height: self.top() as u32 + HEIGHT + AXIS,
-            definitions: "",
-            places: &places.collect::<Vec<_>>(),
+            patterns: &[],
         };
         picture.svg(|root| self.draw(root))
     }
@@ -163,9 +143,16 @@ impl LinePlot {
 
     /// Which colour and mark a line has: its place among the lines that are no prediction, or that of the line that it
     /// predicts.
-    fn look(&self, index: usize) -> usize {
+    fn look(&self, index: usize) -> u8 {
         let own = self.lines[index].predicts.unwrap_or(index);
-        self.lines.iter().take(own).filter(|line| line.predicts.is_none()).count()
+        let before = self.lines.iter().take(own).filter(|line| line.predicts.is_none()).count();
+        (before % usize::from(Paint::SERIES)) as u8
+    }
+
+    /// What a line is drawn with between its marks.
+    fn paint(&self, index: usize) -> Paint {
+        let look = self.look(index);
+        if self.lines[index].predicts.is_some() { Paint::Dashed(look) } else { Paint::Series(look) }
     }
 
     /// The pixel row of the upper end of the axis of the values.
@@ -214,31 +201,28 @@ impl LinePlot {
 
     fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> Drawn {
         let (top, bottom) = (self.top(), self.top() + HEIGHT as i32);
-        let (factor, symbol) = self.unit.scale(y.ticks.last().copied().unwrap_or(1.0));
+        let scale = self.unit.scale(y.ticks.last().copied().unwrap_or(1.0));
         for tick in &y.ticks {
             let row = self.row(y, *tick);
-            root.draw(&PathElement::new([(LEFT, row), (RIGHT, row)], GRID))?;
+            root.draw(&PathElement::new([(LEFT, row), (RIGHT, row)], Paint::Grid))?;
             let text = match self.y_spacing {
-                Spacing::Linear => tick_text(tick / factor, symbol),
-                Spacing::Log => {
-                    let (factor, symbol) = self.unit.scale(*tick);
-                    tick_text(tick / factor, symbol)
-                }
+                Spacing::Linear => scale.tick(*tick),
+                Spacing::Log => self.unit.scale(*tick).tick(*tick),
             };
-            root.draw(&Text::new(text, (LEFT - 8, row), beside(font(MUTED), HPos::Right)))?;
+            root.draw(&Text::new(text, (LEFT - 8, row), beside(font(Paint::Muted), HPos::Right)))?;
         }
-        root.draw(&PathElement::new([(LEFT, top), (LEFT, bottom), (RIGHT, bottom)], MUTED))?;
+        root.draw(&PathElement::new([(LEFT, top), (LEFT, bottom), (RIGHT, bottom)], Paint::Muted))?;
 
         let ticks = x.ticks.iter().map(|tick| {
             let along = f64::from(RIGHT - LEFT - 2 * INSET) * x.place(*tick);
             (LEFT + INSET + along.round() as i32, tick.to_string())
         });
         for (column, text) in legible(ticks.collect()) {
-            root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], MUTED))?;
-            root.draw(&Text::new(text, (column, bottom + 14), beside(font(MUTED), HPos::Center)))?;
+            root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], Paint::Muted))?;
+            root.draw(&Text::new(text, (column, bottom + 14), beside(font(Paint::Muted), HPos::Center)))?;
         }
         let middle = ((LEFT + RIGHT) / 2, bottom + 34);
-        root.draw(&Text::new(one_line(&self.x), middle, beside(font(TEXT), HPos::Center)))?;
+        root.draw(&Text::new(self.x.clone(), middle, beside(font(Paint::Text), HPos::Center)))?;
         Ok(())
     }
 
@@ -246,14 +230,14 @@ impl LinePlot {
         let points = &self.lines[index].points;
         let path: Vec<(i32, i32)> = points.iter().map(|point| (column(point.x), row(point.value.0))).collect();
         if path.len() > 1 {
-            root.draw(&PathElement::new(path, line_colour(index).stroke_width(2)))?;
+            root.draw(&PathElement::new(path, self.paint(index).stroke_width(2)))?;
         }
         for point in points {
             let x = column(point.x);
             if let (_, Some((low, high))) = point.value {
                 let (low, high) = (row(low), row(high));
                 for line in [[(x, low), (x, high)], [(x - 4, low), (x + 4, low)], [(x - 4, high), (x + 4, high)]] {
-                    root.draw(&PathElement::new(line, WHISKER))?;
+                    root.draw(&PathElement::new(line, Paint::Whisker))?;
                 }
             }
             self.draw_mark(root, index, (x, row(point.value.0)))?;
@@ -265,10 +249,10 @@ impl LinePlot {
     fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
         let hollow = self.lines[index].predicts.is_some();
         let size = if hollow { 7 } else { 4 };
-        let corners: &[(i32, i32)] = match self.look(index) % PLACES.len() {
+        let paint = Paint::Series(self.look(index));
+        let corners: &[(i32, i32)] = match self.look(index) {
             0 => {
-                let colour = mark_colour(index);
-                let style = if hollow { colour.stroke_width(2) } else { colour.filled() };
+                let style = if hollow { paint.stroke_width(2) } else { paint.filled() };
                 return Ok(root.draw(&Circle::new((x, y), size, style))?);
             }
             1 => &[(-1, -1), (1, -1), (1, 1), (-1, 1)],
@@ -278,9 +262,9 @@ impl LinePlot {
         let mut corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx * size, y + dy * size)).collect();
         if hollow {
             corners.extend(corners.first().copied());
-            root.draw(&PathElement::new(corners, mark_colour(index).stroke_width(2)))?;
+            root.draw(&PathElement::new(corners, paint.stroke_width(2)))?;
         } else {
-            root.draw(&Polygon::new(corners, mark_colour(index)))?;
+            root.draw(&Polygon::new(corners, paint))?;
         }
         Ok(())
     }
@@ -288,26 +272,16 @@ impl LinePlot {
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
         for (index, line) in self.lines.iter().enumerate() {
             let y = (title_height(&self.title) - 4 + LINE * index as u32 + LINE / 2) as i32;
-            root.draw(&PathElement::new([(10, y), (46, y)], line_colour(index).stroke_width(2)))?;
+            root.draw(&PathElement::new([(10, y), (46, y)], self.paint(index).stroke_width(2)))?;
             self.draw_mark(root, index, (28, y))?;
-            let mut text = one_line(&line.label);
+            let mut text = line.label.clone();
             if line.points.is_empty() {
                 text.push_str(&format!(": {}", line.missing.first().map_or("not in this run", String::as_str)));
             }
-            root.draw(&Text::new(text, (56, y), beside(font(TEXT), HPos::Left)))?;
+            root.draw(&Text::new(text, (56, y), beside(font(Paint::Text), HPos::Left)))?;
         }
         Ok(())
     }
-}
-
-/// The made-up colour of a line's marks.
-fn mark_colour(index: usize) -> RGBColor {
-    RGBColor(8, 1, index as u8)
-}
-
-/// The made-up colour of a line between its marks.
-fn line_colour(index: usize) -> RGBColor {
-    RGBColor(8, 2, index as u8)
 }
 
 /// Those of the ticks' texts that can stand beside each other; the first and the last always.
@@ -369,9 +343,8 @@ mod tests {
     #[test]
     fn a_prediction_is_dashed_in_the_colour_of_what_it_predicts() {
         let svg = plot().to_svg("p").unwrap();
-        let dashed = format!("stroke=\"{FIRST_PLACE}\" stroke-dasharray");
-        assert!(svg.contains(&dashed) && !svg.contains(THIRD_PLACE), "{svg}");
-        assert!(!svg.contains("\"#08"), "{svg}");
+        let dashed = "class=\"plot-first\" stroke=\"currentColor\" stroke-width=\"2\" stroke-dasharray";
+        assert!(svg.contains(dashed) && !svg.contains("class=\"plot-third\""), "{svg}");
     }
 
     #[test]

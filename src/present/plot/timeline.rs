@@ -1,18 +1,16 @@
-//! Timelines: a lane for each thread and each stream, a bar for each span. What stands in a lane is decided in `lane`.
+//! Timelines: a lane for each thread and each stream, a bar for each span.
 //!
-//! Each kind has a pattern of its own beside its colour, and the legend shows those that occur.
+//! Each kind has its own pattern beside its colour, and the legend shows the kinds that occur.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::lane::{Bar, NARROW};
-use super::{
-    Area, Drawn, FIRST_PLACE, FOURTH_PLACE, GRID, LINE, MUTED, Picture, Place, SECOND_PLACE, TEXT, THIRD_PLACE, WIDTH,
-};
-use super::{beside, bold, font, identifier, one_line, tick_text, title_height};
+use super::lane::{Bar, CHARACTER, LEFT, Lane, NARROW, RIGHT, column};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, bold, font, title_height};
+use super::svg::{Paint, Pattern};
 use crate::error::PlotError;
 use crate::timeline::{Kind, Timeline, Track};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// A timeline to be drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,39 +23,27 @@ pub struct TimelinePlot<'a> {
     pub timeline: &'a Timeline,
 }
 
-pub(super) const LEFT: i32 = 8;
-pub(super) const RIGHT: i32 = 14;
 const BAR: i32 = 20;
 const NAME: i32 = 16;
 const GAP: i32 = 8;
 const AXIS: i32 = 28;
-/// About how wide a character is.
-pub(super) const CHARACTER: i32 = 7;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
 
+/// The kinds, in the order of the legend.
 const KINDS: [Kind; 6] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy, Kind::Wait];
 
-/// A kind's colours: what fills it, what outlines it, and what takes their places.
-struct Look {
-    fill: RGBColor,
-    outline: RGBColor,
-    place: &'static str,
-    /// The pattern on the page's ground, as a path and the width of its line; `None` where the colour itself fills.
-    marks: Option<(&'static str, u32)>,
-}
-
-fn look(kind: Kind) -> Look {
-    let (number, place, marks) = match kind {
-        Kind::Enqueue => (20, FIRST_PLACE, None),
-        Kind::Synchronize => (22, SECOND_PLACE, Some(("M-1 7L7 -1", 2))),
-        Kind::HostWork => (24, FIRST_PLACE, Some(("M2 0V6", 2))),
-        Kind::Copy => (28, FOURTH_PLACE, Some(("M0 2H6", 3))),
-        Kind::Wait => (30, "var(--plot-muted, #5f5f5f)", Some(("M2 3H4", 2))),
-        _ => (26, THIRD_PLACE, None),
+/// A kind's paint, and the marks that tell it from others of that paint.
+fn look(kind: Kind) -> (Paint, Option<Pattern>) {
+    let (paint, marks) = match kind {
+        Kind::Enqueue => (Paint::Series(0), None),
+        Kind::Synchronize => (Paint::Series(1), Some(("synchronize", "M-1 7L7 -1", 2))),
+        Kind::HostWork => (Paint::Series(0), Some(("host-work", "M2 0V6", 2))),
+        Kind::Copy => (Paint::Series(3), Some(("copy", "M0 2H6", 3))),
+        Kind::Wait => (Paint::Muted, Some(("wait", "M2 3H4", 2))),
+        _ => (Paint::Series(2), None),
     };
-    let colour = |n| RGBColor(n, n, n);
-    Look { fill: colour(number), outline: colour(number + 1), place, marks }
+    (paint, marks.map(|(name, path, width)| Pattern { name, paint, path, width, angle: 0 }))
 }
 
 impl TimelinePlot<'_> {
@@ -66,32 +52,12 @@ impl TimelinePlot<'_> {
     /// # Errors
     /// What the drawing library reports.
     pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
-        let (name, kinds) = (identifier(id), self.kinds());
-        let (mut definitions, mut places) = ("<defs>".to_owned(), Vec::new());
-        for &kind in &kinds {
-            let look = look(kind);
-            let label = kind.name().replace(' ', "-");
-            places.push(Place::new(look.outline, look.place));
-            let Some((path, width)) = look.marks else {
-                places.push(Place::new(look.fill, look.place));
-                continue;
-            };
-            definitions += &format!(
-                "<pattern id=\"{name}-{label}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
-                 <rect width=\"6\" height=\"6\" fill=\"var(--plot-ground, #ffffff)\"/>\
-                 <path d=\"{path}\" stroke=\"{}\" stroke-width=\"{width}\"/></pattern>",
-                look.place
-            );
-            places.push(Place::new(look.fill, &format!("url(#{name}-{label})")));
-        }
-        definitions += "</defs>\n";
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
             height: u32::try_from(self.height()).unwrap_or_default(),
-            definitions: &definitions,
-            places: &places,
+            patterns: &self.patterns(),
         };
         picture.svg(|root| self.draw(root))
     }
@@ -100,7 +66,7 @@ impl TimelinePlot<'_> {
     pub fn description(&self) -> String {
         let Self { timeline, .. } = self;
         let lanes = (0..timeline.tracks.len()).map(|track| {
-            let runs = self.runs(track);
+            let runs = self.lane(track).runs();
             let mut text: Vec<String> =
                 runs.iter().take(DESCRIBED).map(|run| format!("{} ({})", run.text(), run.kind.name())).collect();
             if runs.len() > DESCRIBED {
@@ -123,6 +89,11 @@ impl TimelinePlot<'_> {
         }
     }
 
+    fn lane(&self, track: usize) -> Lane<'_> {
+        let spans = self.timeline.spans.iter().filter(|span| span.track == track).collect();
+        Lane { spans, seconds: self.seconds() }
+    }
+
     fn seconds(&self) -> f64 {
         self.timeline.end_ns().max(1) as f64 * 1e-9
     }
@@ -132,19 +103,17 @@ impl TimelinePlot<'_> {
         KINDS.into_iter().filter(occurs).collect()
     }
 
+    fn patterns(&self) -> Vec<Pattern> {
+        self.kinds().into_iter().filter_map(|kind| look(kind).1).collect()
+    }
+
     /// How much of the time a lane's thread waited, or its stream worked.
     fn share(&self, track: usize) -> String {
         let host = self.timeline.tracks[track].is_host();
         let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
         let spans = self.timeline.spans.iter().filter(|span| span.track == track && counts(span.kind));
         let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / self.seconds();
-        // An empty sum is −0.
-        format!("{} {:.0} %", if host { "waits" } else { "busy" }, 100.0 * share.abs())
-    }
-
-    pub(super) fn x(&self, ns: u64) -> i32 {
-        let width = f64::from(WIDTH as i32 - LEFT - RIGHT);
-        LEFT + (width * (ns as f64 * 1e-9 / self.seconds()).clamp(0.0, 1.0)).round() as i32
+        format!("{} {}", if host { "waits" } else { "busy" }, Scale::PERCENT.fixed(share, 0))
     }
 
     fn legend_rows(&self) -> i32 {
@@ -152,7 +121,7 @@ impl TimelinePlot<'_> {
     }
 
     fn lane_height(&self, track: usize) -> i32 {
-        let rows = self.names(track).iter().map(|(row, ..)| row + 1).max().unwrap_or(0);
+        let rows = self.lane(track).names().iter().map(|(row, ..)| row + 1).max().unwrap_or(0);
         LINE as i32 + BAR + NAME * i32::try_from(rows).unwrap_or(0) + GAP
     }
 
@@ -165,8 +134,8 @@ impl TimelinePlot<'_> {
         let mut top = title_height(&self.title) as i32;
         for (index, kind) in (0..).zip(self.kinds()) {
             let (x, y) = (LEFT + 116 * (index % 3), top + LINE as i32 * (index / 3));
-            draw_bar(root, kind, (x, y + 2), (x + 14, y + 14))?;
-            root.draw(&Text::new(kind.name(), (x + 20, y + 9), beside(font(MUTED), HPos::Left)))?;
+            self.draw_bar(root, kind, (x, y + 2), (x + 14, y + 14))?;
+            root.draw(&Text::new(kind.name(), (x + 20, y + 9), beside(font(Paint::Muted), HPos::Left)))?;
         }
         top += self.legend_rows() * LINE as i32 + GAP;
         self.draw_axis(root, top)?;
@@ -180,45 +149,46 @@ impl TimelinePlot<'_> {
     /// The ticks and their lines, from `top` down to the axis.
     fn draw_axis(&self, root: &Area<'_>, top: i32) -> Drawn {
         let (longest, bottom) = (self.seconds(), self.height() - AXIS);
-        let (factor, symbol) = Unit::Seconds.scale(longest);
-        let step = round_step(longest / factor / 4.5) * factor;
+        let scale = Unit::Seconds.scale(longest);
+        let step = round_step(longest / scale.factor / 4.5) * scale.factor;
         for tick in (0..).map(|n| f64::from(n) * step).take_while(|tick| *tick <= longest * 1.0001) {
-            let x = self.x((tick * 1e9).round() as u64);
-            root.draw(&PathElement::new(vec![(x, top), (x, bottom)], GRID))?;
+            let x = column(tick, longest);
+            root.draw(&PathElement::new(vec![(x, top), (x, bottom)], Paint::Grid))?;
             let side = if tick == 0.0 { HPos::Left } else { HPos::Center };
             let fits = x + CHARACTER * 3 <= WIDTH as i32;
             let (side, x) = if fits { (side, x) } else { (HPos::Right, WIDTH as i32 - 2) };
-            root.draw(&Text::new(tick_text(tick / factor, symbol), (x, bottom + 12), beside(font(MUTED), side)))?;
+            root.draw(&Text::new(scale.tick(tick), (x, bottom + 12), beside(font(Paint::Muted), side)))?;
         }
         let line = vec![(LEFT, bottom), (WIDTH as i32 - RIGHT, bottom)];
-        Ok(root.draw(&PathElement::new(line, MUTED))?)
+        Ok(root.draw(&PathElement::new(line, Paint::Muted))?)
     }
 
     fn draw_lane(&self, root: &Area<'_>, track: usize, top: i32) -> Drawn {
         let middle = top + LINE as i32 / 2;
-        let name = one_line(&self.lane_name(track));
-        root.draw(&Text::new(name, (LEFT, middle), beside(bold(), HPos::Left)))?;
+        root.draw(&Text::new(self.lane_name(track), (LEFT, middle), beside(bold(), HPos::Left)))?;
         let right = (WIDTH as i32 - RIGHT, middle);
-        root.draw(&Text::new(self.share(track), right, beside(font(MUTED), HPos::Right)))?;
+        root.draw(&Text::new(self.share(track), right, beside(font(Paint::Muted), HPos::Right)))?;
         let bar = top + LINE as i32;
-        for Bar { kind, left, right } in self.bars(track) {
+        for Bar { kind, left, right } in self.lane(track).bars() {
             // A gap, so that bars that follow each other without one are told apart; of a wide one it shows at any scale.
             let gap = [0, 1, 2][usize::from(right - left > NARROW) + usize::from(right - left > 4 * NARROW)];
             let right = right - gap;
-            draw_bar(root, kind, (left, bar), (right, bar + BAR))?;
+            self.draw_bar(root, kind, (left, bar), (right, bar + BAR))?;
         }
-        for (row, left, text) in self.names(track) {
+        for (row, left, text) in self.lane(track).names() {
             let y = bar + BAR + NAME * i32::try_from(row).unwrap_or(0) + NAME / 2;
-            root.draw(&Text::new(text, (left, y), beside(font(TEXT), HPos::Left)))?;
+            root.draw(&Text::new(text, (left, y), beside(font(Paint::Text), HPos::Left)))?;
         }
         Ok(())
     }
-}
 
-fn draw_bar(root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
-    let look = look(kind);
-    root.draw(&Rectangle::new([from, to], look.fill.filled()))?;
-    Ok(root.draw(&Rectangle::new([from, to], look.outline))?)
+    fn draw_bar(&self, root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
+        let (paint, pattern) = look(kind);
+        let place = pattern.and_then(|pattern| self.patterns().iter().position(|known| *known == pattern));
+        let fill = place.map_or(paint, |place| Paint::Pattern(place as u8));
+        root.draw(&Rectangle::new([from, to], fill.filled()))?;
+        Ok(root.draw(&Rectangle::new([from, to], paint))?)
+    }
 }
 
 /// The next greater of 1, 2 and 5 times a power of ten.
@@ -228,47 +198,11 @@ fn round_step(step: f64) -> f64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::lane::tests::timeline;
     use super::*;
-    use crate::timeline::{Span, Track};
 
-    pub(in crate::present::plot) fn span(track: usize, name: &str, kind: Kind, (start_ns, end_ns): (u64, u64)) -> Span {
-        Span {
-            track,
-            name: name.to_owned(),
-            start_ns,
-            end_ns,
-            kind,
-            stream: None,
-            bytes: None,
-            correlation: None,
-            barrier: None,
-            awaits: None,
-            site: None,
-            detail: None,
-        }
-    }
-
-    /// 37 short calls and kernels, then a read that waits.
-    pub(in crate::present::plot) fn timeline() -> Timeline {
-        let mut spans = Vec::new();
-        for i in 0..37 {
-            spans.push(span(0, "affine", Kind::Enqueue, (1_000 * i, 1_000 * i + 900)));
-            spans.push(span(1, "affine", Kind::Kernel, (20_000 * i + 2_000, 20_000 * i + 21_000)));
-        }
-        spans.push(span(0, "item", Kind::Synchronize, (37_000, 745_000)));
-        spans.sort_by_key(|span| span.start_ns);
-        Timeline {
-            device: "cuda:0".to_owned(),
-            source: "by hand".to_owned(),
-            tracks: vec![Track::Host("main".to_owned()), Track::Stream(0)],
-            spans,
-            dropped: 0,
-            region_ns: 745_000,
-        }
-    }
-
-    pub(in crate::present::plot) fn plot(timeline: &Timeline) -> TimelinePlot<'_> {
+    fn plot(timeline: &Timeline) -> TimelinePlot<'_> {
         TimelinePlot { title: "Title".to_owned(), machine: "M".to_owned(), timeline }
     }
 
@@ -283,11 +217,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_made_up_colour_is_left_and_a_name_is_text_whatever_it_holds() {
+    fn a_kind_has_its_pattern_and_a_name_is_text_whatever_it_holds() {
         let mut timeline = timeline();
         timeline.spans[0].name = "<script>{{#include x}}".to_owned();
         let svg = plot(&timeline).to_svg("a b").unwrap();
-        assert!(!svg.contains("\"#0") && !svg.contains("\"#1"), "{svg}");
         assert!(!svg.contains("<script") && !svg.contains("{{") && svg.contains("url(#a-b-synchronize)"), "{svg}");
     }
 

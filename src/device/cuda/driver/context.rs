@@ -7,9 +7,9 @@
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::driver::sys::{self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUresult};
+use cudarc::driver::sys::{self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult};
 
 use super::libraries::Library;
 use super::status::{self, check, describe};
@@ -29,6 +29,17 @@ pub(crate) struct Context {
     name: String,
     elapsed_time: ElapsedTime,
     lost: OnceLock<DeviceError>,
+    given_up: Mutex<GivenUp>,
+}
+
+/// Handles whose owners are gone. A drop calls the driver for nothing: where another thread is stuck in it, because a gate
+/// holds a stream whose queue is full, the call could wait for the gate.
+#[derive(Default)]
+pub(super) struct GivenUp {
+    /// Without and with timing; the next owners use them again.
+    pub(super) events: [Vec<CUevent>; 2],
+    /// To be destroyed by the next call that makes one.
+    pub(super) graphs: Vec<CUgraphExec>,
 }
 
 // Safety: the driver's handles are not bound to a thread; each call binds the context to its own.
@@ -112,7 +123,7 @@ impl Context {
         let mut raw = ptr::null_mut();
         // Safety: writes one handle, which is released on drop.
         check(&name, "cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
-        let context = Self { device, raw, name, elapsed_time, lost: OnceLock::new() };
+        let context = Self { device, raw, name, elapsed_time, lost: OnceLock::new(), given_up: Mutex::default() };
         context.bind()?;
         Ok(context)
     }
@@ -128,6 +139,10 @@ impl Context {
         }
         // Safety: the context is retained.
         self.check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    pub(super) fn given_up(&self) -> MutexGuard<'_, GivenUp> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.

@@ -1,4 +1,4 @@
-//! Events: marks in streams, destroyed on drop.
+//! Events: marks in streams, used again after their drop.
 
 use std::ptr;
 use std::sync::Arc;
@@ -22,12 +22,15 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// An event, not recorded yet. Without timing it is cheaper to record.
+    /// An event, which may have been recorded by an earlier owner. Without timing it is cheaper to record.
     pub(crate) fn new(context: &Arc<Context>, timing: bool) -> Result<Self> {
+        if let Some(raw) = context.given_up().events[usize::from(timing)].pop() {
+            return Ok(Self { raw, timing, context: context.clone() });
+        }
         context.bind()?;
         let flags = if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
         let mut raw = ptr::null_mut();
-        // Safety: writes one handle, which is destroyed on drop.
+        // Safety: writes one handle, which is never destroyed, but used again.
         context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
         Ok(Self { raw, timing, context: context.clone() })
     }
@@ -42,7 +45,7 @@ impl Event {
         self.timing
     }
 
-    /// Whether the latest recording has been reached; true for an event never recorded. Never blocks.
+    /// Whether the latest recording has been reached. Never blocks.
     pub(crate) fn is_complete(&self) -> Result<bool> {
         self.context.bind()?;
         // Safety: the event is live.
@@ -74,10 +77,8 @@ impl Event {
 }
 
 impl Drop for Event {
-    /// Returns at once, also while a recording is pending. A drop cannot return an error.
+    /// A recording may be pending: what waits for it keeps it, also when the event is recorded again.
     fn drop(&mut self) {
-        let _ = self.context.bind();
-        // Safety: the handle is live and not used again.
-        unsafe { sys::cuEventDestroy_v2(self.raw) };
+        self.context.given_up().events[usize::from(self.timing)].push(self.raw);
     }
 }

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream};
 use super::Context;
 use crate::device::engine::Result;
 
-/// An executable graph, destroyed on drop; one that runs, after that.
+/// An executable graph.
 pub(crate) struct Executable {
     raw: CUgraphExec,
     context: Arc<Context>,
@@ -21,8 +21,13 @@ unsafe impl Sync for Executable {}
 impl Executable {
     /// Makes `graph`, which ends here, ready to launch on `stream`.
     pub(super) fn instantiate(context: &Arc<Context>, graph: CUgraph, stream: CUstream) -> Result<Self> {
+        let dead = std::mem::take(&mut context.given_up().graphs);
+        for raw in dead {
+            // Safety: the handle is live and not used again. One that runs is destroyed after that.
+            unsafe { sys::cuGraphExecDestroy(raw) };
+        }
         let mut raw = std::ptr::null_mut();
-        // Safety: the graph is live until it is destroyed here; writes one handle, which is destroyed on drop.
+        // Safety: the graph is live until it is destroyed here; writes one handle, which is given up on drop.
         let status = unsafe {
             let status = sys::cuGraphInstantiateWithFlags(&mut raw, graph, 0);
             sys::cuGraphDestroy(graph);
@@ -42,10 +47,7 @@ impl Executable {
 }
 
 impl Drop for Executable {
-    /// A drop cannot return an error.
     fn drop(&mut self) {
-        let _ = self.context.bind();
-        // Safety: the handle is live and not used again.
-        unsafe { sys::cuGraphExecDestroy(self.raw) };
+        self.context.given_up().graphs.push(self.raw);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) enum Library {
     Driver,
     /// The run-time compiler of the kernels.
     Nvrtc,
-    /// Matrix products.
+    /// Matrix multiplications.
     CublasLt,
     /// Activity records.
     #[cfg(feature = "cupti")]
@@ -46,7 +46,7 @@ impl Library {
         match self {
             Self::Driver => "the NVIDIA driver",
             Self::Nvrtc => "NVRTC, which compiles the kernels",
-            Self::CublasLt => "cuBLASLt, which computes matrix products",
+            Self::CublasLt => "cuBLASLt, which multiplies matrices",
             #[cfg(feature = "cupti")]
             Self::Cupti => "CUPTI, which records what the device does",
         }

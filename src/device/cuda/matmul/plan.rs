@@ -64,14 +64,14 @@ impl Plan {
         }
     }
 
-    /// How to enqueue at a place. The lock is not held over the launch, which may block.
+    /// How to enqueue at a place. Nothing is asked of the driver with the lock, as it may block.
     fn launch_at(&self, guard: &StreamGuard<'_>, operands: [Span; 3], workspace: Option<Span>) -> Launch {
-        let mut places = lock(&self.places);
         let same = |place: &Place| {
             place.operands == operands
                 && place.workspace == workspace
                 && std::ptr::eq(place.stream.as_ptr(), Arc::as_ptr(guard.stream()))
         };
+        let mut places = lock(&self.places);
         let Some((_, launch)) = places.iter_mut().rfind(|(place, _)| same(place)) else {
             let gone = (places.len() == PLACES).then(|| places.remove(0));
             places.push((Place { stream: Arc::downgrade(guard.stream()), operands, workspace }, Launch::Once));
@@ -80,13 +80,19 @@ impl Plan {
             drop(gone);
             return Launch::Once;
         };
-        if let Launch::Once = launch {
-            let captured = guard.captured_apart(|apart| {
-                let blas = guard.stream().device.gpu.blas()?;
-                apart.multiply(blas, &self.descriptors, &self.algorithm, workspace, operands)
-            });
-            *launch = captured.map_or(Launch::Library, |graph| Launch::Graph(Arc::new(graph)));
+        if !matches!(launch, Launch::Once) {
+            return launch.clone();
         }
-        launch.clone()
+        drop(places);
+        let captured = guard.captured_apart(|apart| {
+            let blas = guard.stream().device.gpu.blas()?;
+            apart.multiply(blas, &self.descriptors, &self.algorithm, workspace, operands)
+        });
+        let made = captured.map_or(Launch::Library, |graph| Launch::Graph(Arc::new(graph)));
+        // Only this thread has the guard of the stream. The place may have had to go.
+        if let Some((_, launch)) = lock(&self.places).iter_mut().rfind(|(place, _)| same(place)) {
+            *launch = made.clone();
+        }
+        made
     }
 }

@@ -1,7 +1,7 @@
 //! Host buffers of a CUDA device: pageable or pinned memory with known addresses.
 //!
 //! To page-lock memory and to give it back can wait for the whole GPU. So pinned blocks are kept for the next buffer of
-//! their size; a trim gives them back, and so does a drop, beyond [`MOST_BYTES`], unless a gate holds a stream.
+//! their size; a trim gives them back, and so does the next new block, beyond [`MOST_BYTES`], unless a gate holds a stream.
 
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
@@ -28,12 +28,15 @@ impl HostBlocks {
         Some(blocks.remove(place))
     }
 
-    /// Keeps a block of which no copy is pending.
-    pub(crate) fn keep(&self, block: HostBlock, held: bool) {
-        let mut blocks = lock(&self.0);
-        blocks.push(block);
-        let mut excess = Vec::new();
-        while !held && blocks.iter().map(HostBlock::size).sum::<usize>() > MOST_BYTES {
+    /// Keeps a block of which no copy is pending. A push on a list, as drops need it.
+    fn keep(&self, block: HostBlock) {
+        lock(&self.0).push(block);
+    }
+
+    /// Gives the oldest blocks back to the system, as many as are too much. May wait for the GPU.
+    fn release_excess(&self) {
+        let (mut blocks, mut excess) = (lock(&self.0), Vec::new());
+        while blocks.iter().map(HostBlock::size).sum::<usize>() > MOST_BYTES {
             excess.push(blocks.remove(0));
         }
         drop(blocks);
@@ -69,7 +72,12 @@ impl CudaHostMemory {
                 known.bytes_mut().fill(0);
                 known
             }
-            None => HostBlock::allocate(&device.gpu.context, kind, bytes)?,
+            None => {
+                if !device.gpu.is_held() {
+                    device.gpu.host_blocks.release_excess();
+                }
+                HostBlock::allocate(&device.gpu.context, kind, bytes)?
+            }
         };
         Ok(Self { block: Some(block), device: device.clone() })
     }
@@ -105,7 +113,7 @@ impl Drop for CudaHostMemory {
     fn drop(&mut self) {
         match self.block.take() {
             Some(block) if block.kind() != HostKind::Pageable && block.size() > 0 => {
-                self.device.gpu.keep_host_block(block);
+                self.device.gpu.host_blocks.keep(block);
             }
             _ => {}
         }

@@ -49,6 +49,11 @@ impl CudaEvent {
         recorded.as_ref().map_or(Ok(()), |causes| guard.wait(&self.handle, causes))
     }
 
+    /// The handle may have had another owner, who recorded it.
+    fn is_recorded(&self) -> bool {
+        lock(&self.recorded).is_some()
+    }
+
     /// The failure of the work before the latest recording.
     fn check(&self) -> Result<()> {
         lock(&self.recorded).as_ref().map_or(Ok(()), |causes| causes.check(self.device.name()))
@@ -58,12 +63,17 @@ impl CudaEvent {
 impl EngineEvent for CudaEvent {
     fn is_complete(&self) -> Result<bool> {
         self.device.check()?;
-        if self.handle.is_complete()? { self.check().map(|()| true) } else { Ok(false) }
+        if self.is_recorded() && !self.handle.is_complete()? {
+            return Ok(false);
+        }
+        self.check().map(|()| true)
     }
 
     fn synchronize(&self) -> Result<()> {
         self.device.check()?;
-        self.handle.synchronize()?;
+        if self.is_recorded() {
+            self.handle.synchronize()?;
+        }
         self.check()
     }
 
@@ -73,7 +83,7 @@ impl EngineEvent for CudaEvent {
         if !(self.handle.has_timing() && start.handle.has_timing()) {
             return not_ready("one of them was made without timing");
         }
-        if lock(&self.recorded).is_none() || lock(&start.recorded).is_none() {
+        if !(self.is_recorded() && start.is_recorded()) {
             return not_ready("one of them was never recorded");
         }
         self.device.check()?;

@@ -252,22 +252,35 @@ impl StreamInner {
 
     /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing.
     pub(crate) fn reclaim(&self) {
-        let mut limbo = lock(&self.limbo);
-        if limbo.is_empty() {
+        if lock(&self.limbo).is_empty() {
             return;
         }
-        let free = match self.state.try_lock() {
+        let state = match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        if free.is_some() && self.raw.bind().is_ok() {
-            // What cannot be marked stays.
-            let _ = limbo.mark(&self.raw);
+        if state.is_some() && self.raw.bind().is_ok() {
+            self.mark();
         }
-        let reached = limbo.reached();
-        drop((limbo, free));
+        drop(state);
+        let reached = lock(&self.limbo).reached();
         drop(reached);
+    }
+
+    /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which
+    /// may block: a drop adds to it.
+    fn mark(&self) {
+        let kept = lock(&self.limbo).unmarked();
+        if kept.is_empty() {
+            return;
+        }
+        let recorded = Event::new(self.raw.context(), false).and_then(|event| self.raw.record(&event).map(|()| event));
+        let mut limbo = lock(&self.limbo);
+        match recorded {
+            Ok(event) => limbo.marked(event, kept),
+            Err(_) => limbo.still_unmarked(kept),
+        }
     }
 
     /// Gives the memory that is kept for the next allocations back to the pool; of a stream that a gate may hold, nothing:
@@ -415,7 +428,8 @@ impl<'a> StreamGuard<'a> {
         let apart = Stream::new(&self.stream.device.gpu.context)?;
         apart.begin_capture()?;
         let enqueued = enqueue(&apart);
-        let graph = apart.end_capture(&self.stream.raw);
+        // Made ready there, too: this one may be held.
+        let graph = apart.end_capture(&apart);
         enqueued.and(graph)
     }
 
@@ -543,10 +557,8 @@ impl<'a> StreamGuard<'a> {
 
     /// Lets go of what the stream is past, and marks the rest.
     pub(crate) fn let_go(&self) {
-        let mut limbo = lock(&self.stream.limbo);
-        let _ = limbo.mark(&self.stream.raw);
-        let reached = limbo.reached();
-        drop(limbo);
+        self.stream.mark();
+        let reached = lock(&self.stream.limbo).reached();
         drop(reached);
     }
 

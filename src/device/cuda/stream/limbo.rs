@@ -7,10 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::device::cuda::driver::{Allocation, Event, Stream};
+use crate::device::cuda::driver::{Allocation, Event};
 use crate::device::cuda::memory::pinned::Slot;
 use crate::device::cuda::stream::guard::StreamInner;
-use crate::device::engine::Result;
 
 /// What is kept until a stream has come past it; dropping it hands it on.
 pub(crate) enum Kept {
@@ -46,7 +45,6 @@ impl Drop for Shared {
 pub(crate) struct Limbo {
     unmarked: Vec<Kept>,
     marked: VecDeque<(Event, Vec<Kept>)>,
-    spare: Vec<Event>,
 }
 
 impl Limbo {
@@ -58,15 +56,19 @@ impl Limbo {
         self.unmarked.is_empty() && self.marked.is_empty()
     }
 
-    /// Puts a mark behind what has none.
-    pub(crate) fn mark(&mut self, stream: &Stream) -> Result<()> {
-        if self.unmarked.is_empty() {
-            return Ok(());
-        }
-        let event = self.spare.pop().map_or_else(|| Event::new(stream.context(), false), Ok)?;
-        stream.record(&event)?;
-        self.marked.push_back((event, std::mem::take(&mut self.unmarked)));
-        Ok(())
+    /// Takes what has no mark yet.
+    pub(crate) fn unmarked(&mut self) -> Vec<Kept> {
+        std::mem::take(&mut self.unmarked)
+    }
+
+    /// Adds what a mark was put behind; marks come in the order of the stream.
+    pub(crate) fn marked(&mut self, event: Event, kept: Vec<Kept>) {
+        self.marked.push_back((event, kept));
+    }
+
+    /// Takes back what could not be marked.
+    pub(crate) fn still_unmarked(&mut self, kept: Vec<Kept>) {
+        self.unmarked.extend(kept);
     }
 
     /// What the stream is past, to be dropped without a lock. Only the first mark that is not reached is asked in vain.
@@ -74,9 +76,8 @@ impl Limbo {
         let mut reached = Vec::new();
         while let Some((event, _)) = self.marked.front()
             && event.is_complete() == Ok(true)
-            && let Some((event, kept)) = self.marked.pop_front()
+            && let Some((_, kept)) = self.marked.pop_front()
         {
-            self.spare.push(event);
             reached.extend(kept);
         }
         reached

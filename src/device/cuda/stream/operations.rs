@@ -1,7 +1,7 @@
 //! From an operation to its launches.
 //!
 //! The host cost of an operation is to be its launch: no allocation, lock or hash on the way of the elementwise
-//! operations and the generator. Only three operations do more: a product looks its plan up, and a reduction and the
+//! operations and the generator. Only three operations do more: a matmul looks its plan up, and a reduction and the
 //! search for non-zeros their scratch memory.
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) ->
     match *operation {
         Operation::Fill { out, value } => fill(guard, out, value),
         Operation::Normal { out, seed, sequence } => normal(guard, out, seed, sequence),
-        // Sums of no products.
+        // Sums of nothing.
         Operation::Matmul { out, sizes: [_, 0, _], .. } => fill(guard, out, 0.0),
         Operation::Matmul { a, b, out, sizes, precision } => {
             if out.len == 0 {

@@ -1,0 +1,284 @@
+//! The SVG of every plot: the backend through which plotters draws.
+//!
+//! plotters knows colours alone. Here a colour is the number of a [`Paint`], and what is written is the paint's class. The
+//! picture's style sheet gives each class a variable of the page, with a colour for a picture that stands alone, so that a
+//! plot follows the theme of its page. All text is written by [`escape`].
+
+use std::convert::Infallible;
+use std::fmt::{Display, Write as _};
+
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::{Color, FontStyle};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+
+use crate::present::escape::escape;
+
+/// The classes, and the colours of a picture that stands alone. The page's variable has the name of the class.
+const CLASSES: [(&str, &str); 9] = [
+    ("plot-text", "#1a1a1a"),
+    ("plot-muted", "#5f5f5f"),
+    ("plot-grid", "#dddddd"),
+    ("plot-whisker", "#000000"),
+    ("plot-ground", "#ffffff"),
+    ("plot-first", "#2a6fb0"),
+    ("plot-second", "#b5541c"),
+    ("plot-third", "#2f7d43"),
+    ("plot-fourth", "#7a3d94"),
+];
+
+/// What is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Text,
+    Muted,
+    Grid,
+    Whisker,
+    /// The colour of a series, from 0; they repeat after [`Paint::SERIES`].
+    Series(u8),
+    /// The colour of a series, dashed.
+    Dashed(u8),
+    /// The pattern at this place among those of the picture.
+    Pattern(u8),
+}
+
+impl Paint {
+    /// How many series have a colour of their own.
+    pub(super) const SERIES: u8 = 4;
+
+    /// The paint that [`to_backend_color`](Color::to_backend_color) made this colour of.
+    fn of(color: BackendColor) -> Self {
+        match color.rgb {
+            (0, ..) => Self::Text,
+            (1, ..) => Self::Muted,
+            (2, ..) => Self::Grid,
+            (3, ..) => Self::Whisker,
+            (4, number, _) => Self::Series(number),
+            (5, number, _) => Self::Dashed(number),
+            (_, number, _) => Self::Pattern(number),
+        }
+    }
+
+    fn class(self) -> &'static str {
+        let place = match self {
+            Self::Text => 0,
+            Self::Muted => 1,
+            Self::Grid => 2,
+            Self::Whisker => 3,
+            Self::Pattern(_) => 4,
+            Self::Series(number) | Self::Dashed(number) => 5 + usize::from(number % Self::SERIES),
+        };
+        CLASSES[place].0
+    }
+}
+
+impl Color for Paint {
+    fn to_backend_color(&self) -> BackendColor {
+        let (kind, number) = match *self {
+            Self::Text => (0, 0),
+            Self::Muted => (1, 0),
+            Self::Grid => (2, 0),
+            Self::Whisker => (3, 0),
+            Self::Series(number) => (4, number),
+            Self::Dashed(number) => (5, number),
+            Self::Pattern(number) => (6, number),
+        };
+        BackendColor { alpha: 1.0, rgb: (kind, number, 0) }
+    }
+}
+
+/// Marks on the page's ground that fill a shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pattern {
+    /// Its name, of letters and hyphens.
+    pub(super) name: &'static str,
+    /// The series that it stands for.
+    pub(super) paint: Paint,
+    /// A path within a square of 6 by 6.
+    pub(super) path: &'static str,
+    /// The width of the path's line.
+    pub(super) width: u32,
+    /// By how many degrees it is turned.
+    pub(super) angle: u32,
+}
+
+impl Pattern {
+    fn definition(&self, id: &str) -> String {
+        let Self { name, paint, path, width, angle } = self;
+        format!(
+            "<pattern id=\"{id}-{name}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate({angle})\"><rect width=\"6\" height=\"6\" class=\"plot-ground\" fill=\"currentColor\"/>\
+             <path d=\"{path}\" class=\"{}\" stroke=\"currentColor\" stroke-width=\"{width}\"/></pattern>",
+            paint.class()
+        )
+    }
+}
+
+/// A picture that is being drawn.
+pub(super) struct Svg<'a> {
+    /// What has been drawn.
+    pub(super) body: &'a mut String,
+    pub(super) size: (u32, u32),
+    /// What the identifiers within the picture begin with.
+    pub(super) id: &'a str,
+    pub(super) patterns: &'a [Pattern],
+}
+
+/// The whole picture around what has been drawn. It has no empty line, so that it can stand in Markdown.
+pub(super) fn finished(
+    (id, patterns): (&str, &[Pattern]),
+    (title, description): (&str, &str),
+    (width, height): (u32, u32),
+    body: &str,
+) -> String {
+    let (title, description) = (escape(title), escape(description));
+    let style = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat();
+    let definitions: String = patterns.iter().map(|pattern| pattern.definition(id)).collect();
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" \
+         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"13\" fill=\"none\">\n\
+         <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{description}</desc>\n\
+         <style>{style}</style>\n<defs>{definitions}</defs>\n{body}</svg>\n"
+    )
+}
+
+type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+
+impl Svg<'_> {
+    fn filled(&self, color: BackendColor) -> String {
+        match Paint::of(color) {
+            Paint::Pattern(place) => {
+                let name = self.patterns.get(usize::from(place)).map_or("", |pattern| pattern.name);
+                format!("fill=\"url(#{}-{name})\"", self.id)
+            }
+            paint => format!("class=\"{}\" fill=\"currentColor\"", paint.class()),
+        }
+    }
+
+    fn stroked(&self, color: BackendColor, width: u32) -> String {
+        let paint = Paint::of(color);
+        let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
+        let dashes = if matches!(paint, Paint::Dashed(_)) { " stroke-dasharray=\"5 4\"" } else { "" };
+        format!("class=\"{}\" stroke=\"currentColor\"{width}{dashes}", paint.class())
+    }
+
+    fn shape(&mut self, shape: impl Display, paint: &str) -> Drawn {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.body, "<{shape} {paint}/>");
+        Ok(())
+    }
+}
+
+fn points(path: impl IntoIterator<Item = BackendCoord>) -> String {
+    let points: Vec<String> = path.into_iter().map(|(x, y)| format!("{x},{y}")).collect();
+    points.join(" ")
+}
+
+impl DrawingBackend for Svg<'_> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    fn ensure_prepared(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
+        let paint = self.filled(color);
+        self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"1\" height=\"1\""), &paint)
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
+        let paint = self.stroked(style.color(), style.stroke_width());
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &paint)
+    }
+
+    fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, fill: bool) -> Drawn {
+        let paint = if fill { self.filled(style.color()) } else { self.stroked(style.color(), style.stroke_width()) };
+        let ((x, y), (width, height)) = (from, (to.0 - from.0, to.1 - from.1));
+        self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), &paint)
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Drawn {
+        let paint = self.stroked(style.color(), style.stroke_width());
+        self.shape(format_args!("polyline points=\"{}\"", points(path)), &paint)
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Drawn {
+        let paint = self.filled(style.color());
+        self.shape(format_args!("polygon points=\"{}\"", points(path)), &paint)
+    }
+
+    fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> Drawn {
+        let paint = if fill { self.filled(style.color()) } else { self.stroked(style.color(), style.stroke_width()) };
+        let (x, y) = centre;
+        self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint)
+    }
+
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> Drawn {
+        let anchor = match style.anchor().h_pos {
+            HPos::Left => "",
+            HPos::Right => " text-anchor=\"end\"",
+            HPos::Center => " text-anchor=\"middle\"",
+        };
+        let below = match style.anchor().v_pos {
+            VPos::Top => "0.76em",
+            VPos::Center => "0.5ex",
+            VPos::Bottom => "-0.5ex",
+        };
+        let weight = if matches!(style.style(), FontStyle::Bold) { " font-weight=\"bold\"" } else { "" };
+        let (paint, text) = (self.filled(style.color()), escape(text));
+        if text.is_empty() {
+            return Ok(());
+        }
+        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" dy=\"{below}\"{anchor}{weight} {paint}>{text}</text>");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paint_survives_its_way_through_a_colour() {
+        for paint in [
+            Paint::Text,
+            Paint::Muted,
+            Paint::Grid,
+            Paint::Whisker,
+            Paint::Series(3),
+            Paint::Dashed(7),
+            Paint::Pattern(2),
+        ] {
+            assert_eq!(Paint::of(paint.to_backend_color()), paint);
+        }
+    }
+
+    #[test]
+    fn every_class_has_a_variable_of_the_page_and_a_colour_of_its_own() {
+        let page = include_str!("../../../report-templates/syncscope.css");
+        let picture = finished(("p", &[]), ("T", "D"), (1, 1), "");
+        for (class, alone) in CLASSES {
+            assert!(page.contains(&format!("--{class}:")), "{class}");
+            assert!(picture.contains(&format!(".{class}{{color:var(--{class},{alone})}}")), "{picture}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_text_whatever_it_holds() {
+        use plotters::prelude::*;
+
+        let mut body = String::new();
+        let svg = Svg { body: &mut body, size: (9, 9), id: "p", patterns: &[] };
+        let style = ("sans-serif", 13).into_font().color(&Paint::Text);
+        svg.into_drawing_area().draw(&Text::new("<script>{{#include x}}", (1, 1), style)).unwrap();
+        assert!(body.contains("<text") && !body.contains("<script") && !body.contains('{'), "{body}");
+    }
+}

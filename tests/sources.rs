@@ -1,0 +1,142 @@
+//! What the engines rest on and no compiler checks, read from the sources.
+
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("a file of the sources")
+}
+
+/// The functions of a kernel file by their names, each with its body; kernels are those declared `__global__`.
+fn functions(source: &str) -> Vec<(String, bool, String)> {
+    let plain: String =
+        source.lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n");
+    let (mut found, mut past) = (Vec::new(), 0);
+    for (place, _) in plain.match_indices(") {") {
+        // What stands within a function is a part of it.
+        if place < past {
+            continue;
+        }
+        let head_from = plain[..place].rfind(['}', ';']).map_or(0, |at| at + 1);
+        let head = &plain[head_from..place];
+        if !head.contains("__device__") && !head.contains("__global__") {
+            continue;
+        }
+        let open = place + 2;
+        let mut depth = 0usize;
+        let end = plain[open..].char_indices().find_map(|(at, c)| match c {
+            '{' => {
+                depth += 1;
+                None
+            }
+            '}' => {
+                depth -= 1;
+                (depth == 0).then_some(open + at)
+            }
+            _ => None,
+        });
+        // The parameters begin at the parenthesis that matches; those of `__launch_bounds__` come before the name.
+        let name_end = head.match_indices('(').map(|(at, _)| at).rfind(|at| {
+            let before = head[..*at].trim_end();
+            !before.ends_with("__launch_bounds__") && !before.ends_with("__align__")
+        });
+        let name = name_end.map(|at| head[..at].trim_end().rsplit([' ', '\n', '*', '\\']).next().unwrap_or(""));
+        if let (Some(name), Some(end)) = (name, end) {
+            past = end;
+            found.push((name.to_owned(), head.contains("__global__"), plain[open + 1..end].to_owned()));
+        }
+    }
+    found
+}
+
+/// A launch may start while the kernel before it ends: until `wait_for_previous` it may touch no memory that another kernel
+/// writes. Each kernel calls it, itself or by the one function that it consists of, and before it the only statements are
+/// declarations of numbers that follow from its arguments and its place.
+#[test]
+fn every_kernel_waits_for_the_one_before_it_before_it_touches_memory() {
+    let mut kernels = 0;
+    for file in files(&root().join("kernels"), ".cu") {
+        let source = text(&file).replace("\\\n", "\n");
+        let functions = functions(&source);
+        for (name, _, body) in functions.iter().filter(|(_, kernel, _)| *kernel) {
+            kernels += 1;
+            let place = || format!("{name} in {}", file.display());
+            let body = match body.contains("wait_for_previous();") {
+                true => body,
+                false => {
+                    let callee = body.trim().split(['(', '<']).next().unwrap_or("").trim();
+                    let callee = callee.split_once("##").map_or(callee, |(family, _)| family);
+                    let found = functions.iter().find(|(other, kernel, _)| other == callee && !kernel);
+                    &found.unwrap_or_else(|| panic!("{} calls {callee:?}, which is not found", place())).2
+                }
+            };
+            let (before, _) =
+                body.split_once("wait_for_previous();").unwrap_or_else(|| panic!("{} does not wait", place()));
+            for touch in ["[", "->", "atomic", "load", "store", "__ldcs", "*out", "*count"] {
+                // Shared memory is the block's own.
+                let own = before.lines().filter(|line| !line.contains("__shared__"));
+                let touched = own.clone().find(|line| line.contains(touch));
+                assert!(touched.is_none(), "{} has {touch:?} before it waits: {touched:?}", place());
+            }
+            // A multiplication is written with spaces on both sides.
+            let reached = before.as_bytes().windows(2).any(|pair| pair[0] == b'*' && pair[1].is_ascii_alphabetic());
+            assert!(!reached, "{} follows a pointer before it waits: {before}", place());
+        }
+    }
+    assert!(kernels >= 15, "only {kernels} kernels were found");
+}
+
+/// The rooms above the driver know no name of CUDA's, so that an engine for another GPU writes the driver room and the
+/// kernels anew.
+#[test]
+fn only_the_driver_room_and_the_recorder_name_the_driver_and_hold_unsafe_code() {
+    let cuda = root().join("src/device/cuda");
+    for file in files(&root().join("src"), ".rs") {
+        if file.starts_with(cuda.join("driver")) || file.starts_with(cuda.join("profiling/cupti")) {
+            continue;
+        }
+        let source = text(&file);
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for line in code {
+            let is_unsafe = line.contains("unsafe ") || line.contains("unsafe{");
+            assert!(!is_unsafe, "{}: {line}", file.display());
+            assert!(!line.contains("cudarc"), "{}: {line}", file.display());
+        }
+    }
+}
+
+/// Whoever holds a raw stream could enqueue past the guard: only the guard, and what is made before a user has the stream,
+/// name the type.
+#[test]
+fn only_the_guard_names_the_drivers_stream() {
+    let cuda = root().join("src/device/cuda");
+    let allowed = [cuda.join("stream/guard.rs"), cuda.join("memory/pinned.rs")];
+    for file in files(&cuda, ".rs") {
+        if file.starts_with(cuda.join("driver")) || allowed.contains(&file) {
+            continue;
+        }
+        let names = |line: &&str| line.contains("driver::") && line.contains("Stream") && !line.contains("StreamGuard");
+        let found = text(&file).lines().find(names).map(str::to_owned);
+        assert!(found.is_none(), "{}: {found:?}", file.display());
+    }
+}

@@ -1,0 +1,136 @@
+//! The place of a step: what it must follow on the host, what its stream waits for, and which gates are opened before.
+
+use std::collections::BTreeSet;
+
+use crate::oracle::state::{Oracle, Planned, Touch};
+use crate::program::{Action, Id, Step, THREADS};
+
+impl Oracle {
+    pub(super) fn enqueue(
+        &mut self,
+        thread: usize,
+        stream: usize,
+        reads: &[usize],
+        writes: &[usize],
+        uses: &[Id],
+        action: Action,
+    ) -> Id {
+        self.place(Planned { thread, stream: Some(stream), reads, writes, uses, blocks: false, action })
+    }
+
+    pub(super) fn block(
+        &mut self,
+        thread: usize,
+        stream: usize,
+        reads: &[usize],
+        writes: &[usize],
+        uses: &[Id],
+        action: Action,
+    ) -> Id {
+        self.place(Planned { thread, stream: Some(stream), reads, writes, uses, blocks: true, action })
+    }
+
+    /// A step on a stream behind all earlier ones, and some more.
+    pub(super) fn enqueue_after(&mut self, thread: usize, stream: usize, after: Vec<Id>, action: Action) -> Id {
+        let earlier = self.streams[stream].steps.clone();
+        let id = self.enqueue(thread, stream, &[], &[], &[], action);
+        self.program.steps[id].after.extend(after.into_iter().chain(earlier));
+        id
+    }
+
+    /// A step on no stream.
+    pub(super) fn call(&mut self, thread: usize, uses: &[Id], action: Action) -> Id {
+        self.place(Planned { thread, stream: None, reads: &[], writes: &[], uses, blocks: false, action })
+    }
+
+    /// A call that may wait for all of its device: no stream is held while it runs.
+    pub(super) fn device_wide(&mut self, thread: usize, device: usize, action: Action) -> Id {
+        let held: BTreeSet<Id> = self.gates.iter().filter(|(_, on)| *on == device).map(|(gate, _)| *gate).collect();
+        self.open(&held, thread);
+        let id = self.call(thread, &[], action);
+        // One at a time, and not beside a capture.
+        let captures =
+            self.streams.iter().filter(|stream| stream.device == device).filter_map(|stream| stream.exclusive);
+        self.program.steps[id].after.extend(captures.chain(self.device_wide[device].last().copied()));
+        self.device_wide[device].push(id);
+        id
+    }
+
+    pub(super) fn drop_handle(&mut self, of: Id, thread: usize) {
+        let mut uses = self.users[of].clone();
+        uses.push(of);
+        self.call(thread, &uses, Action::Drop { of });
+    }
+
+    /// Opens those of some gates that are closed, by another thread than the one that is about to block.
+    pub(super) fn open(&mut self, gates: &BTreeSet<Id>, thread: usize) {
+        for &gate in gates {
+            if self.gates.iter().any(|(closed, _)| *closed == gate) {
+                self.opens(gate);
+                self.call((thread + 1 + gate % (THREADS - 1)) % THREADS, &[gate], Action::Open { gate });
+            }
+        }
+    }
+
+    /// The next step opens the gate.
+    pub(super) fn opens(&mut self, gate: Id) {
+        self.gates.retain(|(closed, _)| *closed != gate);
+        self.opened.insert(gate, self.program.steps.len());
+    }
+
+    pub(super) fn place(&mut self, planned: Planned<'_>) -> Id {
+        let Planned { thread, stream, reads, writes, uses, blocks, action } = planned;
+        let (mut after, mut waits) = (uses.to_vec(), Vec::new());
+        if let Some(stream) = stream {
+            let read = reads.iter().filter_map(|&memory| self.memories[memory].written);
+            let written = writes.iter().flat_map(|&memory| {
+                let memory = &self.memories[memory];
+                memory.written.into_iter().chain(memory.read.iter().copied())
+            });
+            let mut brought = BTreeSet::new();
+            for touch in read.chain(written) {
+                after.push(touch.step);
+                if touch.stream != stream {
+                    waits.push(touch.step);
+                    brought.extend(&self.held_behind[touch.step]);
+                }
+            }
+            after.push(self.streams[stream].id);
+            after.extend(self.streams[stream].exclusive);
+            let held = &brought | &self.streams[stream].held;
+            if blocks {
+                self.open(&held, thread);
+            }
+            for gate in brought {
+                // What comes before the step that opens the gate is not to wait for it.
+                let opened = self.opened.get(&gate).copied().unwrap_or(Id::MAX);
+                after.extend(self.streams[stream].steps.iter().filter(|&&step| step < opened));
+            }
+            self.streams[stream].held = held;
+        }
+        let id = self.program.steps.len();
+        waits.sort_unstable();
+        waits.dedup();
+        waits.iter().for_each(|&step| self.program.steps[step].records = true);
+        after.sort_unstable();
+        after.dedup();
+        uses.iter().for_each(|&used| self.users[used].push(id));
+        let stream_id = stream.map(|stream| self.streams[stream].id);
+        if let (Some(stream), Some(stream_id)) = (stream, stream_id) {
+            self.users[stream_id].push(id);
+            self.streams[stream].steps.push(id);
+            let touch = Touch { step: id, stream };
+            for &memory in reads {
+                self.memories[memory].read.push(touch);
+            }
+            for &memory in writes {
+                self.memories[memory].written = Some(touch);
+                self.memories[memory].read.clear();
+            }
+        }
+        self.held_behind.push(stream.map_or_else(BTreeSet::new, |stream| self.streams[stream].held.clone()));
+        self.users.push(Vec::new());
+        self.program.steps.push(Step { thread, after, waits, stream: stream_id, records: false, action });
+        id
+    }
+}
