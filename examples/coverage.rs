@@ -1,13 +1,11 @@
-//! What the intervals of medians and of relative differences cover, how often equal cases are said to differ, and how
-//! often a diagnosis is made of plain and of odd samples, for every size: `cargo run --release --example coverage`.
+//! What the intervals of medians cover, how often equal cases are said to differ, and how often a diagnosis is made of
+//! plain and of odd samples, for every size: `cargo run --release --example coverage`.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
 #[path = "../tests/fixtures/truths.rs"]
 mod truths;
 
-use rand_distr::{Distribution, LogNormal, Normal};
-use syncscope::measure::{Comparison, Samples};
 use truths::*;
 
 fn main() {

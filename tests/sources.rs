@@ -1,5 +1,7 @@
 //! What the engines rest on and no compiler checks, read from the sources.
 
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
