@@ -1,7 +1,8 @@
 //! Files from anywhere: whatever bytes a results file or a suite holds, reading them ends with a value or an error, and
 //! what was read can be looked up, estimated, diagnosed, compared and shown without a panic.
 //!
-//! `SYNCSCOPE_CASES=200000 cargo test --release --test untrusted` runs longer than the default of a few seconds.
+//! `SYNCSCOPE_CASES=200000 cargo test --release --test untrusted` runs longer than the default of a few seconds, and
+//! `SYNCSCOPE_SECONDS=30` each of them for so long.
 
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -11,6 +12,7 @@ mod fixture;
 
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,11 +23,13 @@ use syncscope::book::{
     BookProject, Machines, Source, Warning, Wording, compared, comparison_table, panel, summary, system_table, tally,
 };
 use syncscope::experiment::{Bench, Registry};
+use syncscope::present::TimelinePlot;
 use syncscope::results::{
     Catalog, MissingReason, Outcome, Parameters, Results, Run, Series, System, Tolerance, compare, mismatches, remarks,
     share_of_peak,
 };
 use syncscope::runner::Suite;
+use syncscope::timeline::Timeline;
 
 /// A file of schema 1.
 const OLD: &str = include_str!("fixtures/results-v1.json");
@@ -40,10 +44,21 @@ fn documents() -> Vec<Document> {
     BookProject::embedded().documents(catalog()).unwrap()
 }
 
-/// The number of cases of a property: `usual`, or what the environment says.
-fn runner(usual: u32) -> TestRunner {
-    let cases = std::env::var("SYNCSCOPE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual);
-    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+/// Holds `property` to `usual` cases, or to what the environment says: so many, or for so long.
+fn hold<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let stated = |name| std::env::var(name).ok().and_then(|value| value.parse::<u32>().ok());
+    let (cases, seconds) = (stated("SYNCSCOPE_CASES").unwrap_or(usual), stated("SYNCSCOPE_SECONDS"));
+    let (begun, mut held) = (Instant::now(), 0_u64);
+    loop {
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        TestRunner::new(config).run(strategy, &property).unwrap();
+        held += u64::from(cases);
+        if seconds.is_none_or(|seconds| begun.elapsed() >= Duration::from_secs(seconds.into())) {
+            break;
+        }
+    }
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    println!("{name}: {held} inputs in {:.0} s", begun.elapsed().as_secs_f64());
 }
 
 /// A small results file with every outcome, two runs and a timeline: mutations of it hit structure rather than one of
@@ -270,7 +285,7 @@ fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error
         let _ = Suite::parse(&text, "s.yaml", &Registry::builtin()).map_err(|error| error.to_string());
         Ok(())
     };
-    runner(500).run(&text, property).unwrap();
+    hold(500, &text, property);
 }
 
 /// Reads mutations of a results file, and uses what can be read.
@@ -299,7 +314,7 @@ fn mutate_results(text: &str, cases: u32) {
         }
         Ok(())
     };
-    runner(cases).run(&vec(mutation(), 1..4), property).unwrap();
+    hold(cases, &vec(mutation(), 1..4), property);
     assert!(used.get() > 0, "no mutation left a file that can be read");
 }
 
@@ -352,7 +367,7 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
         }
         Ok(())
     };
-    runner(100).run(&vec(mutation(), 0..3), property).unwrap();
+    hold(100, &vec(mutation(), 0..3), property);
     assert!(used.get() > 0, "no mutation left a file that can be read");
 }
 
@@ -377,7 +392,7 @@ fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
         }
         Ok(())
     };
-    runner(150).run(&(any::<Index>(), vec(mutation(), 1..4)), property).unwrap();
+    hold(150, &(any::<Index>(), vec(mutation(), 1..4)), property);
     assert!(used.get() > 0, "no mutation left a document that can be read");
 }
 
@@ -397,7 +412,7 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
         }
         Ok(())
     };
-    runner(300).run(&(0..SUITES.len(), vec(mutation(), 1..4)), property).unwrap();
+    hold(300, &(0..SUITES.len(), vec(mutation(), 1..4)), property);
 }
 
 #[test]
@@ -413,4 +428,20 @@ fn nesting_and_aliases_without_end_are_refused_in_time() {
     ] {
         assert!(Suite::parse(&text, "s.yaml", &Registry::builtin()).is_err());
     }
+}
+
+#[test]
+fn a_mutated_timeline_is_refused_or_can_be_followed_drawn_and_written_as_a_trace() {
+    let text = serde_json::to_string(&fixture::timeline()).unwrap();
+    let property = |mutations: Vec<Mutation>| {
+        let Ok(timeline) = serde_json::from_str::<Timeline>(&mutated(&text, &mutations)) else { return Ok(()) };
+        let path = timeline.critical_path();
+        prop_assert!(path.segments.windows(2).all(|pair| pair[0].end_ns <= pair[1].end_ns));
+        let trace: Result<serde_json::Value, _> = serde_json::from_str(&timeline.to_trace());
+        prop_assert!(trace.is_ok());
+        let plot = TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline };
+        prop_assert!(plot.to_svg("p").is_ok());
+        Ok(())
+    };
+    hold(200, &vec(mutation(), 1..4), property);
 }

@@ -137,10 +137,9 @@ fn check(html: &Html, has: impl Fn(&Path) -> bool) -> Result<(), (Range<usize>, 
             return Err((address.span(), format!("`{}` does not begin with https://", address.get_ref())));
         }
     }
-    if let Some(page) = html.input_404.as_ref().filter(|page| !page.get_ref().is_empty()) {
-        if !within(Path::new("src"), Path::new(page.get_ref())).is_some_and(|path| has(&path)) {
-            return Err((page.span(), format!("`{}` is not a page of the book", page.get_ref())));
-        }
+    let is_page = |page: &str| within(Path::new("src"), Path::new(page)).is_some_and(|path| has(&path));
+    if let Some(page) = html.input_404.as_ref().filter(|page| !page.get_ref().is_empty() && !is_page(page.get_ref())) {
+        return Err((page.span(), format!("`{}` is not a page of the book", page.get_ref())));
     }
     let runnable = html.playground.as_ref().and_then(|playground| playground.runnable.as_ref());
     match runnable.filter(|runnable| *runnable.get_ref()) {

@@ -78,10 +78,10 @@ impl Keeper {
             return;
         }
         let Ok(text) = results.to_json(&self.out) else { return };
-        if let Err(error) = state.checkpoint.write(text.as_bytes()) {
-            if !std::mem::replace(&mut state.checkpoint.failed, true) {
-                note!("no checkpoint can be written, and the run goes on without: {error}");
-            }
+        if let Err(error) = state.checkpoint.write(text.as_bytes())
+            && !std::mem::replace(&mut state.checkpoint.failed, true)
+        {
+            note!("no checkpoint can be written, and the run goes on without: {error}");
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! A subcommand is one file: its arguments, which [`clap`] reads, and what it does.
 
+#![warn(clippy::print_stdout, clippy::print_stderr, reason = "what is said passes `output`")]
+
 #[macro_use]
 mod output;
 

@@ -95,7 +95,7 @@ fn of_a_book_the_old_or_the_new_stands_whole_whatever_fails() {
         ["book", "site"].map(|name| tree(&start.path().join("out").join(name)))
     });
     assert_eq!(code(&report(&["render", "results.json", "--out", "out"], start.path())), 0);
-    at_each_call(start.path(), &["render", "new.json", "--out", "out"], 24, |folder, mode, call, output| {
+    at_each_call(start.path(), &["render", "new.json", "--out", "out"], 8, |folder, mode, call, output| {
         for (place, name) in ["book", "site"].into_iter().enumerate() {
             let there = tree(&folder.join("out").join(name));
             assert!(there == old[place] || there == new[place], "{mode} {call}: {name} is neither old nor new");
@@ -114,7 +114,7 @@ fn of_an_attachment_the_old_or_the_new_file_stands_whole_whatever_fails() {
     let start = measured();
     super::places::system(start.path(), "other");
     let old = Results::read(&start.path().join("results.json")).unwrap();
-    at_each_call(start.path(), &["attach", "other", "--into", "results.json"], 40, |folder, mode, call, output| {
+    at_each_call(start.path(), &["attach", "other", "--into", "results.json"], 16, |folder, mode, call, output| {
         let now = Results::read(&folder.join("results.json")).unwrap();
         assert!(now == old || now.systems().contains(&"other"), "{mode} {call}");
         assert!(output.status.code() != Some(0) || now != old, "{mode} {call}: said to be done");
@@ -127,11 +127,11 @@ fn of_a_run_no_row_is_lost_that_a_checkpoint_held_whatever_fails() {
     let old = fs::read(start.path().join("results.json")).unwrap();
     let arguments = [&RUN[..], &["--out", "results.json"]].concat();
     let mut kept_before = BTreeMap::new();
-    at_each_call(start.path(), &arguments, 60, |folder, mode, call, output| {
+    at_each_call(start.path(), &arguments, 24, |folder, mode, call, output| {
         // Old, or whole.
         let now = fs::read(folder.join("results.json")).unwrap();
         let results = Results::read(&folder.join("results.json")).unwrap();
-        let kept = [folder.to_owned(), folder.join("tmp")].iter().map(|place| most_rows(place, &now != &old)).max();
+        let kept = [folder.to_owned(), folder.join("tmp")].iter().map(|place| most_rows(place, now != old)).max();
         let kept = kept.unwrap_or(0);
         match output.status.code() {
             Some(0) => assert!(now != old && !results.has_failures(), "{mode} {call}"),
