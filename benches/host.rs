@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion};
 use syncscope::book::{BookProject, Source, render};
 use syncscope::device::Device;
-use syncscope::document::Document;
-use syncscope::experiment::{Parameter, Row};
+use syncscope::experiment::Registry;
 use syncscope::measure::{Bootstrap, Ratio, Samples};
-use syncscope::run::Run;
+use syncscope::results::{Catalog, Outcome, Parameter, Results, Row};
 
 /// Measurements in a results file.
 const SIZES: [usize; 3] = [10, 100, 1000];
@@ -69,7 +68,7 @@ fn enqueue(criterion: &mut Criterion) {
 fn statistics(criterion: &mut Criterion) {
     let samples: Vec<f64> = (0..30).map(|i| 1e-3 * (1.0 + 0.01 * f64::from(i * 7 % 30))).collect();
     let full = frozen();
-    let documents = Document::embedded().unwrap();
+    let documents = BookProject::embedded().documents(&catalog()).unwrap();
     let mut group = criterion.benchmark_group("statistics");
     group.bench_function("estimate of 30 samples", |bencher| {
         bencher.iter(|| Samples::new("a", samples.clone()).unwrap().estimate());
@@ -84,7 +83,7 @@ fn statistics(criterion: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("a full run: estimates, diagnoses, verdicts", |bencher| {
         bencher.iter(|| {
-            let estimates = full.rows().filter_map(|row| row.metric().ok()?.estimate().ok()).count();
+            let estimates = full.lookup().metrics().filter_map(|(_, metric)| metric.ok()?.estimate().ok()).count();
             let judged = documents.iter().flat_map(|document| {
                 let full = &full;
                 document.claims.iter().map(move |claim| claim.judge(document, full))
@@ -97,29 +96,30 @@ fn statistics(criterion: &mut Criterion) {
 
 /// Reading a results file of so many measurements, and making the pages of a book of it.
 fn results(criterion: &mut Criterion, times: &mut Times) {
-    let course = BookProject::embedded().unwrap();
+    let (project, catalog) = (BookProject::embedded(), catalog());
     let mut group = criterion.benchmark_group("results");
     for size in SIZES {
-        let run = of_size(size);
-        let text = serde_json::to_string_pretty(&run).unwrap();
-        let runs = [run];
+        let results = [of_size(size)];
+        let text = serde_json::to_string_pretty(&results[0]).unwrap();
         group.bench_function(BenchmarkId::new("parse", size), |bencher| {
             bencher.iter_custom(|iterations| {
                 timed(iterations, times.entry(("parse", size)).or_default(), || {
-                    Run::parse(&text, Path::new("r.json")).unwrap()
+                    Results::parse(&text, Path::new("r.json")).unwrap()
                 })
             });
         });
         group.bench_function(BenchmarkId::new("write", size), |bencher| {
             bencher.iter_custom(|iterations| {
                 timed(iterations, times.entry(("write", size)).or_default(), || {
-                    serde_json::to_string_pretty(&runs[0]).unwrap()
+                    serde_json::to_string_pretty(&results[0]).unwrap()
                 })
             });
         });
         group.bench_function(BenchmarkId::new("pages", size), |bencher| {
             bencher.iter_custom(|iterations| {
-                timed(iterations, times.entry(("pages", size)).or_default(), || Source::of(&runs, &course).unwrap())
+                timed(iterations, times.entry(("pages", size)).or_default(), || {
+                    Source::of(&results, &project, &catalog).unwrap()
+                })
             });
         });
     }
@@ -129,11 +129,11 @@ fn results(criterion: &mut Criterion, times: &mut Times) {
 /// The whole book of the frozen results, down to the site.
 fn book(criterion: &mut Criterion) {
     let out = tempfile::tempdir().unwrap();
-    let (runs, course) = ([frozen()], BookProject::embedded().unwrap());
+    let (results, project, catalog) = ([frozen()], BookProject::embedded(), catalog());
     let mut group = criterion.benchmark_group("book");
     group.sample_size(10);
     group.bench_function("frozen results to site", |bencher| {
-        bencher.iter(|| render(&runs, &course, out.path()).unwrap())
+        bencher.iter(|| render(&results, &project, &catalog, out.path()).unwrap())
     });
     group.finish();
 }
@@ -148,32 +148,33 @@ fn timed<R>(iterations: u64, times: &mut Vec<f64>, work: impl Fn() -> R) -> Dura
     time
 }
 
-/// The results of a full run on a GPU that come with the repository.
-fn frozen() -> Run {
-    Run::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json")).unwrap()
+/// The rows that documents may name.
+fn catalog() -> Catalog {
+    Registry::builtin().catalog("cuda")
 }
 
-/// The frozen run with `size` measured rows and no timelines: its own, in turn, told apart by a parameter.
-fn of_size(size: usize) -> Run {
-    let mut run = frozen();
-    let measured: Vec<(usize, Row)> = run
-        .experiments
-        .iter()
-        .enumerate()
-        .flat_map(|(place, experiment)| {
-            experiment.rows.iter().filter(|row| row.metric().is_ok()).map(move |row| (place, row.clone()))
-        })
-        .collect();
-    for experiment in &mut run.experiments {
-        experiment.rows.clear();
-        experiment.timelines.clear();
-    }
-    for (turn, (place, row)) in (0..size).zip(measured.iter().cycle()) {
+/// The results of a full run on a GPU that come with the repository.
+fn frozen() -> Results {
+    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json")).unwrap()
+}
+
+/// The frozen results with `size` measured rows and no timelines: their own, in turn, told apart by a parameter.
+fn of_size(size: usize) -> Results {
+    let mut results = frozen();
+    results.runs.truncate(1);
+    results.timelines.clear();
+    let run = results.runs[0].id.clone();
+    let has_samples =
+        |row: &&Row| matches!(row.outcome(&run), Some(Outcome::Measured { .. } | Outcome::Derived { .. }));
+    let mut measured: Vec<Row> = results.rows.iter().filter(has_samples).cloned().collect();
+    measured.iter_mut().for_each(|row| row.series.retain(|series| series.run == run));
+    let copies = (0..size).zip(measured.iter().cycle()).map(|(place, row)| {
         let mut row = row.clone();
-        row.parameters.insert("turn".to_owned(), Parameter::Integer((turn / measured.len()) as u64));
-        run.experiments[*place].rows.push(row);
-    }
-    run
+        row.spec.parameters.insert("copy".to_owned(), Parameter::Integer((place / measured.len()) as u64));
+        row
+    });
+    results.rows = copies.collect();
+    results
 }
 
 /// How the time of each family goes with the size.

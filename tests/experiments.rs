@@ -292,7 +292,7 @@ fn only_the_chosen_rows_are_measured() {
 
 #[test]
 fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
-    let experiment = "sync-points: { dtypes: [fp32], iters: 1, big: 8000000, small: 8, steps: 1, samples: 1 }";
+    let experiment = "sync-points: { dtypes: [fp32], iters: 1, big: 1000000, small: 8, steps: 1, samples: 1 }";
     let results = run_once(experiment, Selection::default());
     let lookup = results.lookup();
     for id in ["sync-points.big.async", "sync-points.big.forced", "sync-points.big.delta"] {

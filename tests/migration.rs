@@ -164,7 +164,10 @@ fn the_experiments_timelines_and_environment_of_a_kept_file_are_kept() {
         assert_eq!(results.timelines.len(), timelines.len());
         for (new, old) in results.timelines.iter().zip(timelines) {
             assert_eq!(new.name, old["name"].as_str().unwrap());
-            assert_eq!(serde_json::to_value(&new.recorded).unwrap(), old["recorded"], "{}", new.name);
+            // What a call waits for has another key today.
+            let old = old["recorded"].to_string().replace("\"barrier\":", "\"sync\":");
+            let recorded: Value = serde_json::from_str(&old).unwrap();
+            assert!(serde_json::to_value(&new.recorded).unwrap() == recorded, "{} differs", new.name);
         }
         let (new, old) = (serde_json::to_value(&run.environment).unwrap(), &old["environment"]);
         for part in ["host", "device", "program"] {

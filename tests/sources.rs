@@ -1,5 +1,7 @@
 //! What the engines rest on and no compiler checks, read from the sources.
 
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,7 @@ fn root() -> &'static Path {
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
         let path = entry.path();
         if path.is_dir() {
             found.extend(files(&path, ending));
@@ -22,7 +24,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 fn text(path: &Path) -> String {
-    fs::read_to_string(path).expect("a file of the sources")
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The functions of a kernel file by their names, each with its body; kernels are those declared `__global__`.

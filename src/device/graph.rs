@@ -62,7 +62,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] within another capture of the stream, and from calls in `work` that cannot be
+    /// [`Capturing`](crate::error::DeviceError::Capturing) within another capture of the stream, and from calls in `work` that cannot be
     /// captured; the error of `work`; what the engine says of the graph.
     pub fn capture<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Graph)> {
         self.raw().begin_capture()?;
@@ -76,7 +76,7 @@ impl Graph {
     /// Enqueues its work on the stream that it was captured on.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] while that stream's work is captured; a failure of work enqueued earlier.
+    /// [`Capturing`](crate::error::DeviceError::Capturing) while that stream's work is captured; a failure of work enqueued earlier.
     #[track_caller]
     pub fn launch(&self) -> Result<()> {
         let stream = &self.0.stream;

@@ -43,6 +43,7 @@ impl Injection {
     }
 
     /// Whether failures of this kind were requested; they are not counted.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU engine has no driver"))]
     pub(crate) fn is_set(&self, what: Injected) -> bool {
         self.armed.load(Ordering::Relaxed) && self.lock().iter().any(|(kind, _)| *kind == what)
     }

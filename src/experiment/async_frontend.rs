@@ -22,8 +22,8 @@ use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts;
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
+use super::counts;
 use super::{Bench, Experiment, Formula, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;

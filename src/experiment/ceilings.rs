@@ -19,8 +19,8 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts;
 use super::bench::matmul_flops;
+use super::counts;
 use super::host_copy::{HostCopy, fastest_memory};
 use super::{Bench, Experiment, Formula, count};
 use crate::device::{Float, FloatType, with_float};

@@ -14,8 +14,8 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts;
 use super::bench::random_matmul;
+use super::counts;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;

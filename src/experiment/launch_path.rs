@@ -64,7 +64,9 @@ impl Experiment for LaunchPath {
                 })
                 .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |shared| {
                     let (device, _, launch, ..) = shared.clone();
-                    Ok(move || (0..iterations * operations).try_for_each(|_| launch().and_then(|()| device.synchronize())))
+                    Ok(move || {
+                        (0..iterations * operations).try_for_each(|_| launch().and_then(|()| device.synchronize()))
+                    })
                 })
                 .per(iterations)
                 .host_time("launch-path.batched.host-free", "Batched, dispatch", |(.., all, _)| Ok(all.clone()))

@@ -16,8 +16,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts;
 use super::bench::{matmul_flops, random_matmul};
+use super::counts;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;

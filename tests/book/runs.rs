@@ -1,5 +1,7 @@
 //! Several runs and several systems in one file, and several files in one book.
 
+use std::slice::from_ref;
+
 use syncscope::results::{Outcome, Run, Series};
 
 use super::*;
@@ -37,7 +39,7 @@ fn rows<'a>(chapter: &'a str, id: &str) -> Vec<&'a str> {
 fn the_samples_of_two_runs_of_a_system_stand_in_one_value() {
     let one = probe::results();
     let two = with_run(one.clone(), SECOND, "syncscope", 3.0);
-    let (before, after) = (chapter(&[one.clone()]), chapter(&[two.clone()]));
+    let (before, after) = (chapter(from_ref(&one)), chapter(from_ref(&two)));
     assert!(rows(&before, "probe.fast").iter().all(|row| row.contains("n = 12")));
     assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("n = 24")));
     // Half of the samples are three times as long: the interval of the median holds both.
@@ -64,7 +66,7 @@ fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
     let alone = probe::results();
     let both = with_run(alone.clone(), PYTORCH, "PyTorch", 2.0);
     assert_eq!(both.systems(), ["syncscope", "PyTorch"]);
-    let (before, after) = (chapter(&[alone]), chapter(&[both.clone()]));
+    let (before, after) = (chapter(&[alone]), chapter(from_ref(&both)));
     assert!(!before.contains("PyTorch") && after.contains("PyTorch on this machine"), "{after}");
     for (one, other) in rows(&before, "probe.fast").into_iter().zip(rows(&after, "probe.fast")) {
         let measured =

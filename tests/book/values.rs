@@ -19,22 +19,21 @@ fn row<'a>(chapter: &'a str, id: &str) -> &'a str {
 /// What a row stands for on a page: its outcomes, each with the words that must be read.
 #[test]
 fn what_was_not_measured_is_shown_with_its_reason() {
-    let reason = || "<the reason>".to_owned();
-    for (outcome, words) in [
-        (Outcome::NotApplicable { reason: reason() }, "not applicable: &lt;the reason&gt;"),
-        (Outcome::Skipped { reason: reason() }, "skipped: &lt;the reason&gt;"),
-        (Outcome::Failed { reason: reason() }, "failed: &lt;the reason&gt;"),
-        (Outcome::Interrupted, "not reached: the run was interrupted"),
-        (fixture::measured(Vec::new()), "inconsistent: "),
+    let reason = || "the reason".to_owned();
+    for (outcome, state, reason) in [
+        (Outcome::NotApplicable { reason: reason() }, "not applicable", ": the reason"),
+        (Outcome::Skipped { reason: reason() }, "skipped", ": the reason"),
+        (Outcome::Failed { reason: reason() }, "failed", ": the reason"),
+        (Outcome::Interrupted, "not reached: the run was interrupted", ""),
+        (fixture::measured(Vec::new()), "inconsistent", ": `probe.fast` is marked as measured and holds no samples"),
     ] {
         let mut results = results();
         fixture::replace(&mut results, "probe.fast", &outcome);
-        let files = rendered_as(&project(DOCUMENT), std::slice::from_ref(&results));
-        let chapter = page(&files, "site/probe.html");
-        assert!(chapter.contains(words), "{words}");
-        let (state, _) = words.split_once(": &lt;").unwrap_or((words.trim_end_matches(": "), ""));
-        assert!(row(chapter, "probe.fast").contains(&format!(">{state}</span>")), "{state}");
-        assert!(page(&files, "site/machine.html").contains(state), "{state}");
+        let files = source_as(&project(DOCUMENT), std::slice::from_ref(&results));
+        let (chapter, machine) = (read(&files, "probe"), read(&files, "machine"));
+        assert!(row(&chapter, "probe.fast").contains(&format!(">{state}</span>")), "{state}");
+        assert!(chapter.contains(&format!("- {state}{reason}")), "{state}{reason}");
+        assert!(machine.contains(state), "{state}");
     }
 }
 

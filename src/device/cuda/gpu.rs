@@ -48,6 +48,27 @@ pub(crate) struct Gpu {
     leaving: Mutex<Vec<Leaving>>,
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
+    apart: Mutex<Apart>,
+}
+
+/// What the driver does not allow at one time: captures, and waiting for the whole context.
+#[derive(Default)]
+struct Apart {
+    captures: usize,
+    /// When the last wait for the context was begun.
+    waited: Option<Instant>,
+}
+
+/// How long a wait for the context may take to reach the driver, which then allows captures beside it.
+const ENTRY: Duration = Duration::from_micros(200);
+
+/// A capture in progress, until it is dropped.
+pub(crate) struct CaptureInProgress(Arc<Gpu>);
+
+impl Drop for CaptureInProgress {
+    fn drop(&mut self) {
+        lock(&self.0.apart).captures -= 1;
+    }
 }
 
 impl Gpu {
@@ -69,6 +90,7 @@ impl Gpu {
             streams: Mutex::default(),
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
+            apart: Mutex::default(),
             context,
         });
         gpus.insert(index, gpu.clone());
@@ -102,6 +124,29 @@ impl Gpu {
     /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
+    }
+
+    /// To be kept while a stream captures: until then, the context as a whole is not waited for.
+    pub(crate) fn begin_capture(self: &Arc<Self>) -> CaptureInProgress {
+        let mut apart = lock(&self.apart);
+        while apart.waited.is_some_and(|waited| waited.elapsed() < ENTRY) {
+            std::hint::spin_loop();
+        }
+        apart.captures += 1;
+        drop(apart);
+        CaptureInProgress(self.clone())
+    }
+
+    /// Waits for all work of the context by the driver's own call; false where a capture is in progress, beside which the
+    /// driver does not allow it.
+    fn wait_for_context(&self) -> Result<bool> {
+        let mut apart = lock(&self.apart);
+        if apart.captures > 0 {
+            return Ok(false);
+        }
+        apart.waited = Some(Instant::now());
+        drop(apart);
+        self.context.synchronize().map(|()| true)
     }
 
     /// All streams. To be used without the lock: the last handle of one may be dropped with them.
@@ -227,9 +272,11 @@ impl Opened {
         lock(&self.orphaned).get_or_insert(failure);
     }
 
-    /// Blocks until all work of this opened device has completed, and fails if some of it did.
+    /// Blocks until all work of the GPU in this process has completed, also that of another opening of it, and fails if
+    /// some of this one's did.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.check()?;
+        self.gpu.wait_for_context()?;
         let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
         let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
         // All are waited for before a failure is reported: nothing may still run after this.

@@ -23,9 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, TraceRecorder, count};
-use crate::experiment::counts;
 use crate::device::Stream;
 use crate::error::DeviceError;
+use crate::experiment::counts;
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;

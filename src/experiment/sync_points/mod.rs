@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
 use super::{Bench, Experiment, Formula, TraceRecorder, count};
-use crate::experiment::counts;
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
+use crate::experiment::counts;
 use crate::results::{Parameter, Work};
 use crate::tensor::Tensor;
 use crate::units::Unit;

@@ -203,7 +203,7 @@ impl Oracle {
                 // As long as a tensor that it can be copied with.
                 let x = self.choose(device, second, |x| x.dtype == DType::F32);
                 let len = x.map_or(length(third), |x| x.len);
-                let id = self.device_wide(thread, device, Action::NewBuffer { device, len });
+                let id = self.device_wide(thread, Action::NewBuffer { device, len });
                 let memory = self.new_memory(device, vec![0; len]);
                 self.buffers.push(Buffer { id, device, memory, last: id, held: BTreeSet::new() });
             }
@@ -248,7 +248,7 @@ impl Oracle {
                 self.block(thread, stream, &[], &[], &[], Action::Synchronize);
             }
             Draft::SynchronizeDevice => {
-                let id = self.device_wide(thread, device, Action::SynchronizeDevice { device });
+                let id = self.device_wide(thread, Action::SynchronizeDevice { device });
                 self.streams.iter_mut().filter(|s| s.device == device).for_each(|s| s.steps.push(id));
             }
             Draft::SynchronizeEvent => {
@@ -265,19 +265,19 @@ impl Oracle {
             }
             Draft::Hold => {
                 (self.gates.len() < GATES).then_some(())?;
-                let after = self.device_wide[device].clone();
+                let after = self.device_wide.clone();
                 let id = self.enqueue_after(thread, stream, after, Action::Hold);
-                self.gates.push((id, device));
+                self.gates.push(id);
                 self.streams[stream].held.insert(id);
                 self.held_behind[id].insert(id);
             }
             Draft::Capture => self.capture(thread, stream, second, third)?,
             Draft::Launch => self.launch(thread, second)?,
             Draft::FailedStream => {
-                self.device_wide(thread, device, Action::FailedStream { device });
+                self.device_wide(thread, Action::FailedStream { device });
             }
             Draft::Leave => {
-                self.device_wide(thread, device, Action::Leave { device, how: second % 4 });
+                self.device_wide(thread, Action::Leave { device, how: second % 4 });
             }
         }
         Some(())

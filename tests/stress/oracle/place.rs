@@ -43,16 +43,16 @@ impl Oracle {
         self.place(Planned { thread, stream: None, reads: &[], writes: &[], uses, blocks: false, action })
     }
 
-    /// A call that may wait for all of its device: no stream is held while it runs.
-    pub(super) fn device_wide(&mut self, thread: usize, device: usize, action: Action) -> Id {
-        let held: BTreeSet<Id> = self.gates.iter().filter(|(_, on)| *on == device).map(|(gate, _)| *gate).collect();
+    /// A call that may wait for all of its device: no stream is held while it runs, of neither device, since two openings of
+    /// one GPU are waited for together.
+    pub(super) fn device_wide(&mut self, thread: usize, action: Action) -> Id {
+        let held: BTreeSet<Id> = self.gates.iter().copied().collect();
         self.open(&held, thread);
         let id = self.call(thread, &[], action);
         // One at a time, and not beside a capture.
-        let captures =
-            self.streams.iter().filter(|stream| stream.device == device).filter_map(|stream| stream.exclusive);
-        self.program.steps[id].after.extend(captures.chain(self.device_wide[device].last().copied()));
-        self.device_wide[device].push(id);
+        let captures = self.streams.iter().filter_map(|stream| stream.exclusive);
+        self.program.steps[id].after.extend(captures.chain(self.device_wide.last().copied()));
+        self.device_wide.push(id);
         id
     }
 
@@ -65,7 +65,7 @@ impl Oracle {
     /// Opens those of some gates that are closed, by another thread than the one that is about to block.
     pub(super) fn open(&mut self, gates: &BTreeSet<Id>, thread: usize) {
         for &gate in gates {
-            if self.gates.iter().any(|(closed, _)| *closed == gate) {
+            if self.gates.contains(&gate) {
                 self.opens(gate);
                 self.call((thread + 1 + gate % (THREADS - 1)) % THREADS, &[gate], Action::Open { gate });
             }
@@ -74,7 +74,7 @@ impl Oracle {
 
     /// The next step opens the gate.
     pub(super) fn opens(&mut self, gate: Id) {
-        self.gates.retain(|(closed, _)| *closed != gate);
+        self.gates.retain(|closed| *closed != gate);
         self.opened.insert(gate, self.program.steps.len());
     }
 

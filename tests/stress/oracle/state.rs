@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syncscope::device::DType;
 
 use crate::oracle::numbers::fits;
-use crate::program::{Action, DEVICES, Id, Part, Program};
+use crate::program::{Action, Id, Part, Program};
 
 /// A tensor, as a part of a memory.
 #[derive(Clone)]
@@ -68,14 +68,14 @@ pub(super) struct Oracle {
     pub(super) memories: Vec<Memory>,
     pub(super) graphs: Vec<Graph>,
     pub(super) buffers: Vec<Buffer>,
-    /// Closed gates, with their devices; and the others, with the steps that open them.
-    pub(super) gates: Vec<(Id, usize)>,
+    /// Closed gates; and the others, with the steps that open them.
+    pub(super) gates: Vec<Id>,
     pub(super) opened: BTreeMap<Id, Id>,
     /// By step: the gates that its stream may wait for behind it, and who used what it made.
     pub(super) held_behind: Vec<BTreeSet<Id>>,
     pub(super) users: Vec<Vec<Id>>,
-    /// By device: steps that may wait for all of it, which no stream may be held before.
-    pub(super) device_wide: [Vec<Id>; DEVICES],
+    /// Steps that may wait for all of a device, or of both where they are one GPU: no stream may be held before them.
+    pub(super) device_wide: Vec<Id>,
 }
 
 /// A step before it has a place.

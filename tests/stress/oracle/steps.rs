@@ -84,7 +84,7 @@ impl Oracle {
     pub(super) fn drop_something(&mut self, thread: usize, second: usize, third: usize) -> Option<()> {
         match second % 8 {
             0 if !self.gates.is_empty() => {
-                let (gate, _) = self.gates[third % self.gates.len()];
+                let gate = self.gates[third % self.gates.len()];
                 self.opens(gate);
                 self.drop_handle(gate, thread);
             }
@@ -96,7 +96,7 @@ impl Oracle {
                 let buffer = self.buffers.remove(third % self.buffers.len());
                 let after = self.users[buffer.id].clone();
                 // Pinned memory may be given back at once, which waits for the device.
-                let id = self.device_wide(thread, buffer.device, Action::Drop { of: buffer.id });
+                let id = self.device_wide(thread, Action::Drop { of: buffer.id });
                 self.program.steps[id].after.extend(after.into_iter().chain([buffer.id]));
             }
             _ => {

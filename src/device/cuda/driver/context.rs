@@ -111,6 +111,14 @@ pub(crate) fn model(index: usize) -> Result<String> {
 }
 
 impl Context {
+    /// Blocks until all work of the context has completed, on whichever stream. While a stream of the context captures, the
+    /// driver refuses this call and gives up the capture.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // Safety: the context is current.
+        self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    }
+
     /// Retains the context of device `index` and makes it current; the driver has been initialized.
     pub(crate) fn retain(index: usize) -> Result<Self> {
         let (name, device) = (name(index), device(index)?);

@@ -16,7 +16,7 @@ use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
     Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, Span, Stream,
 };
-use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
@@ -83,6 +83,8 @@ enum Mode {
 struct Capturing {
     onto: Stream,
     captured: Captured,
+    /// Given up after `onto`, whose end it tells.
+    _in_progress: CaptureInProgress,
 }
 
 impl StreamInner {
@@ -147,7 +149,7 @@ impl StreamInner {
     pub(crate) fn give_up_capture(&self) {
         let mut state = lock(&self.state);
         if matches!(state.mode, Mode::Capturing(_))
-            && let Mode::Capturing(Capturing { onto, captured }) = std::mem::replace(&mut state.mode, Mode::Normal)
+            && let Mode::Capturing(Capturing { onto, captured, .. }) = std::mem::replace(&mut state.mode, Mode::Normal)
         {
             let _ = onto.end_capture(&onto);
             drop(state);
@@ -426,6 +428,7 @@ impl<'a> StreamGuard<'a> {
     /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
     pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
         let apart = Stream::new(&self.stream.device.gpu.context)?;
+        let _in_progress = self.stream.device.gpu.begin_capture();
         apart.begin_capture()?;
         let enqueued = enqueue(&apart);
         // Made ready there, too: this one may be held.
@@ -511,15 +514,16 @@ impl<'a> StreamGuard<'a> {
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
         let onto = Stream::new(&self.stream.device.gpu.context)?;
+        let in_progress = self.stream.device.gpu.begin_capture();
         onto.begin_capture()?;
-        self.state.mode = Mode::Capturing(Capturing { onto, captured: Captured::default() });
+        self.state.mode = Mode::Capturing(Capturing { onto, captured: Captured::default(), _in_progress: in_progress });
         Ok(())
     }
 
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match std::mem::replace(&mut self.state.mode, Mode::Normal) {
-            Mode::Capturing(Capturing { onto, captured }) => Ok((onto.end_capture(&self.stream.raw)?, captured)),
+            Mode::Capturing(Capturing { onto, captured, .. }) => Ok((onto.end_capture(&self.stream.raw)?, captured)),
             other => {
                 self.state.mode = other;
                 Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })

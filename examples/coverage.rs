@@ -1,0 +1,52 @@
+//! What the intervals of medians cover, how often equal cases are said to differ, and how often a diagnosis is made of
+//! plain and of odd samples, for every size: `cargo run --release --example coverage`.
+
+#![allow(clippy::unwrap_used, reason = "an example may panic")]
+
+#[path = "../tests/fixtures/truths.rs"]
+mod truths;
+
+use truths::*;
+
+fn main() {
+    medians();
+    diagnoses();
+}
+
+fn medians() {
+    for truth in truths() {
+        let shares: Vec<(f64, usize)> = (15..=100).map(|n| (coverage(&truth, n, TRIALS), n)).collect();
+        let claims: Vec<(f64, usize)> = (15..=100).map(|n| (false_claims(&truth, n, TRIALS), n)).collect();
+        let least =
+            |shares: &[(f64, usize)]| shares.iter().copied().fold((1.0, 0), |a, b| if b.0 < a.0 { b } else { a });
+        let most =
+            |shares: &[(f64, usize)]| shares.iter().copied().fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
+        let mean = |shares: &[(f64, usize)]| shares.iter().map(|s| s.0).sum::<f64>() / shares.len() as f64;
+        println!(
+            "{:24} coverage {:.4}, {:?} to {:?}; false claims {:.4}, {:?} to {:?}",
+            truth.name,
+            mean(&shares),
+            least(&shares),
+            most(&shares),
+            mean(&claims),
+            least(&claims),
+            most(&claims)
+        );
+    }
+}
+
+fn diagnoses() {
+    for n in DIAGNOSED {
+        for truth in plain_shapes() {
+            let shares = diagnosed(|rng, _| (truth.source)(rng), n, 20_000);
+            println!("n = {n:3} {:22} {shares:.4?}", truth.name);
+        }
+        let found = |upper| diagnosed(|rng, _| two_clocks(rng, upper), n, 2_000)[1];
+        let drift = diagnosed(|rng, i| drifting(rng, i, n), n, 2_000)[0];
+        println!(
+            "n = {n:3} found: drift of 10 % {drift:.3}, two clocks 50 % {:.3}, 30 % {:.3}",
+            found(0.5),
+            found(0.3)
+        );
+    }
+}
