@@ -16,6 +16,7 @@ use super::run::command_line;
 use super::{Carried, End, UsageError, device, job};
 use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
+use crate::files::Target;
 use crate::measure::{Protocol, Sampler};
 use crate::results::{Environment, Recorded, Selection};
 use crate::runner::{empty_results, run_one};
@@ -119,5 +120,6 @@ fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path
             Recorded::Failed(reason) => note!("{} was not recorded: {reason}", scenario.name),
         }
     }
-    std::fs::write(path, to_trace(&timelines)).with_context(|| path.display().to_string())
+    let written = Target::claim(path).and_then(|target| target.write(to_trace(&timelines).as_bytes()));
+    written.with_context(|| path.display().to_string())
 }

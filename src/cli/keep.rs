@@ -74,7 +74,8 @@ impl Keeper {
         let mut state = self.state();
         state.running.clear();
         state.kept = Some(results.clone());
-        if results.rows.is_empty() {
+        // Before the first row there is nothing to keep; after a rescue it is kept.
+        if results.rows.is_empty() || state.target.is_none() {
             return;
         }
         let Ok(text) = results.to_json(&self.out) else { return };

@@ -69,7 +69,9 @@ impl Timeline {
                 Kind::Synchronize | Kind::Wait => span.start_ns.max(released),
                 _ => span.start_ns,
             };
-            segments.push(Segment { span: at, start_ns: start_ns.min(until), end_ns: until });
+            // A span of a foreign file may end before it starts; time on the path runs one way all the same.
+            let start_ns = start_ns.min(until);
+            segments.push(Segment { span: at, start_ns, end_ns: until });
             let Some(before) = before else { break };
             (at, until) = (before, self.spans[before].end_ns.min(start_ns));
         }

@@ -107,7 +107,7 @@ impl Traced<'_> {
 
     fn thread(&self, span: &Span) -> (u32, usize) {
         let host = 2 * self.place + 1;
-        (self.timeline.tracks.get(span.track).map_or(host, |track| self.process(track)), span.track + 1)
+        (self.timeline.tracks.get(span.track).map_or(host, |track| self.process(track)), span.track.saturating_add(1))
     }
 
     fn process(&self, track: &Track) -> u32 {

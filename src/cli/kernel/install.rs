@@ -28,6 +28,11 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
     };
     let dependency = dependency(library, FEATURES)?;
     if folder.exists() {
+        // What an install that was cut short left has the first of these, a whole kernel both.
+        if !["warm", "kernel.json"].iter().any(|name| folder.join(name).exists()) {
+            let place = folder.display();
+            return Err(UsageError(format!("{place}: this is no kernel of report, so it is not replaced")).into());
+        }
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     let (warm, config) = (folder.join("warm"), folder.join("config"));

@@ -116,7 +116,7 @@ impl<'a> Lane<'a> {
 
     /// Names below their runs. Wide runs come first; what finds no room is left out.
     fn placed(&self, mut runs: Vec<Run<'_>>) -> Vec<(usize, i32, String)> {
-        runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns - run.start_ns), run.start_ns));
+        runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns.saturating_sub(run.start_ns)), run.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
             let text = run.text();
