@@ -137,16 +137,16 @@ impl Gpu {
         CaptureInProgress(self.clone())
     }
 
-    /// Waits for all work of the context by the driver's own call; false where a capture is in progress, beside which the
-    /// driver does not allow it.
-    fn wait_for_context(&self) -> Result<bool> {
+    /// Waits for all work of the context by the driver's own call. Not while a capture is in progress, beside which the
+    /// driver does not allow it, nor while a closed gate holds a stream, which may be one of another opening.
+    fn wait_for_context(&self) -> Result<()> {
         let mut apart = lock(&self.apart);
-        if apart.captures > 0 {
-            return Ok(false);
+        if apart.captures > 0 || self.is_held() {
+            return Ok(());
         }
         apart.waited = Some(Instant::now());
         drop(apart);
-        self.context.synchronize().map(|()| true)
+        self.context.synchronize()
     }
 
     /// All streams. To be used without the lock: the last handle of one may be dropped with them.
@@ -272,8 +272,9 @@ impl Opened {
         lock(&self.orphaned).get_or_insert(failure);
     }
 
-    /// Blocks until all work of the GPU in this process has completed, also that of another opening of it, and fails if
-    /// some of this one's did.
+    /// Blocks until all work of this opened device has completed, and fails if some of it did. By the driver's call for the
+    /// whole context, which also waits for other openings of the GPU, and then stream by stream: by these alone where a
+    /// capture is in progress or a gate is closed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.check()?;
         self.gpu.wait_for_context()?;
