@@ -60,7 +60,7 @@ impl<'a> Formula<'a> {
         Self { derivation: Derivation::Computation, text: text.into(), operands, compute }
     }
 
-    /// The formula, said to be an extrapolation: what a row would be for more of the same.
+    /// Marks the formula as an extrapolation: what a row would be for more of the same.
     #[must_use]
     pub fn extrapolates(self) -> Self {
         Self { derivation: Derivation::Extrapolation, ..self }
@@ -217,7 +217,7 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
-    /// The last row, said to hold this much work a sample.
+    /// States how much work a sample of the last row holds.
     pub fn work(mut self, work: Work) -> Self {
         if let Some(last) = self.rows.last_mut() {
             last.spec.work = Some(work);
@@ -225,7 +225,7 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
-    /// The last row, said to be the floor of a clock: the least that it shows of nothing.
+    /// Marks the last row as the floor of a clock: the least time that the clock shows.
     pub fn floor_of(mut self, clock: Clock) -> Self {
         if let Some(last) = self.rows.last_mut() {
             last.spec.floor = Some(clock);

@@ -97,7 +97,7 @@ impl Work {
         Self { bytes: Some(tensor), ..Self::of(Limit::ToHost, amount, formula) }
     }
 
-    /// The work, said to be what the peak rate is measured by.
+    /// Marks the row as one that measures the peak rate.
     #[must_use]
     pub fn as_peak(self) -> Self {
         Self { peak: true, ..self }

@@ -98,7 +98,7 @@ pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Re
     share.map_or_else(Verdict::NotTestable, Verdict::of_share)
 }
 
-/// What a operand is in a run, and as text.
+/// The value of an operand in the results, and the same as text.
 pub(in crate::book) fn look_up<'a>(
     operand: &Operand,
     results: &'a Results,
