@@ -13,7 +13,7 @@ const PAYLOAD = '</title></script></textarea><img class=foreign src=x onerror="p
   + '<script>pwned=3</script>"\'` onmouseover="pwned=4" [a](javascript:pwned=5) {{#include /etc/passwd}} {{{x}}} \u202e\u001b ';
 // What these hold is one of a few words, or the name of something else in the file.
 const KEPT = new Set(['unit', 'clock', 'stopped_by', 'derivation', 'engine', 'outcome', 'run', 'id', 'started', 'profile', 'floor', 'kind',
-  'name', 'system', 'dtype', 'experiment', 'wait_policy', 'limit']);
+  'name', 'system', 'dtype', 'experiment', 'wait_policy', 'limit', 'sync']);
 
 function poisoned(value, key) {
   if (typeof value === 'string') return KEPT.has(key) ? value : PAYLOAD + value;
