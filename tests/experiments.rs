@@ -22,10 +22,10 @@ use syncscope::error::DeviceError;
 use syncscope::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use syncscope::measure::{Progress, Protocol, Sampler};
 use syncscope::results::{
-    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Recorded, Results, Row, RunOutcome,
-    Selection, titled,
+    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recorded, Results, Row,
+    RunOutcome, Selection, titled,
 };
-use syncscope::runner::{Suite, resume, run, run_one};
+use syncscope::runner::{Session, Suite, empty_results, run_one};
 use syncscope::units::Unit;
 
 struct Unobserved;
@@ -83,7 +83,8 @@ fn tiny(registry: &Registry) -> Suite {
 fn run_on_cpu(suite: &Suite, registry: &Registry, selection: &Selection, interrupted: bool) -> Results {
     let (device, interrupt) = (device(), Arc::new(AtomicBool::new(interrupted)));
     let environment = Environment::now(&device, vec![]);
-    run(suite, registry, selection, &device, environment, &observer(), &interrupt)
+    let results = empty_results(suite.source.clone(), selection.clone(), Plan::default(), environment.clone());
+    Session { suite, registry, device: &device, observer: observer(), interrupt }.next(results, environment)
 }
 
 /// One run of all experiments that come with the library.
@@ -101,7 +102,7 @@ fn run_once(experiment: &str, selection: Selection) -> Results {
     let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
     let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
     let experiment = suite.experiments[0].as_ref();
-    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu").1;
+    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1;
     results
 }
 
@@ -134,7 +135,12 @@ fn lacking(device: &Device) -> Vec<String> {
 fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_engine() {
     let (results, registry) = (whole(), Registry::builtin());
     let names = registry.entries().iter().map(|entry| entry.name);
-    assert!(results.run().order.iter().map(|experiment| experiment.name.as_str()).eq(names));
+    assert!(
+        results.experiments().into_iter().eq(names),
+        "the rows stand in the order of the suite, whatever ran first"
+    );
+    let ran: HashSet<&str> = results.run().order.iter().map(|experiment| experiment.name.as_str()).collect();
+    assert_eq!(ran.len(), results.experiments().len());
     let suite = tiny(&registry);
     let planned = suite.experiments.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
     let declared: Vec<MetricSpec> = planned.collect();
@@ -263,7 +269,9 @@ fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
         row.series[0].outcome = Outcome::Interrupted;
     }
     let suite = Suite::of_results(&partial.suite, "test", &registry).unwrap();
-    let after = resume(partial, &suite, &registry, &device(), &observer(), &Arc::new(AtomicBool::new(false)));
+    let (device, interrupt) = (device(), Arc::new(AtomicBool::new(false)));
+    let session = Session { suite: &suite, registry: &registry, device: &device, observer: observer(), interrupt };
+    let after = session.next(partial, before.environment().clone());
     assert!(!after.is_partial() && after.run().resumed.len() == 1);
     assert_eq!(after.rows.len(), before.rows.len());
     for (row, kept) in after.rows.iter().zip(&before.rows) {
@@ -386,7 +394,7 @@ fn an_experiment_that_panics_leaves_what_it_measured_and_the_others_run() {
     let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
     let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
     let lookup = results.lookup();
-    let found = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).map(|metric| metric.samples.len());
+    let found = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).map(|metric| metric.count());
     let failed = Err(MissingReason::Failed("a defect while measuring".to_owned()));
     assert_eq!(found("defective.before"), Ok(SAMPLES));
     assert_eq!((found("defective.at"), found("defective.after")), (failed.clone(), failed));

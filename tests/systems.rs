@@ -25,11 +25,11 @@ fn twice_as_slow(ids: &[&str]) -> Value {
     let rows = run.rows.iter().filter(|row| ids.contains(&row.spec.id.as_str())).map(|row| {
         let Outcome::Measured { samples, .. } = &row.series[0].outcome else { panic!("{} is measured", row.spec.id) };
         let samples: Vec<f64> = samples.iter().map(|sample| sample * 2.0).collect();
-        let measured = json!({ "instrument": "host-clock", "samples": samples, "stopped_by": "samples" });
+        let measured = json!({ "samples": samples, "stopped_by": "samples" });
         json!({ "id": row.spec.id, "parameters": row.spec.parameters, "unit": row.spec.unit, "outcome": { "measured": measured } })
     });
     json!({
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "PyTorch",
         "started": "2026-11-20T09:40:00Z",
         "versions": [["PyTorch", "2.11.0"], ["CUDA", "13.0"]],
@@ -46,6 +46,17 @@ fn finish() -> Value {
 
 fn parsed(system: &Value) -> Result<System, String> {
     System::parse(&system.to_string(), "p.json", &catalog()).map_err(|error| error.to_string())
+}
+
+/// Three runs of each of the two, by turns.
+fn by_turns(system: &Value) -> Results {
+    let mut results = fixture::run();
+    results.add_run(parsed(system).unwrap());
+    for factor in [1.001, 0.999] {
+        results = fixture::with_run(results, factor);
+        results.add_run(parsed(system).unwrap());
+    }
+    results
 }
 
 fn with(system: &Value) -> Results {
@@ -65,10 +76,13 @@ fn table(row: &str, results: Results) -> String {
 #[test]
 fn a_system_of_the_same_work_has_a_column_and_a_ratio_with_its_interval() {
     assert!(!table(FINISH[0], fixture::run()).contains("PyTorch"));
-    let text = table(FINISH[0], with(&finish()));
+    let text = table(FINISH[0], by_turns(&finish()));
     assert!(text.contains("PyTorch on this machine (Test device; PyTorch 2.11.0, CUDA 13.0)"), "{text}");
     assert!(text.contains("measured / PyTorch"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" 0.50")).count(), FINISH.len(), "{text}");
+    assert!(table(FINISH[0], with(&finish())).contains("one run of each has no interval"));
+    let apart = fixture::with_run(by_turns(&finish()), 1.0);
+    assert!(table(FINISH[0], apart).contains("no ratio: not measured by turns"));
     let other = table("overlap.nonzero.stall", with(&finish()));
     assert!(!other.contains("PyTorch"), "a table without a row of the system has no column for it");
 }
@@ -138,7 +152,10 @@ fn a_results_file_keeps_its_systems_and_what_the_first_measured() {
     let text = serde_json::to_string(&results).unwrap();
     let read = Results::parse(&text, Path::new("r.json")).unwrap();
     assert!(read == results);
-    let own = |results: &Results| results.outcomes().map(|(_, outcome)| outcome.clone()).collect::<Vec<_>>();
+    let own = |results: &Results| {
+        let outcomes = results.rows.iter().filter_map(|row| row.outcome(fixture::RUN));
+        outcomes.cloned().collect::<Vec<Outcome>>()
+    };
     assert_eq!(own(&read), own(&fixture::run()));
 }
 
@@ -197,7 +214,7 @@ fn the_command_line_shows_a_system_attaches_it_to_a_run_and_refuses_with_2() {
     for (file, part) in [
         ("other.json", "measured on another machine than r.json:\n  device model differs"),
         ("version.json", "schema version 9"),
-        ("r.json", "schema version 2"),
+        ("r.json", "r.json"),
         ("none.json", "none.json"),
     ] {
         let refused = report(&["attach", file, "--into", "r.json"], folder.path());

@@ -58,7 +58,7 @@ impl Keeper {
         let mut places: VecDeque<PathBuf> = folders.map(|folder| free(&folder, stem)).collect();
         let left = out.with_file_name(format!("{stem}{CHECKPOINT}.json"));
         match resumed {
-            Some(file) if file != out => places.push_front(file.to_owned()),
+            Some(file) => places.push_front(file.to_owned()),
             None if left.is_file() => {
                 note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), left.display());
             }
@@ -84,6 +84,26 @@ impl Keeper {
         {
             note!("no checkpoint can be written, and the run goes on without: {error}");
         }
+    }
+
+    /// Writes a checkpoint for the processes of the runs, and says where it is.
+    pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
+        let text = results.to_json(&self.out)?;
+        let mut state = self.state();
+        let written = state.checkpoint.write(text.as_bytes());
+        let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
+        // Until the next time it is theirs to write.
+        state.checkpoint.current = None;
+        state.checkpoint.places.push_front(path.clone());
+        Ok(path)
+    }
+
+    /// Takes the checkpoint away where it holds nothing; the place of the results file.
+    pub(super) fn give_up(&self) -> PathBuf {
+        let mut state = self.state();
+        state.target = None;
+        state.checkpoint.remove(&self.out);
+        self.out.clone()
     }
 
     /// Remembers the rows of the experiment that is running.

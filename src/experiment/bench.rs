@@ -50,6 +50,21 @@ pub struct Bench {
     finished: Vec<Row>,
     rows: Vec<Row>,
     run: String,
+    turn: Turn,
+    /// The groups that the experiment has come to in this turn.
+    groups: usize,
+}
+
+/// What an experiment is run for. So that its groups can be measured in any order, it is run once for each of them, and a
+/// last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// To measure and compute all, in the order in which it declares its groups.
+    All,
+    /// To measure one group, by its place from 0.
+    Group(usize),
+    /// To compute what is derived from rows, when all are measured.
+    Derived,
 }
 
 /// What measures.
@@ -80,16 +95,28 @@ impl Bench {
             finished: Vec::new(),
             rows: Vec::new(),
             run: run.to_owned(),
+            turn: Turn::All,
+            groups: 0,
         }
     }
 
     /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device. Where
     /// the experiment panics, those that it declared before.
     pub fn plan(experiment: &dyn AnyExperiment, engine: &str) -> Vec<MetricSpec> {
+        Self::plan_of_groups(experiment, engine).0
+    }
+
+    /// As [`plan`](Self::plan), with the number of groups.
+    pub fn plan_of_groups(experiment: &dyn AnyExperiment, engine: &str) -> (Vec<MetricSpec>, usize) {
         let mut bench = Self::without_device(engine, "");
         // A run of such an experiment says why it ended.
         _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-        bench.declared
+        (bench.declared, bench.groups)
+    }
+
+    /// Begins a turn: the experiment is run for it next.
+    pub fn begin(&mut self, turn: Turn) {
+        (self.turn, self.groups) = (turn, 0);
     }
 
     /// With only the rows of `selection` measured; the others are left as skipped.
@@ -138,6 +165,14 @@ impl Bench {
             places.iter().position(|place| *place == title)
         });
         self.rows
+    }
+
+    /// What the next group does in this turn: whether it measures, whether it computes.
+    pub(super) fn next_group(&mut self) -> (bool, bool) {
+        let place = self.groups;
+        self.groups += 1;
+        let all = self.turn == Turn::All;
+        (all || self.turn == Turn::Group(place), all || self.turn == Turn::Derived)
     }
 
     pub(super) fn declare(&mut self, spec: &MetricSpec) {

@@ -248,20 +248,26 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
-    /// Measures the rows, and then computes those that are derived.
+    /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
     pub fn run(self) {
-        let Self { bench, setup, left_out, rows, parameters, .. } = self;
-        rows.iter().for_each(|row| bench.declare(&row.spec));
+        let Self { bench, setup, left_out, rows, .. } = self;
+        let (measures, computes) = bench.next_group();
         if bench.measuring.is_none() {
+            rows.iter().for_each(|row| bench.declare(&row.spec));
             return;
         }
+        let left_out = |bench: &Bench, spec: &MetricSpec| match &left_out {
+            _ if !bench.selection.holds(&spec.id) => Some(skipped(NOT_CHOSEN)),
+            reason => reason.as_deref().map(skipped),
+        };
         let (mut sampled, mut derived) = (Vec::new(), Vec::new());
         for Declared { spec, kind } in rows {
-            match kind {
-                _ if !bench.selection.holds(&spec.id) => bench.push(spec, skipped(NOT_CHOSEN)),
-                _ if left_out.is_some() => bench.push(spec, skipped(left_out.as_deref().unwrap_or_default())),
-                Kind::Sampled(make) => sampled.push((spec, make)),
-                Kind::Derived(formula) => derived.push((spec, formula)),
+            match (kind, left_out(bench, &spec)) {
+                (Kind::Sampled(_), Some(absent)) if measures => bench.push(spec, absent),
+                (Kind::Derived(_), Some(absent)) if computes => bench.push(spec, absent),
+                (Kind::Sampled(make), None) if measures => sampled.push((spec, make)),
+                (Kind::Derived(formula), None) if computes => derived.push((spec, formula)),
+                _ => {}
             }
         }
         let specs: Vec<&MetricSpec> = sampled.iter().map(|(spec, _)| spec).collect();
@@ -269,7 +275,7 @@ impl<'a, S: 'a> Group<'a, S> {
             sample(bench, setup, sampled);
         }
         for (spec, formula) in derived {
-            let outcome = compute(bench, &formula, &parameters);
+            let outcome = compute(bench, &formula, &spec.parameters);
             bench.push(spec, outcome);
         }
         bench.tell();
