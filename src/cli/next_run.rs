@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::process::getppid;
+use rustix::process::{Signal, getpid, getppid, kill_process};
 
 use super::interrupt::Interrupt;
 use super::keep::Keeper;
@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let keeper = Arc::new(Keeper::begin(file, Some(file))?);
     let rescuer = Arc::clone(&keeper);
     let interrupt = Interrupt::listen(move || rescuer.rescue())?;
-    end_with_parent(&interrupt.flag);
+    end_with_parent();
     let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
     let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
     let session = Session {
@@ -61,14 +61,15 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 }
 
 /// Ends the run, as Ctrl-C does, when the process that started it is gone.
-fn end_with_parent(interrupt: &Arc<AtomicBool>) {
+fn end_with_parent() {
     const OFTEN: Duration = Duration::from_millis(500);
-    let (parent, interrupt) = (getppid(), Arc::clone(interrupt));
+    let parent = getppid();
     thread::spawn(move || {
         while getppid() == parent {
             thread::sleep(OFTEN);
         }
-        interrupt.store(true, Ordering::Relaxed);
+        // A process can always be told of a signal of its own.
+        let _ = kill_process(getpid(), Signal::INT);
     });
 }
 
