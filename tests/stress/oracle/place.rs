@@ -66,16 +66,10 @@ impl Oracle {
     pub(super) fn open(&mut self, gates: &BTreeSet<Id>, thread: usize) {
         for &gate in gates {
             if self.gates.contains(&gate) {
-                self.opens(gate);
+                self.gates.retain(|closed| *closed != gate);
                 self.call((thread + 1 + gate % (THREADS - 1)) % THREADS, &[gate], Action::Open { gate });
             }
         }
-    }
-
-    /// The next step opens the gate.
-    pub(super) fn opens(&mut self, gate: Id) {
-        self.gates.retain(|closed| *closed != gate);
-        self.opened.insert(gate, self.program.steps.len());
     }
 
     pub(super) fn place(&mut self, planned: Planned<'_>) -> Id {
@@ -101,10 +95,9 @@ impl Oracle {
             if blocks {
                 self.open(&held, thread);
             }
-            for gate in brought {
-                // What comes before the step that opens the gate is not to wait for it.
-                let opened = self.opened.get(&gate).copied().unwrap_or(Id::MAX);
-                after.extend(self.streams[stream].steps.iter().filter(|&&step| step < opened));
+            if !brought.is_empty() {
+                // An earlier step that comes late would wait for a gate that it does not know of.
+                after.extend(&self.streams[stream].steps);
             }
             self.streams[stream].held = held;
         }

@@ -84,8 +84,7 @@ impl Oracle {
     pub(super) fn drop_something(&mut self, thread: usize, second: usize, third: usize) -> Option<()> {
         match second % 8 {
             0 if !self.gates.is_empty() => {
-                let gate = self.gates[third % self.gates.len()];
-                self.opens(gate);
+                let gate = self.gates.remove(third % self.gates.len());
                 self.drop_handle(gate, thread);
             }
             1 if !self.graphs.is_empty() => {
