@@ -8,8 +8,8 @@
 // to wait for or to ask a stream that captures.
 //
 // A real driver may wait for all streams in calls that say nothing of it. SIMULATOR_WAITS names the calls that do so here,
-// by a part of their names, with commas between: `cuMemHostAlloc,cuModule` or, for all that ask, `cu`. An engine that
-// makes none of them while a gate is closed passes the same tests.
+// by a part of their names, with commas between: `cuMemHostAlloc,cuModule`. Meanwhile they keep other calls out, as by a lock
+// of the driver. An engine that makes none of them while a gate is closed passes the same tests.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -112,10 +112,15 @@ static void wait_for_all() {
     for (auto &queue : all) queue->synchronize();
 }
 
+// Held by a call that waits for all streams, and passed by those that enqueue or wait.
+static std::mutex driver_mutex;
+static void pass() { std::lock_guard<std::mutex> lock(driver_mutex); }
+
 // At the head of calls that may wait for all streams: see above.
 static void may_wait(const char *call) {
     static const char *const waits = std::getenv("SIMULATOR_WAITS");
     if (!waits) return;
+    std::lock_guard<std::mutex> lock(driver_mutex);
     for (std::string rest = waits; !rest.empty();) {
         const size_t end = rest.find(',');
         const std::string part = rest.substr(0, end);
@@ -142,6 +147,7 @@ struct Stream {
         queue->changed.notify_all();
     }
     int push(Work next) {
+        pass();
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (capture) {
@@ -195,7 +201,11 @@ API int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API int cuCtxGetCurrent(void **context) { *context = current; return OK; }
 API int cuCtxSetCurrent(void *context) { current = context; return OK; }
 API int cuCtxGetFlags(u32 *flags) { *flags = 0; return OK; }
-API int cuCtxSynchronize() { wait_for_all(); return OK; }
+API int cuCtxSynchronize() {
+    may_wait("cuCtxSynchronize");
+    wait_for_all();
+    return OK;
+}
 API int cuGetErrorString(int, const char **words) { *words = "of the simulated driver"; return OK; }
 
 API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); *stream = new Stream; return OK; }
@@ -205,6 +215,7 @@ API int cuStreamQuery(Stream *stream) {
     return stream->queue->is_complete() ? OK : NOT_READY;
 }
 API int cuStreamSynchronize(Stream *stream) {
+    pass();
     if (!stream->plain()) return CAPTURING;
     stream->queue->synchronize();
     return OK;
@@ -262,6 +273,7 @@ API int cuEventQuery(Event *event) {
     return !mark || mark->is_reached() ? OK : NOT_READY;
 }
 API int cuEventSynchronize(Event *event) {
+    pass();
     auto mark = event->mark();
     if (mark) mark->wait();
     return OK;

@@ -151,7 +151,7 @@ impl StreamInner {
         if matches!(state.mode, Mode::Capturing(_))
             && let Mode::Capturing(Capturing { onto, captured, .. }) = std::mem::replace(&mut state.mode, Mode::Normal)
         {
-            let _ = onto.end_capture(&onto);
+            let _ = onto.end_capture();
             drop(state);
             drop(captured);
         }
@@ -173,7 +173,7 @@ impl StreamInner {
     #[cold]
     fn fail(state: &mut State, failure: DeviceError) -> DeviceError {
         if let Mode::Capturing(given_up) = std::mem::replace(&mut state.mode, Mode::Failed(failure.clone())) {
-            let _ = given_up.onto.end_capture(&given_up.onto);
+            let _ = given_up.onto.end_capture();
         }
         failure
     }
@@ -431,8 +431,7 @@ impl<'a> StreamGuard<'a> {
         let _in_progress = self.stream.device.gpu.begin_capture();
         apart.begin_capture()?;
         let enqueued = enqueue(&apart);
-        // Made ready there, too: this one may be held.
-        let graph = apart.end_capture(&apart);
+        let graph = apart.end_capture();
         enqueued.and(graph)
     }
 
@@ -523,7 +522,7 @@ impl<'a> StreamGuard<'a> {
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match std::mem::replace(&mut self.state.mode, Mode::Normal) {
-            Mode::Capturing(Capturing { onto, captured, .. }) => Ok((onto.end_capture(&self.stream.raw)?, captured)),
+            Mode::Capturing(Capturing { onto, captured, .. }) => Ok((onto.end_capture()?, captured)),
             other => {
                 self.state.mode = other;
                 Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
