@@ -5,7 +5,7 @@
 //
 // A stream is a thread with a queue of at most 1,024 entries, as long as a launch behind them blocks. Freed memory is
 // overwritten, so that a use after the free gives other values. What breaks a capture on a real driver breaks it here:
-// to wait for or to ask a stream that captures.
+// to wait for or to ask a stream that captures, and to wait for the context.
 //
 // A real driver may wait for all streams in calls that say nothing of it. SIMULATOR_WAITS names the calls that do so here,
 // by a part of their names, with commas between: `cuMemHostAlloc,cuModule`. Meanwhile they keep other calls out, as by a lock
@@ -23,8 +23,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -54,9 +56,13 @@ struct Mark {
     }
 };
 
+// A graph is made ready in the order of a stream, and one graph after the other: behind a closed gate it keeps back the next.
 struct Graph {
     std::vector<Work> work;
+    std::shared_ptr<Mark> ready;
 };
+static std::mutex ready_mutex;
+static std::shared_ptr<Mark> latest_ready;
 
 struct Queue {
     std::mutex mutex;
@@ -201,11 +207,6 @@ API int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API int cuCtxGetCurrent(void **context) { *context = current; return OK; }
 API int cuCtxSetCurrent(void *context) { current = context; return OK; }
 API int cuCtxGetFlags(u32 *flags) { *flags = 0; return OK; }
-API int cuCtxSynchronize() {
-    may_wait("cuCtxSynchronize");
-    wait_for_all();
-    return OK;
-}
 API int cuGetErrorString(int, const char **words) { *words = "of the simulated driver"; return OK; }
 
 API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); *stream = new Stream; return OK; }
@@ -220,14 +221,20 @@ API int cuStreamSynchronize(Stream *stream) {
     stream->queue->synchronize();
     return OK;
 }
+static std::mutex captures_mutex;
+static std::set<Stream *> captures;
 API int cuStreamBeginCapture_v2(Stream *stream, int) {
+    std::lock_guard<std::mutex> among(captures_mutex);
     std::lock_guard<std::mutex> lock(stream->mutex);
     if (stream->capture) return CAPTURING;
     stream->capture = std::make_unique<Graph>();
     stream->spoiled = false;
+    captures.insert(stream);
     return OK;
 }
 API int cuStreamEndCapture(Stream *stream, Graph **graph) {
+    std::lock_guard<std::mutex> among(captures_mutex);
+    captures.erase(stream);
     std::lock_guard<std::mutex> lock(stream->mutex);
     *graph = nullptr;
     if (!stream->capture) return INVALID;
@@ -236,13 +243,40 @@ API int cuStreamEndCapture(Stream *stream, Graph **graph) {
     *graph = captured.release();
     return OK;
 }
+API int cuCtxSynchronize() {
+    {
+        std::lock_guard<std::mutex> among(captures_mutex);
+        for (Stream *stream : captures) stream->plain();
+        if (!captures.empty()) return CAPTURING;
+    }
+    may_wait("cuCtxSynchronize");
+    wait_for_all();
+    return OK;
+}
 API int cuGraphInstantiateWithFlags(Graph **made, Graph *graph, unsigned long long) { may_wait("cuGraphInstantiate"); *made = new Graph(*graph); return OK; }
 API int cuGraphDestroy(Graph *graph) { delete graph; return OK; }
 API int cuGraphExecDestroy(Graph *graph) { may_wait("cuGraphExecDestroy"); delete graph; return OK; }
-API int cuGraphUpload(Graph *, Stream *) { may_wait("cuGraphUpload"); return OK; }
+API int cuGraphUpload(Graph *graph, Stream *stream) {
+    if (!stream->plain()) return CAPTURING;
+    may_wait("cuGraphUpload");
+    auto ready = std::make_shared<Mark>();
+    std::shared_ptr<Mark> before;
+    {
+        std::lock_guard<std::mutex> lock(ready_mutex);
+        before = std::exchange(latest_ready, ready);
+    }
+    graph->ready = ready;
+    return stream->push([before, ready] {
+        if (before) before->wait();
+        ready->reach();
+    });
+}
 API int cuGraphLaunch(Graph *graph, Stream *stream) {
     if (!stream->plain()) return CAPTURING;
-    return stream->push([work = graph->work] { for (const Work &each : work) each(); });
+    return stream->push([work = graph->work, ready = graph->ready] {
+        if (ready) ready->wait();
+        for (const Work &each : work) each();
+    });
 }
 API int cuStreamWaitValue32_v2(Stream *stream, u64 address, u32 value, u32) {
     if (std::getenv("SIMULATOR_NO_STREAM_WAIT")) return 801;

@@ -204,6 +204,8 @@ impl Oracle {
                 let x = self.choose(device, second, |x| x.dtype == DType::F32);
                 let len = x.map_or(length(third), |x| x.len);
                 let id = self.device_wide(thread, Action::NewBuffer { device, len });
+                // To page-lock memory may keep other calls out: those before the opening of a gate, too.
+                self.program.steps[id].after.extend(&self.opens);
                 let memory = self.new_memory(device, vec![0; len]);
                 self.buffers.push(Buffer { id, device, memory, last: id, held: BTreeSet::new() });
             }

@@ -56,10 +56,10 @@ impl Oracle {
         id
     }
 
-    pub(super) fn drop_handle(&mut self, of: Id, thread: usize) {
+    pub(super) fn drop_handle(&mut self, of: Id, thread: usize) -> Id {
         let mut uses = self.users[of].clone();
         uses.push(of);
-        self.call(thread, &uses, Action::Drop { of });
+        self.call(thread, &uses, Action::Drop { of })
     }
 
     /// Opens those of some gates that are closed, by another thread than the one that is about to block.
@@ -67,7 +67,9 @@ impl Oracle {
         for &gate in gates {
             if self.gates.contains(&gate) {
                 self.gates.retain(|closed| *closed != gate);
-                self.call((thread + 1 + gate % (THREADS - 1)) % THREADS, &[gate], Action::Open { gate });
+                let opener = (thread + 1 + gate % (THREADS - 1)) % THREADS;
+                let id = self.call(opener, &[gate], Action::Open { gate });
+                self.opens.push(id);
             }
         }
     }

@@ -70,6 +70,8 @@ pub(super) struct Oracle {
     pub(super) buffers: Vec<Buffer>,
     /// Closed gates.
     pub(super) gates: Vec<Id>,
+    /// Steps that open one.
+    pub(super) opens: Vec<Id>,
     /// By step: the gates that its stream may wait for behind it, and who used what it made.
     pub(super) held_behind: Vec<BTreeSet<Id>>,
     pub(super) users: Vec<Vec<Id>>,

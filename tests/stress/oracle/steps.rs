@@ -85,7 +85,8 @@ impl Oracle {
         match second % 8 {
             0 if !self.gates.is_empty() => {
                 let gate = self.gates.remove(third % self.gates.len());
-                self.drop_handle(gate, thread);
+                let id = self.drop_handle(gate, thread);
+                self.opens.push(id);
             }
             1 if !self.graphs.is_empty() => {
                 let graph = self.graphs.remove(third % self.graphs.len());
