@@ -106,7 +106,13 @@ impl World {
     }
 
     /// Waits for `count` ends. After a hang the gates are opened, so that threads which only wait for them come to an end.
-    fn watch(self: &Arc<Self>, ends: &mpsc::Receiver<()>, count: usize, patience: Duration, phase: &str) -> Outcome<()> {
+    fn watch(
+        self: &Arc<Self>,
+        ends: &mpsc::Receiver<()>,
+        count: usize,
+        patience: Duration,
+        phase: &str,
+    ) -> Outcome<()> {
         let mut ended = 0;
         while ended < count {
             match ends.recv_timeout(Duration::from_millis(200)) {
@@ -117,9 +123,10 @@ impl World {
                     let said = self.hang(patience, phase);
                     // Whoever waits for another step gives up at once, and the others when their gates are open.
                     let freed = self.open_in_turn(ends, count - ended, patience);
-                    let after = freed.map_or("it did not go on when the gates of the program were opened".to_owned(), |gate| {
-                        format!("it went on when {gate} was opened")
-                    });
+                    let after = freed
+                        .map_or("it did not go on when the gates of the program were opened".to_owned(), |gate| {
+                            format!("it went on when {gate} was opened")
+                        });
                     return Err(format!("{said}; {after}"));
                 }
             }
@@ -159,7 +166,8 @@ impl World {
     fn open_in_turn(&self, ends: &mpsc::Receiver<()>, mut left: usize, patience: Duration) -> Option<String> {
         let gates = lock(&self.gates).clone();
         let nothing = ("nothing".to_owned(), None);
-        let turns = std::iter::once(nothing).chain(gates.into_iter().map(|(id, gate)| (format!("gate {id}"), Some(gate))));
+        let turns =
+            std::iter::once(nothing).chain(gates.into_iter().map(|(id, gate)| (format!("gate {id}"), Some(gate))));
         let turns: Vec<_> = turns.collect();
         let last = turns.len() - 1;
         for (turn, (name, gate)) in turns.into_iter().enumerate() {

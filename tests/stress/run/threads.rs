@@ -86,7 +86,8 @@ mod linux {
         let own = unsafe { libc::syscall(libc::SYS_gettid) };
         let (mut said, program) = (String::new(), program());
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        for task in tasks.filter_map(|task| task.file_name().to_str()?.parse::<i64>().ok()).filter(|task| *task != own) {
+        for task in tasks.filter_map(|task| task.file_name().to_str()?.parse::<i64>().ok()).filter(|task| *task != own)
+        {
             let about = |file: &str| fs::read_to_string(format!("/proc/self/task/{task}/{file}")).unwrap_or_default();
             let (name, waits_in, call) = (about("comm"), about("wchan"), about("syscall"));
             let call = call.split_whitespace().next().unwrap_or("unknown");
