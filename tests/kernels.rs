@@ -62,7 +62,7 @@ fn the_kernels_that_take_rows_move_on_an_emulator_what_a_loop_moves() {
 /// Where no C++ compiler is installed the test says so and passes.
 fn emulate(name: &str) {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("a temporary folder: {error}"));
     let program = folder.path().join(name);
     let compiled = std::process::Command::new("c++")
         .args(["-std=c++20", "-O1", "-w"])
@@ -76,6 +76,7 @@ fn emulate(name: &str) {
         Ok(compiled) => compiled,
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let run = std::process::Command::new(&program).output().expect("the program just built runs");
+    let run =
+        std::process::Command::new(&program).output().unwrap_or_else(|error| panic!("{name} does not run: {error}"));
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
 }
