@@ -342,12 +342,14 @@ fn rounds(
     match measuring.sampler.sample(cases) {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
+            let kept = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).zip(rounds.warmup);
             let outcomes =
-                rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
+                kept.map(|(((set, order), started), warmup)| {
                     let since =
                         |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
                     let started = started.iter().map(since).collect();
-                    Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
+                    let samples = set.into_values();
+                    Outcome::Measured { samples, order, started, warmup, stopped_by: rounds.stopped_by }
                 });
             specs.into_iter().zip(outcomes).collect()
         }

@@ -9,7 +9,7 @@
 //! | file | question |
 //! |---|---|
 //! | `clock` | how long did this take, on the host and on the device; and how good is the clock |
-//! | `protocol`, `stopping` | when are there enough samples |
+//! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
 //! | `blocking` | does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
@@ -51,6 +51,7 @@ mod sampler;
 mod samples;
 mod stopping;
 mod verdict;
+mod warmup;
 
 pub use blocking::blocks;
 pub use bootstrap::Bootstrap;

@@ -27,7 +27,7 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use super::bootstrap::Bootstrap;
-use super::estimate::{Estimate, Larger, Spread, quantile};
+use super::estimate::{Estimate, Larger, Spread, median, quantile};
 
 /// The level of the interval of an estimate.
 const LEVEL: f64 = 0.95;
@@ -40,13 +40,16 @@ const QUARTILE_EFFICIENCY: f64 = 0.37;
 const QUARTILE_DISTANCE: f64 = 1.349;
 
 impl Estimate {
-    /// The expected value of a run, from the samples of two runs or more: `middle` says what one run comes to.
-    pub(crate) fn between_runs(runs: &[&[f64]], middle: impl Fn(&[f64]) -> f64) -> Self {
+    /// The expected median of a run, from the samples of several; `None` where there are not two runs with samples each.
+    pub fn of_runs(runs: &[&[f64]]) -> Option<Self> {
+        if runs.len() < 2 || runs.iter().any(|samples| samples.is_empty()) {
+            return None;
+        }
         let mut sorted = runs.concat();
         sorted.sort_by(f64::total_cmp);
-        let middles: Vec<f64> = runs.iter().map(|samples| middle(samples)).collect();
+        let middles: Vec<f64> = runs.iter().map(|samples| median(samples.to_vec())).collect();
         let (centre, half_width) = t_interval(&middles, LEVEL);
-        Self {
+        Some(Self {
             median: centre,
             low: centre - half_width,
             high: centre + half_width,
@@ -56,7 +59,7 @@ impl Estimate {
             runs: runs.len(),
             coverage: LEVEL,
             spread: Some(Spread::of(runs, &middles)),
-        }
+        })
     }
 }
 
@@ -160,11 +163,10 @@ fn weights(count: usize, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::estimate::median;
     use super::*;
 
     fn of(runs: &[&[f64]]) -> Estimate {
-        Estimate::between_runs(runs, |samples| median(samples.to_vec()))
+        Estimate::of_runs(runs).unwrap()
     }
 
     #[test]

@@ -57,10 +57,7 @@ impl<'a> Metric<'a> {
         if self.is_share() {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
-        Ok(match self.runs.as_slice() {
-            [_] => samples.estimate(),
-            runs => Estimate::between_runs(runs, |samples| median(samples.to_vec())),
-        })
+        Ok(Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate()))
     }
 
     /// Whether it is the share of yes among observations of yes and no.
@@ -280,7 +277,7 @@ mod tests {
 
     fn measured(samples: &[f64]) -> Outcome {
         let (order, started) = (Vec::new(), Vec::new());
-        Outcome::Measured { samples: samples.to_vec(), order, started, stopped_by: StoppedBy::Samples }
+        Outcome::Measured { samples: samples.to_vec(), order, started, warmup: Vec::new(), stopped_by: StoppedBy::Samples }
     }
 
     fn found(row: &Row) -> Result<Metric<'_>, MissingReason> {

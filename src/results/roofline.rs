@@ -180,8 +180,8 @@ mod tests {
             Parameters::from([("dtype".to_owned(), dtype.into()), ("place".to_owned(), Parameter::Number(place))]);
         let provenance = Provenance::measured(Clock::Host);
         let spec = MetricSpec { id: id.to_owned(), group, label, unit, parameters, provenance, work, floor: None };
-        let (order, started, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
-        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, stopped_by };
+        let (order, started, warmup: Vec::new(), stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
+        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, warmup: Vec::new(), stopped_by };
         Row { spec, series: vec![Series { run: "1".to_owned(), outcome }] }
     }
 

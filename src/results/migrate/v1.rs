@@ -314,7 +314,7 @@ impl Outcome {
         let (order, started) = (Vec::new(), Vec::new());
         match self {
             Self::Measured { instrument, samples, stopped_by } => {
-                (measured(instrument.into()), row::Outcome::Measured { samples, order, started, stopped_by })
+                (measured(instrument.into()), row::Outcome::Measured { samples, order, started, warmup: Vec::new(), stopped_by })
             }
             Self::Derived { derivation, formula, samples } => {
                 (Provenance::Derived { derivation, formula }, row::Outcome::Derived { samples })
