@@ -40,9 +40,26 @@ pub trait RunObserver: Send + Sync {
     fn keep(&self, _results: &Results) {}
 }
 
+/// The parts of a run. A recording of the device leaves its traces in the process and makes calls dearer: rows that come from
+/// recordings are measured after all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Rows that need no recording.
+    Timed,
+    /// Rows that come from recordings.
+    Recorded,
+}
+
+impl Part {
+    /// Both, in their order.
+    pub const ALL: [Self; 2] = [Part::Timed, Part::Recorded];
+}
+
 /// Where the rows of an experiment are measured, or, without a device, only declared.
 pub struct Bench {
     engine: String,
+    /// The part that is measured now; both where rows are only declared.
+    pub(super) part: Option<Part>,
     pub(super) measuring: Option<Measuring>,
     pub(super) selection: Selection,
     pub(super) interrupted: bool,
@@ -73,6 +90,7 @@ impl Bench {
     fn without_device(engine: &str, run: &str) -> Self {
         Self {
             engine: engine.to_owned(),
+            part: None,
             measuring: None,
             selection: Selection::default(),
             interrupted: false,
@@ -86,10 +104,25 @@ impl Bench {
     /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device. Where
     /// the experiment panics, those that it declared before.
     pub fn plan(experiment: &dyn AnyExperiment, engine: &str) -> Vec<MetricSpec> {
-        let mut bench = Self::without_device(engine, "");
+        Self::without_device(engine, "").planned(experiment)
+    }
+
+    /// Those of them that are of these parts of a run.
+    pub fn plan_of(experiment: &dyn AnyExperiment, engine: &str, parts: &[Part]) -> Vec<MetricSpec> {
+        let of = |part: &Part| Self { part: Some(*part), ..Self::without_device(engine, "") }.planned(experiment);
+        parts.iter().flat_map(of).collect()
+    }
+
+    fn planned(mut self, experiment: &dyn AnyExperiment) -> Vec<MetricSpec> {
         // A run of such an experiment says why it ended.
-        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-        bench.declared
+        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut self)));
+        self.declared
+    }
+
+    /// Has a part of `experiment`'s rows measured.
+    pub fn measure(&mut self, experiment: &dyn AnyExperiment, part: Part) {
+        self.part = Some(part);
+        experiment.run(self);
     }
 
     /// With only the rows of `selection` measured; the others are left as skipped.

@@ -13,7 +13,7 @@ mod registry;
 
 use std::num::NonZeroUsize;
 
-pub use bench::{Bench, RunObserver};
+pub use bench::{Bench, Part, RunObserver};
 pub use group::{Formula, Group};
 pub use recorder::{Pass, TraceRecorder, record_scenarios};
 pub use registry::{AnyExperiment, Entry, Experiment, Registry};

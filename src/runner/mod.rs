@@ -13,7 +13,7 @@ pub use suite::Suite;
 
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Registry, RunObserver, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Part, Registry, RunObserver, record_scenarios};
 use crate::measure::Sampler;
 use crate::results::{
     Environment, ExperimentRun, Outcome, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection,
@@ -95,6 +95,7 @@ fn go_on(
     let mut earlier = std::mem::take(&mut results.rows);
     let mut order = std::mem::take(&mut results.runs[0].order);
     order.reverse();
+    let mut recorded_before = Vec::new();
     for (place, experiment) in experiments.iter().enumerate() {
         observer.keep(&so_far(&results, &earlier, &order));
         if !interrupt.load(Ordering::Relaxed) {
@@ -110,15 +111,31 @@ fn go_on(
         let bench = Bench::new(device, sampler, Arc::clone(observer), &run.id, begun)
             .selecting(selection.clone())
             .continuing(&mine);
+        recorded_before.extend(mine);
         telemetry(run, experiment.name(), device, begun);
-        let (mut left, rows) = run_one(*experiment, bench, engine);
+        let (mut left, rows) = run_parts(*experiment, bench, engine, &[Part::Timed]);
         telemetry(run, experiment.name(), device, begun);
         left.duration += before.map_or(0.0, |before| before.duration);
         run.order.push(left);
         results.rows.extend(rows);
     }
     observer.keep(&so_far(&results, &earlier, &order));
-    // Tracing leaves its traces in the process: not before the last row has been measured.
+    // Recordings leave their traces in the process: not before the last row that needs none has been measured.
+    for (place, experiment) in experiments.iter().enumerate() {
+        let planned = Bench::plan_of(*experiment, engine, &[Part::Recorded]);
+        if planned.is_empty() {
+            continue;
+        }
+        let sampler = Sampler::new(suite.sampling.clone()).interrupted_by(Arc::clone(interrupt));
+        let run = &mut results.runs[0];
+        let bench = Bench::new(device, sampler, Arc::clone(observer), &run.id, begun)
+            .selecting(selection.clone())
+            .continuing(&recorded_before);
+        let (left, rows) = run_parts(*experiment, bench, engine, &[Part::Recorded]);
+        run.order[place].duration += left.duration;
+        run.order[place].failure = run.order[place].failure.take().or(left.failure);
+        results.rows.extend(rows);
+    }
     if results.timelines.is_empty() && !interrupt.load(Ordering::Relaxed) {
         let id = results.runs[0].id.clone();
         let recorded = experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, device, &id));
@@ -140,12 +157,22 @@ fn so_far(results: &Results, earlier: &[Row], order: &[ExperimentRun]) -> Result
 }
 
 /// Runs one experiment on `bench`: what is said of it as a whole, and its rows.
-pub fn run_one(experiment: &dyn AnyExperiment, mut bench: Bench, engine: &str) -> (ExperimentRun, Vec<Row>) {
-    let planned = Bench::plan(experiment, engine);
+pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str) -> (ExperimentRun, Vec<Row>) {
+    run_parts(experiment, bench, engine, &Part::ALL)
+}
+
+/// Runs these parts of one experiment.
+fn run_parts(
+    experiment: &dyn AnyExperiment,
+    mut bench: Bench,
+    engine: &str,
+    parts: &[Part],
+) -> (ExperimentRun, Vec<Row>) {
+    let planned = Bench::plan_of(experiment, engine, parts);
     let start = Instant::now();
     // A panic in one experiment is a defect of that one: the others run, and the results say what happened.
-    let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-    let failure = outcome.err().map(|panic| panic_message(&*panic));
+    let measured = AssertUnwindSafe(|| parts.iter().for_each(|part| bench.measure(experiment, *part)));
+    let failure = catch_unwind(measured).err().map(|panic| panic_message(&*panic));
     let rows = bench.finish(planned, failure.as_deref());
     let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), failure }, rows)
