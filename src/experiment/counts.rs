@@ -56,6 +56,18 @@ pub fn positives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>,
     }
 }
 
+/// Lengths of time in seconds; 0 is none.
+///
+/// # Errors
+/// One is less than 0 or more than a minute.
+pub fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let lengths: Vec<f64> = Vec::deserialize(deserializer)?;
+    match lengths.iter().find(|length| !(**length >= 0.0 && **length <= 60.0)) {
+        Some(wrong) => Err(D::Error::custom(format!("expected seconds, at least 0 and at most 60, and found {wrong}"))),
+        None => Ok(lengths),
+    }
+}
+
 fn all<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Vec<NonZeroUsize>, D::Error> {
     Vec::deserialize(deserializer)?.into_iter().map(|count| bounded(count, most)).collect()
 }

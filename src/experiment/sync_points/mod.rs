@@ -6,10 +6,14 @@
 //! - *pending* rows launch a matmul and then time the read alone by the host's clock; *ready* rows synchronize between
 //!   the two.
 //! - Printing writes to the null device: formatting and a system call, but no terminal.
+//! - *gap*, *linear*, *idle*: a file each.
 //! - In the *multi-stream* rows a kernel that spins for a known time keeps the other stream busy.
 //!
 //! What it does not cover: the cost of a framework's own dispatch, which a program in another language adds.
 
+mod gap;
+mod idle;
+mod linear;
 mod reads;
 mod streams;
 
@@ -49,6 +53,15 @@ pub struct SyncPoints {
     /// Inputs of the inference-like loop.
     #[serde(deserialize_with = "counts::million")]
     pub samples: NonZeroUsize,
+    /// Iterations of the loops that show whether the cost adds up, each a row of its own.
+    #[serde(deserialize_with = "counts::millions")]
+    pub loops: Vec<NonZeroUsize>,
+    /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub kernels: Vec<f64>,
+    /// The lengths of the kernels after which a scalar is read, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub after: Vec<f64>,
 }
 
 impl Default for SyncPoints {
@@ -60,6 +73,9 @@ impl Default for SyncPoints {
             small: count(512),
             steps: count(50),
             samples: count(64),
+            loops: [10, 100, 1000].map(count).to_vec(),
+            kernels: vec![5e-6, 1e-4, 1e-3, 2e-2],
+            after: vec![5e-6, 2e-2],
         }
     }
 }
@@ -71,7 +87,16 @@ impl Experiment for SyncPoints {
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
     fn default_for(engine: &str) -> Self {
         match engine {
-            "cpu" => Self { iters: count(5), big: count(768), small: count(96), steps: count(10), ..Self::default() },
+            "cpu" => Self {
+                iters: count(5),
+                big: count(768),
+                small: count(96),
+                steps: count(10),
+                loops: [5, 20, 50].map(count).to_vec(),
+                kernels: vec![5e-6, 1e-4, 1e-3],
+                after: vec![5e-6, 5e-3],
+                ..Self::default()
+            },
             _ => Self::default(),
         }
     }
@@ -105,7 +130,12 @@ impl Experiment for SyncPoints {
                 streams::two_matmuls::<T>(bench, model, size);
             }
             streams::scope::<T>(bench, small);
+            linear::run::<T>(bench, small, &self.loops);
+            idle::run::<T>(bench, small, self.iters.get());
+            self.same::<T>(bench);
         });
+        gap::run(bench, &self.kernels);
+        reads::after(bench, &self.after);
     }
 
     /// A few iterations of the large matmul, without and with a synchronize in each.
@@ -188,6 +218,24 @@ impl SyncPoints {
             .per(iters)
             .work(matmul(n))
             .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+            .run();
+    }
+
+    /// The loop of small matmuls with a synchronize in each iteration, twice.
+    fn same<T: Float>(&self, bench: &mut Bench) {
+        let (n, iters) = (self.small.get(), self.iters.get());
+        bench
+            .group("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+            .setup(move |device| operands::<T>(device, n))
+            .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
+                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+                Ok(move || {
+                    (0..iters).try_for_each(|_| {
+                        black_box(x.matmul(&w)?);
+                        device.synchronize()
+                    })
+                })
+            })
             .run();
     }
 

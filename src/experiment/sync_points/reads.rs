@@ -1,6 +1,7 @@
 //! Reads of a result that is pending, and of one that is ready.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use super::{SyncPoints, dtype, operands};
 use crate::device::{Float, Stream};
@@ -17,6 +18,27 @@ type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
 
 /// Two operands of a matmul.
 type Operands<T> = (Tensor<T>, Tensor<T>);
+
+/// A scalar read with nothing pending, after kernels of several lengths that were waited for: one group.
+pub(super) fn after(bench: &mut Bench, kernels: &[f64]) {
+    let mut group = bench.group("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
+    for seconds in kernels {
+        let kernel = Duration::from_secs_f64(*seconds);
+        group = group.having([("kernel_seconds", (*seconds).into())]).host_time_within(
+            "sync-points.item.after",
+            "Read a scalar after a kernel that was waited for",
+            move |x| {
+                let x = x.clone();
+                Ok(move |watch: &mut Stopwatch| {
+                    x.stream().spin(kernel)?;
+                    x.stream().device().synchronize()?;
+                    watch.time(|| x.get([0])?.item()).map(drop)
+                })
+            },
+        );
+    }
+    group.run();
+}
 
 impl SyncPoints {
     /// One element of a large matmul, read and printed.

@@ -6,7 +6,11 @@
 //! - *batched*: all launched, and one wait;
 //! - *graph*: captured once, launched as one, and one wait. Capturing and instantiating is timed by itself.
 //!
+//! The launch queue (`queue`) limits how far the host runs ahead.
+//!
 //! *host-free* is the time until the last call has returned, *complete* until the device is done.
+
+mod queue;
 
 use std::num::NonZeroUsize;
 
@@ -15,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts;
 use super::{Bench, Experiment, Formula, count};
-use crate::units::Unit;
+use crate::units::{Seconds, Unit};
 
 /// The same work launched one by one, batched and as a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,11 +34,18 @@ pub struct LaunchPath {
     /// Iterations of each loop: one sample is one loop, divided by this.
     #[serde(deserialize_with = "counts::million")]
     pub iterations: NonZeroUsize,
+    /// After how long a launch that has not returned counts as one that blocks.
+    pub patience: Seconds,
 }
 
 impl Default for LaunchPath {
     fn default() -> Self {
-        Self { operations: [1, 10, 100, 1000].map(count).to_vec(), elements: count(1024), iterations: count(3) }
+        Self {
+            operations: [1, 10, 100, 1000].map(count).to_vec(),
+            elements: count(1024),
+            iterations: count(3),
+            patience: Seconds::milliseconds(20),
+        }
     }
 }
 
@@ -103,5 +114,26 @@ impl Experiment for LaunchPath {
                 )
                 .run();
         }
+        queue::run(bench, elements, self.patience.duration());
+        self.same(bench);
+    }
+}
+
+impl LaunchPath {
+    /// A batch and a synchronize, twice.
+    fn same(&self, bench: &mut Bench) {
+        const OPERATIONS: usize = 100;
+        let elements = self.elements.get();
+        bench
+            .group("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
+            .setup(move |device| device.stream()?.zeros::<f32>([elements]))
+            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], |x| {
+                let x = x.clone();
+                Ok(move || {
+                    (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
+                    x.stream().device().synchronize()
+                })
+            })
+            .run();
     }
 }
