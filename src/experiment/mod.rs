@@ -40,6 +40,7 @@ experiments! {
     overlap::Overlap,
     sync_points::SyncPoints,
     launch_path::LaunchPath,
+    implementation::Implementation,
     ceilings::Ceilings,
 }
 
