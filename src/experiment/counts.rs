@@ -51,7 +51,9 @@ pub fn trillions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZe
 pub fn positives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     let factors: Vec<f64> = Vec::deserialize(deserializer)?;
     match factors.iter().find(|factor| !(**factor > 0.0 && **factor <= 1000.0)) {
-        Some(wrong) => Err(D::Error::custom(format!("expected factors, more than 0 and at most 1000, and found {wrong}"))),
+        Some(wrong) => {
+            Err(D::Error::custom(format!("expected factors, more than 0 and at most 1000, and found {wrong}")))
+        }
         None => Ok(factors),
     }
 }

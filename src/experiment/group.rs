@@ -204,7 +204,11 @@ impl<'a, S: 'a> Group<'a, S> {
     pub fn foreign(self, id: &'static str, label: &str, unit: Unit, reason: &'static str) -> Self {
         self.observed(id, label, unit, move |_| {
             let (what, device) = (id.to_owned(), String::new());
-            Err::<fn() -> Result<f64, DeviceError>, _>(DeviceError::NotApplicable { what, device, reason: reason.to_owned() })
+            Err::<fn() -> Result<f64, DeviceError>, _>(DeviceError::NotApplicable {
+                what,
+                device,
+                reason: reason.to_owned(),
+            })
         })
     }
 
