@@ -71,7 +71,7 @@ impl Experiment for Ceilings {
         match engine {
             "cpu" => Self {
                 copies: [400_000, 2_000_000].map(count).to_vec(),
-                sizes: [384, 768].map(count).to_vec(),
+                sizes: [128, 512].map(count).to_vec(),
                 link: [400_000, 2_000_000].map(count).to_vec(),
                 iterations: count(2),
                 ..Self::default()

@@ -38,9 +38,12 @@ use crate::units::Unit;
 pub struct SyncPoints {
     /// The element types; the rows that the document shows for one type are measured for the first.
     pub dtypes: Vec<FloatType>,
-    /// Iterations of a loop of matmuls: one sample is one loop.
+    /// Iterations of a loop of small matmuls: one sample is one loop.
     #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
+    /// Iterations of a loop of large matmuls, where that are fewer.
+    #[serde(deserialize_with = "counts::million")]
+    pub big_iters: NonZeroUsize,
     /// Rows and columns of the large matrices.
     #[serde(deserialize_with = "counts::million")]
     pub big: NonZeroUsize,
@@ -69,6 +72,7 @@ impl Default for SyncPoints {
         Self {
             dtypes: FloatType::ALL.to_vec(),
             iters: count(50),
+            big_iters: count(10),
             big: count(8192),
             small: count(512),
             steps: count(50),
@@ -113,8 +117,8 @@ impl Experiment for SyncPoints {
         let (big, small) = (self.big.get(), self.small.get());
         for &dtype in &self.dtypes {
             with_float!(dtype, T => {
-                self.loops::<T>(bench, "Large matmul", BIG, big);
-                self.loops::<T>(bench, "Small matmul", SMALL, small);
+                loops::<T>(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
+                loops::<T>(bench, "Small matmul", SMALL, small, self.iters.get());
                 self.scalar_reads::<T>(bench);
             });
         }
@@ -190,37 +194,37 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
     Ok((stream, x, w))
 }
 
-impl SyncPoints {
-    fn loops<T: Float>(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize) {
-        let iters = self.iters.get();
-        let iterate = move |synchronize: bool| {
-            move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
-                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
-                let body = move || {
-                    for _ in 0..iters {
-                        black_box(x.matmul(&w)?);
-                        if synchronize {
-                            device.synchronize()?;
-                        }
+/// The loops of one size and one type: one group.
+fn loops<T: Float>(bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
+    let iterate = move |synchronize: bool| {
+        move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
+            let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+            let body = move || {
+                for _ in 0..iters {
+                    black_box(x.matmul(&w)?);
+                    if synchronize {
+                        device.synchronize()?;
                     }
-                    Ok(())
-                };
-                Ok((stream.clone(), body))
-            }
-        };
-        bench
-            .group(heading, [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
-            .setup(move |device| operands::<T>(device, n))
-            .device_time(rows.without, "No synchronize in the loop", iterate(false))
-            .per(iters)
-            .work(matmul(n))
-            .device_time(rows.each, "Synchronize each iteration", iterate(true))
-            .per(iters)
-            .work(matmul(n))
-            .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
-            .run();
-    }
+                }
+                Ok(())
+            };
+            Ok((stream.clone(), body))
+        }
+    };
+    bench
+        .group(heading, [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+        .setup(move |device| operands::<T>(device, n))
+        .device_time(rows.without, "No synchronize in the loop", iterate(false))
+        .per(iters)
+        .work(matmul(n))
+        .device_time(rows.each, "Synchronize each iteration", iterate(true))
+        .per(iters)
+        .work(matmul(n))
+        .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+        .run();
+}
 
+impl SyncPoints {
     /// The loop of small matmuls with a synchronize in each iteration, twice.
     fn same<T: Float>(&self, bench: &mut Bench) {
         let (n, iters) = (self.small.get(), self.iters.get());
