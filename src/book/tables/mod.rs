@@ -13,7 +13,7 @@ pub use claims::{claims_table, claims_text};
 pub use compared::{Wording, compared, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub use figure::{bar_plot, line_plot, panel};
-pub use sampled::{Sampled, sampled};
+pub(super) use sampled::sampled;
 pub use summary::summary;
 pub use systems::system_table;
 pub(super) use systems::versions;

@@ -9,7 +9,7 @@ use crate::results::{Outcome, Results, Row};
 
 /// How the rows of a table were sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampled {
+pub(in crate::book) enum Sampled {
     /// All in turn.
     InTurn,
     /// Those of each case in turn, the cases one after the other.
@@ -22,7 +22,7 @@ pub enum Sampled {
 
 impl Sampled {
     /// In a sentence, for what a machine is called.
-    pub fn sentence(self, machine: &str) -> String {
+    pub(in crate::book) fn sentence(self, machine: &str) -> String {
         match self {
             Sampled::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
             Sampled::ByCase => format!(
@@ -41,7 +41,7 @@ impl Sampled {
 }
 
 /// How the measured rows of a table were sampled; `None` where there are fewer than two.
-pub fn sampled(table: &DocumentTable, results: &Results) -> Option<Sampled> {
+pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Option<Sampled> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
     for entry in TableEntry::all(table, &cases) {

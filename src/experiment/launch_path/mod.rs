@@ -13,12 +13,16 @@
 mod queue;
 
 use std::num::NonZeroUsize;
+use std::rc::Rc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts;
-use super::{Bench, Experiment, Formula, count};
+use super::{Bench, Experiment, Formula, Group, count};
+use crate::device::{Device, Graph, Stream};
+use crate::error::DeviceError;
+use crate::tensor::Tensor;
 use crate::units::{Seconds, Unit};
 
 /// The same work launched one by one, batched and as a graph.
@@ -59,61 +63,16 @@ impl Experiment for LaunchPath {
 
     fn run(&self, bench: &mut Bench) {
         let (elements, iterations) = (self.elements.get(), self.iterations.get());
-        for operations in self.operations.iter().map(|operations| operations.get()) {
-            bench
-                .group("Launch path", [("operations", operations.into()), ("elements", elements.into())])
-                .setup(move |device| {
-                    let (stream, device) = (device.stream()?, device.clone());
-                    let x = stream.zeros::<f32>([elements])?;
-                    let launch = move || x.affine_in_place(1.0, 1.0);
-                    let all = {
-                        let launch = launch.clone();
-                        move || (0..operations).try_for_each(|_| launch())
-                    };
-                    let graph = stream.capture(&all)?.1;
-                    Ok((device, stream, launch, all, graph))
-                })
-                .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |shared| {
-                    let (device, _, launch, ..) = shared.clone();
-                    Ok(move || {
-                        (0..iterations * operations).try_for_each(|_| launch().and_then(|()| device.synchronize()))
-                    })
-                })
-                .per(iterations)
-                .host_time("launch-path.batched.host-free", "Batched, dispatch", |(.., all, _)| Ok(all.clone()))
-                .host_time("launch-path.batched.complete", "Batched, completion", move |shared| {
-                    let (device, _, _, all, _) = shared.clone();
-                    Ok(move || (0..iterations).try_for_each(|_| all().and_then(|()| device.synchronize())))
-                })
-                .per(iterations)
-                .host_time("launch-path.graph.host-free", "As a graph, dispatch", |(.., graph)| {
-                    let graph = graph.clone();
-                    Ok(move || graph.launch())
-                })
-                .host_time("launch-path.graph.complete", "As a graph, completion", move |shared| {
-                    let (device, .., graph) = shared.clone();
-                    Ok(move || (0..iterations).try_for_each(|_| graph.launch().and_then(|()| device.synchronize())))
-                })
-                .per(iterations)
-                .host_time("launch-path.graph.capture", "Capturing and instantiating the graph", |shared| {
-                    let (device, stream, _, all, _) = shared.clone();
-                    Ok(move || {
-                        let graph = stream.capture(&all)?.1;
-                        device.synchronize().map(|()| graph)
-                    })
-                })
-                .derived(
-                    "launch-path.graph.gain",
-                    "Batched / as a graph, completion",
-                    Unit::Ratio,
-                    Formula::of(
-                        "batched / graph",
-                        ["launch-path.batched.complete", "launch-path.graph.complete"],
-                        |[batched, graph]| batched / graph,
-                    ),
-                )
-                .run();
+        let counts: Vec<usize> = self.operations.iter().map(|operations| operations.get()).collect();
+        let all = counts.clone();
+        let mut group = bench
+            .group("Launch path", [("elements", elements.into())])
+            .setup(move |device| all.iter().map(|count| Batch::new(device, elements, *count)).collect());
+        for (place, operations) in counts.into_iter().enumerate() {
+            group = group.having([("operations", operations.into())]);
+            group = rows(group, place, operations, iterations);
         }
+        group.run();
         queue::run(bench, elements, self.patience.duration());
         self.same(bench);
     }
@@ -136,4 +95,89 @@ impl LaunchPath {
             })
             .run();
     }
+}
+
+/// The same work in all three ways.
+struct Batch {
+    stream: Stream,
+    x: Tensor<f32>,
+    operations: usize,
+    graph: Graph,
+}
+
+impl Batch {
+    fn new(device: &Device, elements: usize, operations: usize) -> Result<Rc<Self>, DeviceError> {
+        let stream = device.stream()?;
+        let x = stream.zeros::<f32>([elements])?;
+        let graph = stream.capture(|| launch_all(&x, operations))?.1;
+        Ok(Rc::new(Self { stream, x, operations, graph }))
+    }
+
+    fn launch(&self) -> Result<(), DeviceError> {
+        self.x.affine_in_place(1.0, 1.0)
+    }
+
+    fn launch_all(&self) -> Result<(), DeviceError> {
+        launch_all(&self.x, self.operations)
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.stream.device().synchronize()
+    }
+}
+
+fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
+    (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0))
+}
+
+/// The rows of one number of operations, whose batch is the one at `place`.
+fn rows(
+    group: Group<'_, Vec<Rc<Batch>>>,
+    place: usize,
+    operations: usize,
+    iterations: usize,
+) -> Group<'_, Vec<Rc<Batch>>> {
+    group
+        .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || {
+                (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
+            })
+        })
+        .per(iterations)
+        .host_time("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || batch.launch_all())
+        })
+        .host_time("launch-path.batched.complete", "Batched, completion", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize())))
+        })
+        .per(iterations)
+        .host_time("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || batch.graph.launch())
+        })
+        .host_time("launch-path.graph.complete", "As a graph, completion", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize())))
+        })
+        .per(iterations)
+        .host_time("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || {
+                let graph = batch.stream.capture(|| batch.launch_all())?.1;
+                batch.synchronize().map(|()| graph)
+            })
+        })
+        .derived(
+            "launch-path.graph.gain",
+            "Batched / as a graph, completion",
+            Unit::Ratio,
+            Formula::of(
+                "batched / graph",
+                ["launch-path.batched.complete", "launch-path.graph.complete"],
+                |[batched, graph]| batched / graph,
+            ),
+        )
 }

@@ -62,18 +62,22 @@ impl Experiment for SelfAudit {
 
     fn run(&self, bench: &mut Bench) {
         let calls = self.calls.get();
-        clocks(bench, calls);
-        events(bench, calls);
+        instruments(bench, calls);
         launches(bench, calls);
         stopwatch::run(bench, &self.spins);
         same(bench, calls);
     }
 }
 
-fn clocks(bench: &mut Bench, calls: usize) {
+fn instruments(bench: &mut Bench, calls: usize) {
     let least = |values: Vec<f64>| values.into_iter().fold(f64::INFINITY, f64::min);
+    let record = move |stream: &Stream, event: Event| {
+        let stream = stream.clone();
+        move || (0..calls).try_for_each(|_| stream.record(&event))
+    };
     bench
         .group("Instruments", [("calls", calls.into())])
+        .setup(|device| Ok((device.clone(), device.stream()?)))
         .time_by(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
             Ok(move || Ok(least(timer_resolution(100))))
         })
@@ -89,17 +93,6 @@ fn clocks(bench: &mut Bench, calls: usize) {
             })
         })
         .per(calls)
-        .run();
-}
-
-fn events(bench: &mut Bench, calls: usize) {
-    let record = move |stream: &Stream, event: Event| {
-        let stream = stream.clone();
-        move || (0..calls).try_for_each(|_| stream.record(&event))
-    };
-    bench
-        .group("Instruments", [("calls", calls.into())])
-        .setup(|device| Ok((device.clone(), device.stream()?)))
         .host_time("self-audit.event.cost", "Recording an event", move |(device, stream)| {
             Ok(record(stream, device.event()?))
         })

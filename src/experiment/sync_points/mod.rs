@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
-use super::{Bench, Experiment, Formula, TraceRecorder, count};
+use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
 use crate::experiment::counts;
@@ -115,13 +115,9 @@ impl Experiment for SyncPoints {
 
     fn run(&self, bench: &mut Bench) {
         let (big, small) = (self.big.get(), self.small.get());
-        for &dtype in &self.dtypes {
-            with_float!(dtype, T => {
-                loops::<T>(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
-                loops::<T>(bench, "Small matmul", SMALL, small, self.iters.get());
-                self.scalar_reads::<T>(bench);
-            });
-        }
+        self.loops(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
+        self.loops(bench, "Small matmul", SMALL, small, self.iters.get());
+        self.scalar_reads(bench);
         let Some(&first) = self.dtypes.first() else { return };
         with_float!(first, T => {
             self.other_reads::<T>(bench);
@@ -166,6 +162,7 @@ impl Experiment for SyncPoints {
 }
 
 /// The rows of a loop without and with a synchronize in each iteration, and their difference.
+#[derive(Clone, Copy)]
 struct Loops {
     without: &'static str,
     each: &'static str,
@@ -194,11 +191,11 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
     Ok((stream, x, w))
 }
 
-/// The loops of one size and one type: one group.
-fn loops<T: Float>(bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
+/// The loops of one size and one type.
+fn loops<T: Float>(group: Group<'_, Device>, rows: Loops, n: usize, iters: usize) -> Group<'_, Device> {
     let iterate = move |synchronize: bool| {
-        move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
-            let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+        move |device: &Device| {
+            let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
             let body = move || {
                 for _ in 0..iters {
                     black_box(x.matmul(&w)?);
@@ -208,12 +205,10 @@ fn loops<T: Float>(bench: &mut Bench, heading: &str, rows: Loops, n: usize, iter
                 }
                 Ok(())
             };
-            Ok((stream.clone(), body))
+            Ok((stream, body))
         }
     };
-    bench
-        .group(heading, [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
-        .setup(move |device| operands::<T>(device, n))
+    group
         .device_time(rows.without, "No synchronize in the loop", iterate(false))
         .per(iters)
         .work(matmul(n))
@@ -221,10 +216,19 @@ fn loops<T: Float>(bench: &mut Bench, heading: &str, rows: Loops, n: usize, iter
         .per(iters)
         .work(matmul(n))
         .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
-        .run();
 }
 
 impl SyncPoints {
+    /// The loops of one size and all types: one group.
+    fn loops(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
+        let mut group = bench.group(heading, [("size", n.into()), ("iters", iters.into())]);
+        for &dtype in &self.dtypes {
+            group = group.having([("dtype", dtype.name().into())]);
+            group = with_float!(dtype, T => loops::<T>(group, rows, n, iters));
+        }
+        group.run();
+    }
+
     /// The loop of small matmuls with a synchronize in each iteration, twice.
     fn same<T: Float>(&self, bench: &mut Bench) {
         let (n, iters) = (self.small.get(), self.iters.get());
