@@ -195,10 +195,15 @@ impl Bench {
         self.rows.push(Row { spec, series: vec![Series { run: self.run.clone(), outcome }] });
     }
 
+    /// What stands here of a row.
+    pub(super) fn outcome(&self, id: &str, parameters: &Parameters) -> Option<&Outcome> {
+        let row = self.rows.iter().find(|row| row.spec.is(id, parameters));
+        row.and_then(|row| row.outcome(&self.run))
+    }
+
     /// The samples of a row that stands here, or the outcome of one that has none.
     pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Outcome> {
-        let row = self.rows.iter().find(|row| row.spec.is(id, parameters));
-        match row.and_then(|row| row.outcome(&self.run)) {
+        match self.outcome(id, parameters) {
             Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => Ok(samples),
             Some(absent) => Err(absent.clone()),
             None => Err(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") }),

@@ -93,3 +93,72 @@ fn a_setup_that_fails_fails_every_row_of_the_group() {
         assert!(matches!(&outcome, Outcome::Failed { reason } if reason.contains("wrong")), "{outcome:?}");
     }
 }
+
+/// When each sample of a row began.
+fn started(bench: &Bench, id: &str, parameters: &Parameters) -> Vec<f64> {
+    match bench.outcome(id, parameters) {
+        Some(Outcome::Measured { started, .. }) => started.clone(),
+        other => panic!("{id}: {other:?}"),
+    }
+}
+
+#[test]
+fn rows_that_differ_in_parameters_alone_are_sampled_in_turn_and_computed_from_their_own_operands() {
+    let mut bench = bench();
+    let mut group = bench.group("G", [("kind", "k".into())]);
+    for count in [2_usize, 3] {
+        group = group
+            .having([("count", count.into())])
+            .time_by(Clock::Host, "a.one", "One", move |_| Ok(move || Ok(count as f64)))
+            .time_by(Clock::Host, "a.two", "Two", |_| Ok(|| Ok(1.0)))
+            .difference("a.delta", "Difference", ["a.one", "a.two"]);
+    }
+    group.run();
+    let parameters =
+        |count: usize| Parameters::from([("kind".to_owned(), "k".into()), ("count".to_owned(), count.into())]);
+    assert_eq!(bench.samples("a.delta", &parameters(2)), Ok(&[1.0, 1.0][..]));
+    assert_eq!(bench.samples("a.delta", &parameters(3)), Ok(&[2.0, 2.0][..]));
+    let (one, other) = (started(&bench, "a.one", &parameters(2)), started(&bench, "a.one", &parameters(3)));
+    assert!(one[0].max(other[0]) < one[1].min(other[1]), "{one:?} {other:?}");
+}
+
+#[test]
+fn the_same_code_twice_is_two_rows_and_the_ratio_of_each_round() {
+    let mut bench = bench();
+    bench.group("G", []).twice(["a.same.a", "a.same.b", "a.same.ratio"], |_| Ok(|| Ok(()))).run();
+    let none = Parameters::new();
+    let [a, b, ratio] = ["a.same.a", "a.same.b", "a.same.ratio"].map(|id| bench.samples(id, &none).unwrap().to_vec());
+    assert_eq!(ratio, [b[0] / a[0], b[1] / a[1]]);
+}
+
+#[test]
+fn a_row_of_another_system_is_declared_and_has_no_meaning_here() {
+    let mut bench = bench();
+    bench.group("G", []).foreign("a.theirs", "Theirs", Unit::Ratio, "it is theirs").run();
+    let absent = Outcome::NotApplicable { reason: "it is theirs".to_owned() };
+    assert_eq!(bench.samples("a.theirs", &Parameters::new()), Err(absent));
+}
+
+#[test]
+fn recorded_rows_belong_to_their_own_part_of_a_run_and_a_plan_holds_both() {
+    #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct Both;
+    impl crate::experiment::Experiment for Both {
+        const NAME: &'static str = "both";
+        const SUMMARY: &'static str = "Rows of both parts";
+        fn run(&self, bench: &mut Bench) {
+            bench.group("G", []).recorded().observed("both.span", "Span", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+            bench.group("G", []).observed("both.time", "Time", Unit::Number, |_| Ok(|| Ok(2.0))).run();
+        }
+    }
+    let ids = |specs: Vec<MetricSpec>| specs.into_iter().map(|spec| spec.id).collect::<Vec<_>>();
+    assert_eq!(ids(Bench::plan(&Both, "cpu")), ["both.span", "both.time"]);
+    assert_eq!(ids(Bench::plan_of(&Both, "cpu", &[Part::Timed])), ["both.time"]);
+    let mut bench = bench();
+    bench.measure(&Both, Part::Timed);
+    assert_eq!(bench.outcome("both.span", &Parameters::new()), None);
+    bench.measure(&Both, Part::Recorded);
+    let none = Parameters::new();
+    let (time, span) = (started(&bench, "both.time", &none), started(&bench, "both.span", &none));
+    assert!(time[1] < span[0], "{time:?} {span:?}");
+}
