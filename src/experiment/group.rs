@@ -355,6 +355,7 @@ fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make
     let Some(measuring) = bench.measuring.take() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
+    bench.interrupted |= measuring.sampler.is_interrupted();
     let outcomes = if bench.interrupted {
         rows.into_iter().map(|(spec, _)| (spec, Outcome::Interrupted)).collect()
     } else {

@@ -3,6 +3,7 @@
 mod describe;
 mod suite;
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,6 +137,7 @@ fn go_on(
         run.order[place].failure = run.order[place].failure.take().or(left.failure);
         results.rows.extend(rows);
     }
+    in_order(&mut results.rows, &experiments, engine);
     if results.timelines.is_empty() && !interrupt.load(Ordering::Relaxed) {
         let id = results.runs[0].id.clone();
         let recorded = experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, device, &id));
@@ -154,6 +156,16 @@ fn so_far(results: &Results, earlier: &[Row], order: &[ExperimentRun]) -> Result
     all.merge(earlier.to_vec());
     all.runs[0].order.extend(order.iter().rev().cloned());
     all
+}
+
+/// Puts rows in the order in which their experiments declare them.
+fn in_order(rows: &mut [Row], experiments: &[&dyn AnyExperiment], engine: &str) {
+    let planned = experiments.iter().flat_map(|experiment| Bench::plan(*experiment, engine));
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (place, spec) in planned.enumerate() {
+        places.entry(spec.title()).or_insert(place);
+    }
+    rows.sort_by_cached_key(|row| places.get(&row.spec.title()).copied());
 }
 
 /// Runs one experiment on `bench`: what is said of it as a whole, and its rows.
