@@ -271,7 +271,8 @@ impl Sampler {
         }
     }
 
-    fn is_interrupted(&self) -> bool {
+    /// Whether it was told to stop.
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 

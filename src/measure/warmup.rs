@@ -83,7 +83,8 @@ mod tests {
         let protocol = Protocol::samples(10).with_warmup(asked);
         let mut warmup = Warmup::new(&protocol, 1);
         for (place, value) in rounds.iter().enumerate() {
-            let sensors = clocks.get(place).map(|clock| Telemetry { sm_clock_mhz: Some(*clock), ..Telemetry::default() });
+            let sensors =
+                clocks.get(place).map(|clock| Telemetry { sm_clock_mhz: Some(*clock), ..Telemetry::default() });
             warmup.keep([*value].into_iter(), sensors.as_ref());
         }
         warmup.is_over(0.0)

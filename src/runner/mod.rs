@@ -20,7 +20,7 @@ pub use suite::Suite;
 
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Registry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Part, Registry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
@@ -116,31 +116,54 @@ impl Session<'_> {
             if !self.interrupt.load(Ordering::Relaxed) {
                 self.observer.experiment(place, experiments.len(), experiment.name());
             }
-            let protocol = Protocol { seed: random.random(), ..self.suite.sampling.clone() };
-            let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt));
-            let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
-                .selecting(selection.clone())
-                .continuing(&running.earlier);
             running.telemetry(experiment.name(), self.device);
-            let (mut left, rows) = run_one(*experiment, bench, engine, random.random());
+            let mut left = self.measure_part(running, *experiment, Part::Timed, &mut random);
             running.telemetry(experiment.name(), self.device);
             left.duration += running.duration(experiment.name());
-            // One for one: a suite may name an experiment twice.
-            for row in &rows {
-                let before = running.earlier.iter().position(|earlier| earlier.spec == row.spec);
-                before.map(|place| running.earlier.remove(place));
-            }
             running.run().order.push(left);
-            running.rows.extend(rows);
         }
         self.observer.keep(&running.so_far());
-        // Tracing leaves its traces in the process: not before the last row has been measured. Once a file is enough.
+        // Recordings leave their traces in the process: not before the last row that needs none has been measured.
+        for (place, experiment) in experiments.iter().enumerate() {
+            if Bench::plan_of(*experiment, engine, Part::Recorded).is_empty() {
+                continue;
+            }
+            let left = self.measure_part(running, *experiment, Part::Recorded, &mut random);
+            let whole = &mut running.run().order[place];
+            whole.duration += left.duration;
+            whole.failure = whole.failure.take().or(left.failure);
+        }
+        self.observer.keep(&running.so_far());
+        // Once a file is enough.
         if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
             let id = running.id.clone();
             let recorded =
                 experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
             running.results.timelines = recorded.collect();
         }
+    }
+
+    /// Measures the rows of an experiment that are of one part of a run.
+    fn measure_part(
+        &self,
+        running: &mut Running,
+        experiment: &dyn AnyExperiment,
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> ExperimentRun {
+        let protocol = Protocol { seed: random.random(), ..self.suite.sampling.clone() };
+        let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt));
+        let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
+            .selecting(running.results.selection.clone())
+            .continuing(&running.earlier);
+        let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
+        // One for one: a suite may name an experiment twice.
+        for row in &rows {
+            let before = running.earlier.iter().position(|earlier| earlier.spec == row.spec);
+            before.map(|place| running.earlier.remove(place));
+        }
+        running.rows.extend(rows);
+        left
     }
 
     /// Brings the rows into the order of the suite, whatever the order in which they were measured.
@@ -231,19 +254,34 @@ impl Running {
     }
 }
 
-/// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its rows.
-pub fn run_one(experiment: &dyn AnyExperiment, mut bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
-    let (planned, groups) = Bench::plan_of_groups(experiment, engine);
-    let mut turns: Vec<Turn> = (0..groups).map(Turn::Group).collect();
-    turns.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
-    turns.push(Turn::Derived);
+/// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
+/// rows.
+pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
+    run_parts(experiment, bench, engine, &Part::ALL, seed)
+}
+
+/// Runs these parts of one experiment.
+fn run_parts(
+    experiment: &dyn AnyExperiment,
+    mut bench: Bench,
+    engine: &str,
+    parts: &[Part],
+    seed: u64,
+) -> (ExperimentRun, Vec<Row>) {
+    let planned = parts.iter().flat_map(|part| Bench::plan_of(experiment, engine, *part)).collect();
+    let groups = Bench::groups(experiment, engine);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let start = Instant::now();
     let mut failure = None;
-    for turn in turns {
-        bench.begin(turn);
-        // A panic in one group is a defect of that one: the others run, and the results say what happened.
-        let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-        failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
+    for part in parts {
+        let mut turns: Vec<Turn> = (0..groups.len()).filter(|place| groups[*place] == *part).map(Turn::Group).collect();
+        turns.shuffle(&mut random);
+        for turn in turns.into_iter().chain([Turn::Derived]) {
+            bench.begin(*part, turn);
+            // A panic in one group is a defect of that one: the others run, and the results say what happened.
+            let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
+            failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
+        }
     }
     let rows = bench.finish(planned, failure.as_deref());
     let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
