@@ -1,7 +1,7 @@
 """Which function measures which rows.
 
 A function is declared with the identifiers of its rows and the parameters that it understands. It is called once for each
-set of parameters in the plan and returns its cases by identifier. Rows of one function are sampled in turn where they
+set of parameters in the plan and returns its cases by identifier, or the reason why there is none as an exception. Rows of one function are sampled in turn where they
 agree in all parameters but those that the declaration names as `together`.
 """
 
@@ -18,6 +18,14 @@ class Skipped(Exception):
 
 class LeftOut(Exception):
     """A row is another system's own: it is not in the answer."""
+
+
+def attempt(make):
+    """The case that `make` makes; what it raises takes no other row of the group with it, and is returned."""
+    try:
+        return make()
+    except Exception as absent:
+        return absent
 
 
 @dataclass(frozen=True)

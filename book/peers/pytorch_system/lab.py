@@ -59,10 +59,12 @@ class Lab:
         """A stream by its number. They are few and kept, since PyTorch hands out its 32 streams in a circle."""
         return self.once(("stream", number), lambda: self.torch.cuda.Stream(self.device))
 
+    def spinner(self):
+        return self.once("spin", lambda: Spinner(self.torch, self.device, self.driver()))
+
     def spin(self, seconds, stream=None):
         """Keeps a stream, or the current one, busy for `seconds`."""
-        spinner = self.once("spin", lambda: Spinner(self.torch, self.device, self.driver()))
-        spinner.spin((stream or self.current()).cuda_stream, seconds)
+        self.spinner().spin((stream or self.current()).cuda_stream, seconds)
 
     def current(self):
         return self.torch.cuda.current_stream(self.device)

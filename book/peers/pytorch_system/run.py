@@ -102,6 +102,8 @@ class Run:
                     self.answer.put(row, outcomes.not_applicable(str(case)))
                 elif isinstance(case, Skipped):
                     self.answer.put(row, outcomes.skipped(str(case)))
+                elif isinstance(case, Exception):
+                    self.answer.put(row, outcomes.failed(one_line(case)))
                 else:
                     cases.append((row, case))
         return cases

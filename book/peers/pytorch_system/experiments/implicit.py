@@ -1,7 +1,7 @@
 """Which calls wait for the work before them: whether they come back while a closed gate holds their stream, and for how
 long they block the host behind a kernel of known length."""
 
-from ..catalogue import NotApplicable, produces
+from ..catalogue import NotApplicable, attempt, produces
 from .common import host_memory, numpy, print_tensor
 
 PREFIX = "overlap.implicit."
@@ -58,21 +58,25 @@ class Fixture:
 
 @produces(*(f"{PREFIX}{name}.blocks" for name in CALLS), parameters=PARAMETERS, together=["mode", "origin"])
 def blocks(lab, p):
-    cases = {}
-    for name in wanted(p, "blocks"):
+    def case(name):
         fixture = Fixture(lab, name, p)
-        cases[f"{PREFIX}{name}.blocks"] = lab.blocks(lambda name=name, fixture=fixture: CALLS[name](fixture))
-    return cases
+        return lab.blocks(lambda: CALLS[name](fixture))
+
+    return {f"{PREFIX}{name}.blocks": attempt(lambda: case(name)) for name in wanted(p, "blocks")}
 
 
 @produces(*(f"{PREFIX}{name}.stall" for name in CALLS), parameters=PARAMETERS, together=["mode", "origin", "bytes"])
 def stall(lab, p):
-    cases = {}
-    for name in wanted(p, "stall"):
+    def case(name):
         fixture = Fixture(lab, name, p)
-        cases[f"{PREFIX}{name}.stall"] = lab.read(
-            lambda fixture=fixture: (lab.spin(p["busy_seconds"]), fixture)[1], CALLS[name], stream=lab.stream())
-    return cases
+
+        def busy():
+            lab.spin(p["busy_seconds"])
+            return fixture
+
+        return lab.read(busy, CALLS[name], stream=lab.stream())
+
+    return {f"{PREFIX}{name}.stall": attempt(lambda: case(name)) for name in wanted(p, "stall")}
 
 
 def wanted(p, what):

@@ -1,6 +1,6 @@
 """What explicit and implicit synchronization costs, for large and small matmuls."""
 
-from ..catalogue import NotApplicable, produces
+from ..catalogue import NotApplicable, attempt, produces
 from ..lab import EVENTS, Case, RecordedCase
 from ..recording import NotRecorded, union
 from .common import dtype_of, numpy, operands, print_tensor, synchronized, twice
@@ -70,10 +70,8 @@ def other_reads(lab, dtype):
     reads = {"copy": lambda y: y.cpu(), "array": array, "any": lambda y: bool((y > 0).any()), "index": lambda y: y[rows]}
     if dtype == lab.torch.bfloat16:
         reads["array"] = NotApplicable("NumPy has no bf16")
-    try:
-        numpy()
-    except NotApplicable as absent:
-        reads["array"] = absent
+    if isinstance(attempt(numpy), Exception):
+        reads["array"] = attempt(numpy)
     return reads
 
 

@@ -1,6 +1,6 @@
 """Copies between host memory and the device, and what host memory costs."""
 
-from ..catalogue import NotApplicable, produces
+from ..catalogue import NotApplicable, attempt, produces
 from ..lab import HOST, Case
 from .common import host_memory, synchronized, twice
 
@@ -44,7 +44,7 @@ def host_buffers(lab, p):
     return {
         "overlap.transfer.d2h.new-array": lab.host(x.cpu),
         "overlap.transfer.pageable": lab.host(lambda: lab.torch.zeros(elements)),
-        "overlap.transfer.pin": pinned_buffer(lab, elements),
+        "overlap.transfer.pin": attempt(lambda: pinned_buffer(lab, elements)),
     }
 
 
@@ -52,7 +52,7 @@ def pinned_buffer(lab, elements):
     """PyTorch keeps freed pinned memory: its cache is emptied before each sample, so that the driver allocates."""
     empty_cache = getattr(lab.torch._C, "_host_emptyCache", None)
     if empty_cache is None:
-        return NotApplicable("this PyTorch keeps freed pinned memory in a cache that cannot be emptied")
+        raise NotApplicable("this PyTorch keeps freed pinned memory in a cache that cannot be emptied")
     allocation = lab.host(lambda: lab.torch.zeros(elements, pin_memory=True))
 
     def measure():
