@@ -20,11 +20,14 @@ import datetime
 import signal
 import sys
 
-from pytorch_system import catalogue, derived, experiments, machine, plan  # noqa: F401
-from pytorch_system.answer import Answer
-from pytorch_system.lab import Lab
-from pytorch_system.run import DeviceLost, Run
-from pytorch_system.sampling import one_line
+# Leaves no compiled files beside the script, which may lie in a source tree.
+sys.dont_write_bytecode = True
+
+from pytorch_system import catalogue, derived, experiments, machine, plan  # noqa: E402, F401
+from pytorch_system.answer import Answer  # noqa: E402
+from pytorch_system.lab import Lab  # noqa: E402
+from pytorch_system.run import DeviceLost, Run  # noqa: E402
+from pytorch_system.sampling import one_line  # noqa: E402
 
 USAGE, ENDED_EARLY, INTERRUPTED = 2, 1, 130
 
@@ -99,10 +102,16 @@ def measure(planned, out):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Measures the rows of a plan in PyTorch.")
-    parser.add_argument("--plan", required=True, metavar="FILE", help="the rows to measure, as `report plan` writes them")
+    parser.add_argument("--plan", metavar="FILE", help="the rows to measure, as `report plan` writes them")
     parser.add_argument("--out", metavar="FILE", help="where to write the answer (JSON); without it, it is printed")
     parser.add_argument("--check", action="store_true", help="only say which rows would be measured")
+    parser.add_argument("--list", action="store_true", help="only list the identifiers of the rows that are known here")
     given = parser.parse_args(arguments)
+    if given.list:
+        print("\n".join(sorted([*catalogue.RECIPES, *derived.FORMULAS])))
+        return 0
+    if not given.plan:
+        parser.error("state --plan FILE")
     try:
         planned = plan.read(given.plan)
         if given.check:

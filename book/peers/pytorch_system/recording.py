@@ -19,7 +19,7 @@ class NotRecorded(Exception):
 
 @dataclass(frozen=True)
 class Span:
-    """A call or a piece of work, in seconds."""
+    """A call or a piece of work, in seconds since the trace began."""
 
     kind: str
     name: str
@@ -83,11 +83,12 @@ def _mark(number):
 def trials_of(events):
     """The trials in the events of a trace."""
     calls, marks, work = [], {}, {}
+    events = [event for event in events if event.get("ph") == "X" and "ts" in event]
+    # Counted from the first, so that no digit is lost.
+    origin = min((float(event["ts"]) for event in events), default=0.0)
     for event in events:
         kind = event.get("cat")
-        if event.get("ph") != "X":
-            continue
-        span = _span(kind, event)
+        span = _span(kind, event, origin)
         if kind in RUNTIME:
             calls.append(span)
         elif kind in DEVICE:
@@ -105,9 +106,9 @@ def trials_of(events):
     return trials
 
 
-def _span(kind, event):
+def _span(kind, event, origin):
     arguments = event.get("args") or {}
-    start = float(event["ts"]) / 1e6
+    start = (float(event["ts"]) - origin) / 1e6
     return Span(
         kind, str(event.get("name", "")), start, start + float(event.get("dur", 0)) / 1e6, (event.get("pid"), event.get("tid")),
         arguments.get("stream"), arguments.get("correlation"),

@@ -7,7 +7,7 @@ import time
 
 from . import answer as outcomes
 from . import catalogue, derived, sampling
-from .catalogue import LeftOut, NotApplicable, Skipped
+from .catalogue import LeftOut, NotApplicable, Skipped, attempt
 from .lab import RecordedCase
 from .recording import NotRecorded, Recorder
 from .sampling import Interrupted, one_line
@@ -37,6 +37,9 @@ class Run:
             self.answer.put(rows[key], outcomes.failed(reason))
         self.put_all((row for group in groups for row in group.rows), outcomes.skipped(NOT_REACHED))
         self.begun = time.perf_counter()
+        # No collection falls into a sample, and those between groups leave out what PyTorch itself is made of.
+        gc.collect()
+        gc.freeze()
         gc.disable()
         try:
             for number, group in enumerate(groups):
@@ -51,6 +54,7 @@ class Run:
                     raise
         finally:
             gc.enable()
+            gc.unfreeze()
             derived.compute(self.plan, self.answer)
             self.keep()
 
@@ -124,7 +128,7 @@ class Run:
 
         with self.recorder.session() as session:
             samples = self.rounds([(row.title, acting(case) if recorded(case) else case.measure) for row, case in cases])
-        trials = self.recorder.trials(session) if any(recorded(case) for _, case in cases) else {}
+        trials = attempt(lambda: self.recorder.trials(session))
         result = []
         for (row, case), values, order, started in zip(cases, samples.values, samples.order, samples.started):
             try:
@@ -153,6 +157,8 @@ class Run:
 
 
 def _trial(trials, number):
+    if isinstance(trials, Exception):
+        raise NotRecorded(one_line(trials))
     trial = trials.get(int(number))
     if trial is None:
         raise NotRecorded("the profiler recorded no such trial")

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import types
+import unittest.mock
 
 # How many launches a held stream takes.
 DEPTH = 1021
@@ -44,6 +45,7 @@ class Gpu:
         self.count = count
         self.holds = {}
         self.launched = {}
+        self.hold = None
         self.events = None
         self.correlation = 0
         self.broken = None
@@ -55,9 +57,13 @@ class Gpu:
         return word is not None and word.value < number
 
     def wait(self, *streams):
-        """Until no gate holds these streams; without a name, all."""
+        """Until no gate holds these streams; without a name, all. A call that waits behind a closed gate uses up all
+        patience at once: whether it blocks does not depend on the speed of a machine."""
         self.check()
         while any(self.closed(stream) for stream in streams or list(self.holds)):
+            if self.hold is not None:
+                self.hold.late = True
+                self.hold.open()
             time.sleep(1e-4)
 
     def check(self):
@@ -72,7 +78,8 @@ class Gpu:
             if not self.closed(stream):
                 self.launched[stream] = 0
             elif self.launched.get(stream, 0) >= DEPTH:
-                self.wait(stream)
+                while self.closed(stream):
+                    time.sleep(1e-4)
             self.launched[stream] = self.launched.get(stream, 0) + 1
         if self.events is not None:
             self.correlation += 1
@@ -355,17 +362,19 @@ class Spinner:
 @contextlib.contextmanager
 def installed(gpu):
     """`import torch` gives the stand-in within the block, and gates and spins act on it."""
-    from pytorch_system import lab
+    from pytorch_system import gate
+
+    class Hold(gate.Hold):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            gpu.hold = self
 
     torch = make(gpu)
-    before = sys.modules.get("torch"), lab.Driver, lab.Spinner, lab.PATIENCE
-    sys.modules["torch"] = torch
-    lab.Driver, lab.Spinner, lab.PATIENCE = (lambda: Driver(gpu)), (lambda *_: Spinner(gpu)), 0.005
-    try:
+    with contextlib.ExitStack() as patches:
+        for name, value in (
+            ("lab.Driver", lambda: Driver(gpu)), ("lab.Spinner", lambda *_: Spinner(gpu)), ("lab.PATIENCE", 60.0),
+            ("gate.Hold", Hold), ("experiments.launch_path.BLOCKED", 0.3),
+        ):
+            patches.enter_context(unittest.mock.patch(f"pytorch_system.{name}", value))
+        patches.enter_context(unittest.mock.patch.dict(sys.modules, {"torch": torch}))
         yield torch
-    finally:
-        module, lab.Driver, lab.Spinner, lab.PATIENCE = before
-        if module is None:
-            del sys.modules["torch"]
-        else:
-            sys.modules["torch"] = module
