@@ -33,7 +33,7 @@ _ALONE = (f"{_DOUBLE}copies", f"{_DOUBLE}computes")
 
 # Those that measure the same code twice.
 EXPERIMENTS = (
-    "self-audit", "idle-device", "async-frontend", "synchronize", "overlap", "sync-points", "launch-path")
+    "self-audit", "idle-device", "async-frontend", "synchronize", "overlap", "sync-points", "launch-path", "ceilings")
 
 FORMULAS = {
     "idle-device.delta": _difference("idle-device.same", "idle-device.other"),

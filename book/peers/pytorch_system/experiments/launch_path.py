@@ -16,7 +16,7 @@ BLOCKED = 0.05
 FEW = 400
 
 
-@produces(*(f"launch-path.{path}" for path in PATHS), parameters=["operations", "elements"])
+@produces(*(f"launch-path.{path}" for path in PATHS), parameters=["operations", "elements"], together=["operations"])
 def paths(lab, p):
     torch = lab.torch
     x = torch.zeros(p["elements"], device=lab.device)

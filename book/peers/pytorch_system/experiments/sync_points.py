@@ -30,8 +30,8 @@ def matmul_loops(kernel, together=()):
     produces(*names, parameters=["dtype", "size", "iters"], together=together)(make)
 
 
-matmul_loops("big")
-matmul_loops("small")
+matmul_loops("big", together=["dtype"])
+matmul_loops("small", together=["dtype"])
 matmul_loops("linear", together=["iters"])
 
 
@@ -43,7 +43,7 @@ def same(lab, p):
 
 @produces(
     "sync-points.item.pending", "sync-points.print.pending", "sync-points.item.ready", "sync-points.print.ready",
-    "sync-points.item.value", parameters=["dtype", "size"],
+    "sync-points.item.value", parameters=["dtype", "size"], together=["dtype"],
 )
 def reads_of_one_element(lab, p):
     x, w = operands(lab, p["size"], dtype_of(lab, p["dtype"]))
