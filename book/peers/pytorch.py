@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the rows of a plan in PyTorch, as a second system beside `report`. Needs PyTorch and an NVIDIA GPU.
 
-    report plan --suite quick --out plan.json
+    report plan --suite quick > plan.json
     python3 book/peers/pytorch.py --plan plan.json --out answer.json
 
 One process is one run. The plan states rows, parameters, sampling and device; rows with no meaning in PyTorch are left
