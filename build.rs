@@ -1,6 +1,8 @@
-//! Notes the commit that the program is built from, so that a results file can name it.
+//! Notes what the program is built from, so that a results file can name it: the commit, the compiler and its flags, the
+//! lock file, and for each experiment a digest of the code that measures.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -21,10 +23,59 @@ fn main() {
             println!("cargo::rustc-env=SYNCSCOPE_DIRTY={}", !changes.is_empty());
         }
     }
+    if report {
+        println!("cargo::rustc-env=SYNCSCOPE_COMPILER={}", compiler());
+        println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests());
+        println!("cargo::rerun-if-changed=Cargo.lock");
+        println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest([PathBuf::from("Cargo.lock")]));
+    }
     let folders: &[&str] = if report { &["src", "kernels", "report-templates", "book"] } else { &["src", "kernels"] };
     for folder in folders {
         println!("cargo::rerun-if-changed={folder}");
     }
+}
+
+/// The compiler, the target, the level of optimisation and the flags.
+fn compiler() -> String {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let version = Command::new(variable("RUSTC")).arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    // The flags are separated by a character that no terminal shows.
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
+    format!("{version}, {}, opt-level {} {flags}", variable("TARGET"), variable("OPT_LEVEL")).trim_end().to_owned()
+}
+
+/// `name=digest` of each experiment that comes with the library: of its own files, of what takes samples, and of the
+/// devices.
+fn digests() -> String {
+    let shared: Vec<PathBuf> = ["src/measure", "src/device", "src/tensor", "kernels"].iter().flat_map(files).collect();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("src/experiment").into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Some(name) = path.file_stem().map(|stem| stem.to_string_lossy().replace('_', "-")) else { continue };
+        let own = files(path.to_string_lossy());
+        found.push(format!("{name}={:016x}", digest(own.into_iter().chain(shared.clone()))));
+    }
+    found.sort();
+    found.join(";")
+}
+
+/// The files in a folder, or the file itself, in the order of their names.
+fn files(path: impl AsRef<str>) -> Vec<PathBuf> {
+    let path = Path::new(path.as_ref());
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().flat_map(|path| files(path.to_string_lossy())).collect()
+}
+
+/// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits, of files.
+fn digest(files: impl IntoIterator<Item = PathBuf>) -> u64 {
+    let bytes = files.into_iter().flat_map(|path| fs::read(path).unwrap_or_default());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

@@ -387,7 +387,7 @@ fn a_call_that_waits_stalls_at_least_as_long_as_the_kernel_before_it() {
     for call in ["item", "print", "any"] {
         let id = format!("overlap.implicit.{call}.stall");
         let stall = whole().lookup().find(&id, &select, &select).unwrap();
-        assert!(stall.samples.iter().all(|stall| *stall >= 0.001), "{call}: {:?}", stall.samples);
+        assert!(stall.samples().iter().all(|stall| *stall >= 0.001), "{call}: {:?}", stall.samples());
     }
 }
 

@@ -21,7 +21,7 @@ pub fn check(project: &BookProject, catalog: &Catalog) -> Result<(), BookError> 
 pub(super) fn nothing() -> Results {
     let unknown = || "unknown".to_owned();
     let environment = Environment {
-        host: Host { cpu: unknown(), logical_cpus: None, memory_bytes: None, system: None },
+        host: Host { cpu: unknown(), logical_cpus: None, memory_bytes: None, system: None, facts: Vec::new() },
         device: DeviceDescription {
             name: unknown(),
             engine: unknown(),
@@ -38,6 +38,7 @@ pub(super) fn nothing() -> Results {
             dirty: None,
             profile: None,
             command: Vec::new(),
+            facts: Vec::new(),
         },
         cuda_unavailable: None,
     };

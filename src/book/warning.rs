@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::results::{Results, Run, RunOutcome};
+use crate::results::{Results, Run, RunOutcome, code_of};
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,11 @@ pub enum Warning {
     RunFailed {
         /// Which.
         run: String,
+    },
+    /// The code that measures an experiment has changed since.
+    Outdated {
+        /// Which.
+        experiment: String,
     },
     /// An experiment failed as a whole.
     ExperimentFailed {
@@ -84,6 +89,11 @@ impl Warning {
         if let Some(reason) = failures.filter_map(|left| left.failure.clone()).next() {
             warnings.push(Warning::ExperimentFailed { experiment: experiment(), reason });
         }
+        let codes = runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
+        let mut codes = codes.filter_map(|left| left.code.as_deref());
+        if code_of(name).is_some_and(|now| codes.any(|then| then != now)) {
+            warnings.push(Warning::Outdated { experiment: experiment() });
+        }
         let open = runs.iter().filter(|run| !run.is_over());
         let rows = open.flat_map(|run| results.rows.iter().filter_map(|row| Some((row, row.outcome(&run.id)?))));
         let rows = rows.filter(|(row, outcome)| row.spec.experiment() == name && !outcome.is_finished()).count();
@@ -127,6 +137,10 @@ impl fmt::Display for Warning {
                 "The process of the run {run} ended before its time: rows have its samples as far as it came, and those of \
                  the other runs."
             ),
+            Warning::Outdated { experiment } => write!(
+                f,
+                "The code that measures {experiment} has changed since: a run of today may give other values."
+            ),
             Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
             }
@@ -166,7 +180,7 @@ mod tests {
             TelemetrySample { at: None, experiment: "a".to_owned(), sensors }
         };
         let (name, summary) = ("a".to_owned(), String::new());
-        results.runs[0].order = vec![ExperimentRun { name, summary, duration: 1.0, failure: None }];
+        results.runs[0].order = vec![ExperimentRun { name, summary, duration: 1.0, code: None, failure: None }];
         results.runs[0].telemetry = vec![sample(None), sample(Some(0))];
         assert_eq!(Warning::of(&results), []);
         results.runs[0].telemetry.push(sample(Some(2)));

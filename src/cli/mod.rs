@@ -144,6 +144,9 @@ impl App {
         let matches = self.command().try_get_matches();
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
+                if let Some(Told(end)) = error.downcast_ref() {
+                    return *end;
+                }
                 note!("error: {}", explained(&error));
                 code_of(&error)
             }),
@@ -222,7 +225,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
 }
 
 /// How a command ended, as its exit code.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum End {
     /// All is well.
     Well = 0,
@@ -279,6 +282,11 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Template { .. }
     )
 }
+
+/// What another process of this program has said already, and how it ended.
+#[derive(Debug, thiserror::Error)]
+#[error("a process of this program failed")]
+struct Told(End);
 
 /// A wrong argument that clap could not know to be wrong.
 #[derive(Debug, thiserror::Error)]

@@ -13,24 +13,32 @@ use super::interrupt::Interrupt;
 use super::keep::Keeper;
 use super::progress::Bar;
 use super::run::{command_line, same_place};
-use super::{Carried, End, recorded};
+use super::{Carried, End, device, recorded};
 use crate::device::Device;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Environment, Parameters, Results, Row};
 use crate::runner::{Session, Suite};
 
-/// Measure the next run of a checkpoint
+/// Measure the next run of a checkpoint, or say where it would be measured
 #[derive(Args)]
 #[command(hide = true)]
 pub(super) struct Arguments {
     /// The checkpoint
-    #[arg(value_name = "RESULTS.json")]
-    file: PathBuf,
+    #[arg(value_name = "RESULTS.json", required_unless_present = "device")]
+    file: Option<PathBuf>,
+    /// Print what a run on this device is made with and under, and measure nothing
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    device: Option<String>,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let file = &arguments.file;
+    if let Some(name) = &arguments.device {
+        let device = device::open(Some(name), None)?;
+        say!("{}", serde_json::to_string(&Environment::now(&device, Vec::new()))?);
+        return Ok(End::Well);
+    }
+    let Some(file) = &arguments.file else { return Ok(End::Refused) };
     let results = recorded::read(file, carried)?;
     let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let device = Device::open(&results.environment().device.name)?;

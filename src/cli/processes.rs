@@ -14,15 +14,35 @@ use anyhow::Context;
 use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::Peer;
-use super::{Carried, End, program, recorded};
+use super::run::command_line;
+use super::{Carried, End, Told, program, recorded};
 use crate::book::Warning;
-use crate::results::{Results, SYNCSCOPE};
+use crate::results::{Environment, Results, SYNCSCOPE};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
 pub(super) struct Attended {
     pub(super) results: Results,
     pub(super) file: PathBuf,
     is_elsewhere: bool,
+}
+
+/// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
+/// that measure.
+pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
+    let mut command = Command::new(own_program()?);
+    let output = command.args(["next-run", "--device", device]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start a process to look at the device")?;
+    if !output.status.success() {
+        let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };
+        return Err(Told(end).into());
+    }
+    let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
+    environment.program.command = command_line();
+    Ok(environment)
+}
+
+fn own_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot find this program")
 }
 
 /// How the runs of a file are measured.
@@ -109,8 +129,7 @@ struct Ended {
 
 /// Runs this program to measure the next run of `file`.
 fn own_process(file: &Path, forward: &Forward) -> anyhow::Result<Ended> {
-    let own = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(own);
+    let mut command = Command::new(own_program()?);
     command.arg("next-run").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;

@@ -9,11 +9,9 @@ use clap::Args;
 
 use super::compare::Judging;
 use super::processes::{self, Means};
-use super::run::command_line;
 use super::{Carried, End, UsageError, recorded};
 use crate::book::Wording;
-use crate::device::Device;
-use crate::results::{Environment, Plan, Results, SYNCSCOPE, mismatches, remarks};
+use crate::results::{Plan, Results, SYNCSCOPE, mismatches, remarks};
 use crate::runner::{Suite, empty_results};
 
 /// Run the suite of a results file again on this machine, and say what agrees and what differs
@@ -42,10 +40,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let published = recorded::read(&arguments.results, carried)?;
     let suite = runnable(&published, arguments, carried)?;
-    let environment = {
-        let device = Device::open(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
-        Environment::now(&device, command_line())
-    };
+    let environment = processes::describe(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
     let mut here = published.clone();
     here.runs[0].environment = environment.clone();
     for mismatch in mismatches(&published, &here).iter().chain(&remarks(&published, &here)) {

@@ -9,9 +9,8 @@ use clap::Args;
 use super::course::Course;
 use super::peer::Peer;
 use super::processes::{self, Attended, Means};
-use super::{Carried, End, UsageError, device, keep, program, recorded};
+use super::{Carried, End, UsageError, keep, program, recorded};
 use crate::book::BookProject;
-use crate::device::Device;
 use crate::results::{Environment, Plan, Selection};
 use crate::runner::{Suite, empty_results};
 
@@ -116,11 +115,7 @@ pub(super) fn measure(
     }
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     let plan = Plan { runs: what.runs.unwrap_or(suite.runs).get(), with };
-    // Opened to know that it can be, and what it is; each run opens it for itself.
-    let environment = {
-        let device = device::open(what.device.as_deref(), Some(&suite))?;
-        Environment::now(&device, command_line())
-    };
+    let environment = processes::describe(what.device.as_deref().unwrap_or(&suite.device))?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
     processes::measure(results, out, None, &what.limits.means(what.with), carried)
 }
@@ -133,7 +128,7 @@ fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let was = results.environment();
-    same_place(file, was, &Environment::now(&Device::open(&was.device.name)?, Vec::new()))?;
+    same_place(file, was, &processes::describe(&was.device.name)?)?;
     let peer = Peer::named(&results.plan.with);
     processes::measure(results, out, Some(file), &limits.means(peer), carried)
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::provenance;
 use crate::device::Device;
 
 /// Where, when and with what a run was made.
@@ -30,6 +31,9 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// Operating system and kernel.
     pub system: Option<String>,
+    /// Further facts in order: governor, processors, virtual machine, environment variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<(String, String)>,
 }
 
 /// The device that was measured.
@@ -76,6 +80,9 @@ pub struct Program {
     pub profile: Option<String>,
     /// The command line, with the program's own folder left out.
     pub command: Vec<String>,
+    /// Further facts in order: compiler, lock file, binary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<(String, String)>,
 }
 
 impl Environment {
@@ -100,6 +107,7 @@ impl Environment {
                 dirty: option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true"),
                 profile: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned()),
                 command: command.iter().map(|argument| without_folders(argument)).collect(),
+                facts: provenance::of_program(),
             },
             cuda_unavailable: Device::cuda_unavailable().map(|error| without_home(&error.to_string())),
         }
@@ -128,6 +136,7 @@ impl Host {
                 System::long_os_version().unwrap_or_else(unknown),
                 System::kernel_version().unwrap_or_else(unknown)
             )),
+            facts: provenance::of_host(),
         }
     }
 }

@@ -277,7 +277,13 @@ mod tests {
 
     fn measured(samples: &[f64]) -> Outcome {
         let (order, started) = (Vec::new(), Vec::new());
-        Outcome::Measured { samples: samples.to_vec(), order, started, warmup: Vec::new(), stopped_by: StoppedBy::Samples }
+        Outcome::Measured {
+            samples: samples.to_vec(),
+            order,
+            started,
+            warmup: Vec::new(),
+            stopped_by: StoppedBy::Samples,
+        }
     }
 
     fn found(row: &Row) -> Result<Metric<'_>, MissingReason> {

@@ -22,6 +22,7 @@ mod environment;
 mod file;
 mod lookup;
 mod migrate;
+mod provenance;
 mod roofline;
 mod row;
 mod run;
@@ -34,6 +35,7 @@ pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use lookup::{Lookup, Metric, MissingReason};
+pub use provenance::code_of;
 pub use roofline::{Limit, PeakShare, Work, share_of_peak};
 pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,

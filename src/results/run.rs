@@ -106,6 +106,9 @@ pub struct ExperimentRun {
     pub summary: String,
     /// How long it took, in seconds.
     pub duration: f64,
+    /// The digest of the code that measured it, where it comes with the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Why the experiment as a whole failed, where it did; the rows it had left are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

@@ -199,6 +199,7 @@ impl System {
                 logical_cpus: None,
                 memory_bytes: None,
                 system: None,
+                facts: Vec::new(),
             },
             device: DeviceDescription {
                 name: String::new(),
@@ -216,6 +217,7 @@ impl System {
                 dirty: None,
                 profile: None,
                 command: Vec::new(),
+                facts: Vec::new(),
             },
             cuda_unavailable: None,
         };

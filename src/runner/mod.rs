@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub use describe::describe;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -24,7 +26,7 @@ use crate::experiment::{AnyExperiment, Bench, Part, Registry, RunObserver, Turn,
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
-    Selection, TelemetrySample, now,
+    Selection, TelemetrySample, code_of, now,
 };
 
 /// The experiments of every run that its suite does not name: a suite that does states parameters itself.
@@ -116,9 +118,11 @@ impl Session<'_> {
             if !self.interrupt.load(Ordering::Relaxed) {
                 self.observer.experiment(place, experiments.len(), experiment.name());
             }
-            running.telemetry(experiment.name(), self.device);
-            let mut left = self.measure_part(running, *experiment, Part::Timed, &mut random);
-            running.telemetry(experiment.name(), self.device);
+            let (device, begun) = (self.device, running.begun);
+            let (mut left, sensed) = watched(device, begun, experiment.name(), || {
+                self.measure_part(running, *experiment, Part::Timed, &mut random)
+            });
+            running.run().telemetry.extend(sensed);
             left.duration += running.duration(experiment.name());
             running.run().order.push(left);
         }
@@ -243,15 +247,38 @@ impl Running {
         let place = self.order.iter().position(|left| left.name == experiment);
         place.map_or(0.0, |place| self.order.remove(place).duration)
     }
+}
 
-    /// Keeps what the sensors say. Sensors that cannot be read are as good as none: they explain a measurement, they are
-    /// not one.
-    fn telemetry(&mut self, experiment: &str, device: &Device) {
-        if let Some(sensors) = device.telemetry().ok().flatten() {
-            let at = Some(self.begun.elapsed().as_secs_f64());
-            self.run().telemetry.push(TelemetrySample { at, experiment: experiment.to_owned(), sensors });
-        }
-    }
+/// Does what is to be watched, and reads the sensors before it, twice a second beside it, and after it.
+///
+/// Sensors that cannot be read are as good as none: they explain a measurement, they are not one.
+fn watched<T>(
+    device: &Device,
+    begun: Instant,
+    experiment: &str,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<TelemetrySample>) {
+    const OFTEN: Duration = Duration::from_millis(500);
+    let read = || {
+        let sensors = device.telemetry().ok().flatten()?;
+        let at = Some(begun.elapsed().as_secs_f64());
+        Some(TelemetrySample { at, experiment: experiment.to_owned(), sensors })
+    };
+    let Some(first) = read() else { return (work(), Vec::new()) };
+    let (end, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let beside = scope.spawn(move || {
+            let mut sensed = vec![first];
+            while ended.recv_timeout(OFTEN) == Err(RecvTimeoutError::Timeout) {
+                sensed.extend(read());
+            }
+            sensed.extend(read());
+            sensed
+        });
+        let done = work();
+        drop(end);
+        (done, beside.join().unwrap_or_default())
+    })
 }
 
 /// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
@@ -285,5 +312,6 @@ fn run_parts(
     }
     let rows = bench.finish(planned, failure.as_deref());
     let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
-    (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), failure }, rows)
+    let code = code_of(&name).map(str::to_owned);
+    (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
 }

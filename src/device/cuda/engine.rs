@@ -136,5 +136,6 @@ fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, Stri
         ("copy engines", context.copy_engines()?.to_string()),
         ("gates", gates.to_owned()),
     ];
-    Ok(sensed.chain(facts).map(|(name, value)| (name.to_owned(), value)).collect())
+    let settings = sensors.map(Sensors::settings).unwrap_or_default();
+    Ok(sensed.chain(facts).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())
 }

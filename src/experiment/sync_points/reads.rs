@@ -60,6 +60,14 @@ fn scalar_reads<T: Float>(group: Group<'_, Device>, n: usize) -> Group<'_, Devic
                 watch.time(|| print_to(&mut null, &y))
             })
         })
+        .host_time_within("sync-points.print.ready", "Print an element, nothing pending", move |device| {
+            let (element, mut null) = (element(device)?, null_device()?);
+            Ok(move |watch: &mut Stopwatch| {
+                let y = element()?;
+                y.stream().device().synchronize()?;
+                watch.time(|| print_to(&mut null, &y))
+            })
+        })
         .host_time_within("sync-points.item.ready", "Read a scalar, nothing pending", move |device| {
             let element = element(device)?;
             Ok(move |watch: &mut Stopwatch| {

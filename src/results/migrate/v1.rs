@@ -242,7 +242,7 @@ impl From<OldRun> for Results {
                 traced_s: old.recorded_s,
             }));
             let (duration, failure) = (experiment.duration, experiment.failure);
-            order.push(ExperimentRun { name, summary: String::new(), duration, failure });
+            order.push(ExperimentRun { name, summary: String::new(), duration, code: None, failure });
         }
         let outcome = if old.partial { RunOutcome::Interrupted } else { RunOutcome::Complete };
         let (started, resumed, system) = (old.environment.started.clone(), old.resumed, SYNCSCOPE.to_owned());
@@ -265,6 +265,7 @@ impl From<OldEnvironment> for Environment {
                 logical_cpus: Some(host.logical_cpus),
                 memory_bytes: Some(host.memory_bytes),
                 system: Some(host.system),
+                facts: Vec::new(),
             },
             device: DeviceDescription {
                 name: device.name,
@@ -282,6 +283,7 @@ impl From<OldEnvironment> for Environment {
                 dirty: program.dirty,
                 profile: Some(program.profile),
                 command: program.command,
+                facts: Vec::new(),
             },
             cuda_unavailable: old.cuda_unavailable,
         }
@@ -313,9 +315,10 @@ impl Outcome {
         let measured = |clock| Provenance::measured(clock);
         let (order, started) = (Vec::new(), Vec::new());
         match self {
-            Self::Measured { instrument, samples, stopped_by } => {
-                (measured(instrument.into()), row::Outcome::Measured { samples, order, started, warmup: Vec::new(), stopped_by })
-            }
+            Self::Measured { instrument, samples, stopped_by } => (
+                measured(instrument.into()),
+                row::Outcome::Measured { samples, order, started, warmup: Vec::new(), stopped_by },
+            ),
             Self::Derived { derivation, formula, samples } => {
                 (Provenance::Derived { derivation, formula }, row::Outcome::Derived { samples })
             }

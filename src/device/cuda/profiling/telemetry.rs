@@ -38,6 +38,23 @@ impl Sensors {
         Some(fingerprint(&device.uuid().ok()?))
     }
 
+    /// What the device is set to, as far as it says: limits, modes, its link to the host.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let Ok(device) = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()) else { return Vec::new() };
+        let yes_or_no = |yes: bool| if yes { "on" } else { "off" }.to_owned();
+        let said = [
+            ("power limit (W)", device.enforced_power_limit().ok().map(|limit| (limit / 1000).to_string())),
+            ("greatest SM clock (MHz)", device.max_clock_info(Clock::SM).ok().map(|clock| clock.to_string())),
+            ("SM clock asked for (MHz)", device.applications_clock(Clock::SM).ok().map(|clock| clock.to_string())),
+            ("persistence mode", device.is_in_persistent_mode().ok().map(yes_or_no)),
+            ("ECC", device.is_ecc_enabled().ok().map(|state| yes_or_no(state.currently_enabled))),
+            ("MIG", device.mig_mode().ok().map(|mode| yes_or_no(mode.current != 0))),
+            ("PCIe generation", device.max_pcie_link_gen().ok().map(|generation| generation.to_string())),
+            ("PCIe lanes", device.max_pcie_link_width().ok().map(|lanes| lanes.to_string())),
+        ];
+        said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
     /// What the sensors say now; each on its own, as not every device has all.
     pub(crate) fn read(&self) -> Option<Telemetry> {
         let device = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()).ok()?;

@@ -1,0 +1,94 @@
+//! What a run was made by and under, as far as it can be told without asking the user.
+//!
+//! No user names, home paths or serial numbers: of environment variables only those that change how CUDA, PyTorch or a
+//! host library computes, of the program its digest.
+
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// The beginnings of the names of environment variables that are noted.
+const VARIABLES: [&str; 8] = ["CUDA_", "CUBLAS", "NVIDIA_TF32", "PYTORCH_", "TORCH_", "OMP_", "MKL_", "OPENBLAS_"];
+
+/// The host: its governor, what the program may use of it, whether it is a virtual machine or a container.
+pub(super) fn of_host() -> Vec<(String, String)> {
+    let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let nodes = read("/sys/devices/system/node/online");
+    let status = read("/proc/self/status").unwrap_or_default();
+    let allowed =
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(|list| list.trim().to_owned());
+    let virtual_machine = read("/proc/cpuinfo").map(|text| text.contains(" hypervisor"));
+    let container = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists());
+    let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let unknown = || "not offered".to_owned();
+    [
+        ("governor", governor.unwrap_or_else(unknown)),
+        ("NUMA nodes", nodes.unwrap_or_else(unknown)),
+        ("processors that the program may use", allowed.unwrap_or_else(unknown)),
+        ("virtual machine", virtual_machine.map_or_else(unknown, yes_or_no)),
+        ("container", yes_or_no(container)),
+        ("environment variables", variables()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+fn variables() -> String {
+    let noted = |(name, _): &(String, String)| VARIABLES.iter().any(|start| name.starts_with(start));
+    let set =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut set: Vec<String> = set
+        .filter(noted)
+        .map(|(name, value)| if value.contains('/') { format!("{name} (a path)") } else { format!("{name}={value}") })
+        .collect();
+    set.sort();
+    if set.is_empty() { "none that change how CUDA or a library computes".to_owned() } else { set.join(", ") }
+}
+
+/// The program: compiler and flags, lock file, binary.
+pub(super) fn of_program() -> Vec<(String, String)> {
+    let binary = std::env::current_exe().and_then(fs::read).map(|bytes| hex(&Sha256::digest(bytes)));
+    [
+        ("compiler", option_env!("SYNCSCOPE_COMPILER").map(str::to_owned)),
+        ("lock file (FNV-1a)", option_env!("SYNCSCOPE_LOCK").map(str::to_owned)),
+        ("binary (SHA-256)", binary.ok()),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The digest of the code that measures an experiment that comes with the library.
+pub fn code_of(experiment: &str) -> Option<&'static str> {
+    let all = option_env!("SYNCSCOPE_DIGESTS")?;
+    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == experiment).map(|(_, code)| code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Registry;
+
+    #[test]
+    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in Registry::builtin().entries() {
+            let code = code_of(entry.name);
+            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+        }
+        assert_eq!(code_of("gone"), None);
+    }
+
+    #[test]
+    fn what_is_noted_of_host_and_program_names_no_path() {
+        for (name, value) in of_host().into_iter().chain(of_program()) {
+            assert!(!value.is_empty() && !value.contains('/'), "{name}: {value}");
+        }
+    }
+}
