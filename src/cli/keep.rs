@@ -58,7 +58,8 @@ impl Keeper {
         let mut places: VecDeque<PathBuf> = folders.map(|folder| free(&folder, stem)).collect();
         let left = out.with_file_name(format!("{stem}{CHECKPOINT}.json"));
         match resumed {
-            Some(file) if file != out => places.push_front(file.to_owned()),
+            // Of files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
+            Some(file) if file != out && out_of(file) == out => places.push_front(file.to_owned()),
             None if left.is_file() => {
                 note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), left.display());
             }
@@ -105,9 +106,15 @@ impl Keeper {
         match state.checkpoint.write(text.as_bytes()) {
             Ok(path) => {
                 note!("the results went to {} instead", path.display());
+                // Its lock goes with it.
+                state.checkpoint.current = None;
                 Ok(path)
             }
-            Err(error) => Err(anyhow::anyhow!("the results could not be written anywhere: {error}")),
+            Err(error) => {
+                let last = state.checkpoint.written.last();
+                let kept = last.map_or_else(String::new, |path| format!("; a part of them is in {}", path.display()));
+                Err(anyhow::anyhow!("the results could not be written anywhere: {error}{kept}"))
+            }
         }
     }
 

@@ -269,6 +269,7 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Reference { .. }
             | BookError::NotOurs { .. }
             | BookError::Template { .. }
+            | BookError::Notebook { .. }
     )
 }
 
