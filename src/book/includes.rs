@@ -237,7 +237,9 @@ mod tests {
 
     #[test]
     fn braces_without_an_end_and_files_without_number_are_found_out_in_time() {
-        for text in ["{{".repeat(1 << 20), "{{#include ".repeat(1 << 18), "{{ ".repeat(1 << 19) + &" ".repeat(1 << 20) + "}}"] {
+        for text in
+            ["{{".repeat(1 << 20), "{{#include ".repeat(1 << 18), "{{ ".repeat(1 << 19) + &" ".repeat(1 << 20) + "}}"]
+        {
             assert_eq!(page(&text).as_deref(), Ok(text.as_str()));
         }
         let mut files = files();

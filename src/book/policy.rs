@@ -32,7 +32,8 @@ pub(super) fn apply(site: &Path, is_own: impl Fn(&Path) -> bool) -> Result<(), B
             let page = fs::read(path).map_err(at(path))?;
             let page = match std::str::from_utf8(&page) {
                 Ok(page) if !own => with_policy(page).into_bytes(),
-                _ => [meta("default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:").as_bytes(), &page].concat(),
+                _ => [meta("default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:").as_bytes(), &page]
+                    .concat(),
             };
             return fs::write(path, page).map_err(at(path));
         }

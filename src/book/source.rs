@@ -54,7 +54,8 @@ impl Source {
         let templates = Templates::of(project)?;
         let rows = results.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
         let described = project.documents(&catalog.clone().with(rows))?;
-        let pages: BTreeSet<String> = source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
+        let pages: BTreeSet<String> =
+            source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
         let beyond = undocumented(&described, results, &pages);
         // What mirrors a text says what was not measured; a chapter beyond the texts needs something that was.
         let shown = described.iter().map(|document| document.with_tables(results));
@@ -198,7 +199,10 @@ fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<St
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);
         let taken = |id: &str, made: &[Document]| {
-            id.is_empty() || PAGES.contains(&id) || pages.contains(id) || documents.iter().chain(made).any(|document| document.id == id)
+            id.is_empty()
+                || PAGES.contains(&id)
+                || pages.contains(id)
+                || documents.iter().chain(made).any(|document| document.id == id)
         };
         while taken(&document.id, &made) {
             document.id = format!("experiment-{}", document.id);

@@ -67,7 +67,10 @@ pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), Book
 pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<()> {
     if project.takes_in(out) {
         let out = out.display();
-        return Err(UsageError(format!("{out}: the book would become a part of the course; give another folder by --out")).into());
+        return Err(UsageError(format!(
+            "{out}: the book would become a part of the course; give another folder by --out"
+        ))
+        .into());
     }
     Ok(book::check_place(out)?)
 }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
 use super::counts;
+use super::host_copy::room_for;
 use super::{Bench, Experiment, Formula, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
@@ -130,6 +131,8 @@ impl AsyncFrontend {
         bench
             .group("Host and device", [("iters", iters.into()), ("size", n.into()), ("library", library.into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {
+                // The matrix and its product.
+                room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
                 let mut random = StdRng::seed_from_u64(0);
                 Ok(move || {
                     for _ in 0..iters {

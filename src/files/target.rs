@@ -82,7 +82,10 @@ impl Target {
 /// Refuses what the user's limit (`ulimit -f`) does not let a file hold: the system would end the program at the write.
 fn within_limit(content: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
-    if rustix::process::getrlimit(rustix::process::Resource::Fsize).current.is_some_and(|most| content.len() as u64 > most) {
+    if rustix::process::getrlimit(rustix::process::Resource::Fsize)
+        .current
+        .is_some_and(|most| content.len() as u64 > most)
+    {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than a file may be here (see `ulimit -f`)"));
     }
     let _ = content;
@@ -125,7 +128,9 @@ fn clear(path: &Path) {
     for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let random = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(PART));
-        if random.is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        if random
+            .is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -172,7 +177,8 @@ mod tests {
     #[test]
     fn what_another_process_is_writing_beside_it_and_what_is_the_users_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let [other, own] = [".file.json.dead42.syncscope-part", ".file.backup.part"].map(|name| folder.path().join(name));
+        let [other, own] =
+            [".file.json.dead42.syncscope-part", ".file.backup.part"].map(|name| folder.path().join(name));
         fs::write(&other, "of file.json").unwrap();
         fs::write(&own, "mine").unwrap();
         write(&folder.path().join("file"), "first").unwrap();

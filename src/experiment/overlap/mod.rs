@@ -22,6 +22,7 @@ use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::host_copy::room_for;
 use super::{Bench, Experiment, TraceRecorder, count};
 use crate::device::Stream;
 use crate::error::DeviceError;
@@ -108,6 +109,7 @@ impl Overlap {
         bench
             .group("Execution", [("elements", elements.into()), ("library", "rand_distr, fp32, 1 thread".into())])
             .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
+                room_for::<f32>(elements.saturating_mul(3))?;
                 let mut random = StdRng::seed_from_u64(0);
                 Ok(move || {
                     let mut normal =
