@@ -138,7 +138,8 @@ pub(super) fn attended(
     watch.bar.finish();
     let file = keeper.finish(&results)?;
     interrupt.ended();
-    for warning in Warning::of(&results).iter().filter(|warning| matches!(warning, Warning::Shared { .. })) {
+    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
+    for warning in Warning::of(&results).iter().filter(shared) {
         note!("{warning}");
     }
     Ok(Attended { is_elsewhere: file != out, results, file })

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_request_with_two_hosts_is_not_answered() {
         let folder = site();
-        let [one, other] = ["localhost", "evil.example"].map(|host| HeaderValue::from_static(host));
+        let [one, other] = ["localhost", "evil.example"].map(HeaderValue::from_static);
         for hosts in [[&one, &other], [&other, &one], [&one, &one]] {
             let headers = HeaderMap::from_iter([]);
             let headers = hosts.into_iter().fold(headers, |mut headers, host| {
