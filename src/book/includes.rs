@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(page(&text).as_deref(), Ok(text.as_str()));
         }
         let mut files = files();
-        files.insert("src/large.rs".into(), vec![b'\n'; 4 << 20]);
+        files.insert("src/large.rs".into(), vec![b'x'; 4 << 20]);
         for directive in ["{{#include large.rs:1}}", "{{#playground large.rs}}", "{{#rustdoc_include large.rs:1}}"] {
             let refusal = resolved(&directive.repeat(9), Path::new("src/page.md"), &files).unwrap_err();
             assert!(refusal.contains("more than 16 MB") || refusal.contains("longer than 16 MB"), "{refusal}");
