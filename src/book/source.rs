@@ -136,8 +136,9 @@ impl Source {
 
     /// The names of the pages that there are, without their ending.
     fn pages(&self) -> impl Iterator<Item = String> {
-        let pages = self.files.keys().filter_map(|path| path.strip_prefix("src").ok()?.file_stem());
-        pages.map(|name| name.to_string_lossy().to_lowercase())
+        let is_page = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "md" || ending == "html");
+        let pages = self.files.keys().filter(|path| path.parent() == Some(Path::new("src"))).filter(is_page);
+        pages.filter_map(|path| path.file_stem()).map(|name| name.to_string_lossy().to_lowercase())
     }
 
     fn add(&mut self, page: &str, origin: &str, text: String) {
