@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use syncscope::measure::Ratio;
+use syncscope::measure::Samples;
 use syncscope::present::TimelinePlot;
 use syncscope::timeline::Timeline;
 
@@ -27,14 +27,14 @@ fn main() -> ExitCode {
         let timeline = recorded(n);
         time(|| timeline.critical_path())
     };
-    let ratio = |n| {
+    let estimate = |n| {
         let samples: Vec<f64> = (0..n).map(|i| 1.0 + ((i * 7919) % n) as f64).collect();
-        time(|| Ratio::of(&samples, &samples, 0.99))
+        time(|| Samples::new("a", samples.clone()).unwrap().estimate())
     };
     let grown = [
         ("the picture of a timeline of n spans", exponent(&sizes(8_000), picture)),
         ("the critical path of n spans", exponent(&sizes(8_000), path)),
-        ("the ratio of n to n samples", exponent(&sizes(32_000), ratio)),
+        ("the estimate of n samples", exponent(&sizes(32_000), estimate)),
     ];
     for (what, (exponent, last)) in &grown {
         println!("{what}: n^{exponent:.2}, {:.0} ms at the largest", last * 1e3);

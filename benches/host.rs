@@ -15,7 +15,7 @@ use criterion::{BenchmarkId, Criterion};
 use syncscope::book::{BookProject, Source, render};
 use syncscope::device::Device;
 use syncscope::experiment::Registry;
-use syncscope::measure::{Bootstrap, Ratio, Samples};
+use syncscope::measure::{Bootstrap, Samples};
 use syncscope::results::{Catalog, Outcome, Parameter, Results, Row};
 
 /// Measurements in a results file.
@@ -76,9 +76,6 @@ fn statistics(criterion: &mut Criterion) {
     group.bench_function("bootstrap of 30 samples", |bencher| {
         let mean = |sets: &[Vec<f64>]| sets[0].iter().sum::<f64>() / sets[0].len() as f64;
         bencher.iter(|| Bootstrap::default().interval(&[&samples], 0.95, mean));
-    });
-    group.bench_function("ratio of 30 to 30 samples", |bencher| {
-        bencher.iter(|| Ratio::of(&samples, &samples, 0.95));
     });
     group.sample_size(10);
     group.bench_function("a full run: estimates, diagnoses, verdicts", |bencher| {

@@ -15,17 +15,18 @@ use syncscope::results::Shift;
 
 fn main() {
     for skewed in [false, true] {
-        for n in [8, 10, 15, 20, 30, 50, 100] {
-            let mut rng = Rng::seed_from_u64(n as u64);
+        for sizes in [[2, 10], [3, 10], [3, 30], [5, 10], [5, 30], [10, 10]] {
+            let mut rng = Rng::seed_from_u64(sizes[0] as u64);
             let rows = 5_000;
-            let result = compared(&noisy(&mut rng, rows, n, 5.0, skewed), &noisy(&mut rng, rows, n, 5.0, skewed));
+            let result =
+                compared(&noisy(&mut rng, rows, sizes, 5.0, skewed), &noisy(&mut rng, rows, sizes, 5.0, skewed));
             let share = |count: usize| count as f64 / rows as f64;
             let changed = result.pairs.iter().filter(|pair| pair.shift.is_change()).count();
             let holds = |ratio: &Ratio| ratio.low <= 1.0 && 1.0 <= ratio.high;
             let held = result.pairs.iter().filter(|pair| pair.ratio.as_ref().is_some_and(holds)).count();
             let same = share(result.count(Shift::Same));
             println!(
-                "skewed {skewed}, n = {n:3}: coverage {:.4}, slower or faster {:.5}, same {same:.3}",
+                "skewed {skewed}, {sizes:?} runs and samples: coverage {:.4}, slower or faster {:.5}, same {same:.3}",
                 share(held),
                 share(changed)
             );

@@ -3,8 +3,9 @@
 // A row number outside of the matrix must not end the context, as a trap would: the row becomes zeros and the fault
 // words of the stream, in host memory, say which number it was. They are read by the host at its next call.
 //
-// Wide rows take a warp each, narrow ones a thread an element. Elements are moved, not computed with, so that the
-// types of 2 bytes share their kernels.
+// A wide row is moved in pieces, of which each takes a warp: a row however long is moved by as many warps as it has pieces.
+// Narrow rows take a thread an element. Elements are moved, not computed with, so that the types of 2 bytes share their
+// kernels.
 #include "types.cuh"
 
 // As `src/device/cuda/stream/fault.rs` reads them.
@@ -28,27 +29,52 @@ __device__ __noinline__ void report(volatile Fault *fault, u64 ticket, i64 row, 
     fault->code = ROW_OUT_OF_RANGE;
 }
 
+// The bytes of a piece, as `operations.rs` has them, and how many loads of a lane are under way before it stores.
+constexpr u64 PIECE = 4096;
+constexpr u32 BATCH = 4;
+
+// Moves `bytes` bytes by one warp, in units of U, of which both sides and the number of bytes are multiples.
+template <typename U>
+__device__ __forceinline__ void move(const void *from, void *to, u64 bytes, bool inside) {
+    const U *source = (const U *)from;
+    U *target = (U *)to;
+    const u32 units = (u32)(bytes / sizeof(U));
+    for (u32 at = threadIdx.x % 32; at < units; at += 32 * BATCH) {
+        U batch[BATCH] = {};
+#pragma unroll
+        for (u32 j = 0; j < BATCH; ++j)
+            if (inside && at + 32 * j < units) batch[j] = source[at + 32 * j];
+#pragma unroll
+        for (u32 j = 0; j < BATCH; ++j)
+            if (at + 32 * j < units) target[at + 32 * j] = batch[j];
+    }
+}
+
 template <typename T>
 __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
                                      volatile Fault *fault, u64 ticket) {
-    constexpr u32 N = Elements<T>::a_pack;
-    const u32 lane = threadIdx.x % 32;
-    const bool aligned = is_aligned(x, 16) && is_aligned(out, 16) && width % N == 0;
-    const u64 step = aligned ? width / N : width;
+    const u64 row = width * sizeof(T), pieces = (row + PIECE - 1) / PIECE;
+    // What every row of both sides begins at a multiple of.
+    const u64 common = (u64)x | (u64)out | row;
     wait_for_previous();
-    const u64 r = thread_number() / 32;
+    const u64 warp = thread_number() / 32;
+    const u64 r = (warp | pieces) >> 32 ? warp / pieces : (u32)warp / (u32)pieces;
     if (r >= rows_out) return;
+    const u64 begin = (warp - r * pieces) * PIECE;
+    const u64 bytes = row - begin < PIECE ? row - begin : PIECE;
     const i64 number = numbers[r];
     const bool inside = number >= 0 && (u64)number < rows_in;
-    if (!inside && lane == 0) report(fault, ticket, number, rows_in);
-    const u64 from = inside ? (u64)number * step : 0;
-    if (aligned) {
-        Pack<T> zeros = {};
-        for (u64 c = lane; c < step; c += 32)
-            store_pack<T>(out, r * step + c, true, inside ? load_pack<T>(x, from + c, true) : zeros);
-    } else {
-        for (u64 c = lane; c < step; c += 32) out[r * step + c] = inside ? x[from + c] : T{};
-    }
+    if (!inside && begin == 0 && threadIdx.x % 32 == 0) report(fault, ticket, number, rows_in);
+    const char *from = (const char *)x + (inside ? (u64)number * row + begin : 0);
+    char *to = (char *)out + r * row + begin;
+    if (common % 16 == 0)
+        move<uint4>(from, to, bytes, inside);
+    else if (common % 8 == 0)
+        move<uint2>(from, to, bytes, inside);
+    else if (common % 4 == 0)
+        move<u32>(from, to, bytes, inside);
+    else
+        move<T>(from, to, bytes, inside);
 }
 
 template <typename T>

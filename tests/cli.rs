@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -13,6 +15,7 @@ use syncscope::experiment::{Bench, Registry};
 use syncscope::results::{MetricSpec, Outcome, Results, RunOutcome};
 
 const TINY: &str = "title: Tiny
+runs: 1
 sampling: { samples: 3, warmup: 1 }
 experiments:
   - launch-path: { operations: [1, 100], elements: 8, iterations: 2 }
@@ -59,7 +62,9 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
     for part in ["results: out/results.json", "out/site/index.html"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let places: Vec<Option<usize>> = planned().iter().map(|spec| text.find(&spec.label)).collect();
+    // Other experiments have rows of the same names.
+    let own = &text[text.find("launch-path: ").unwrap()..];
+    let places: Vec<Option<usize>> = planned().iter().map(|spec| own.find(&spec.label)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
     assert!(folder.path().join("out/site/launch-path.html").is_file());
 }
@@ -92,12 +97,12 @@ fn a_book_is_rendered_from_a_results_file_alone_and_twice_alike() {
 #[test]
 fn a_wrong_suite_is_refused_with_its_place_and_runs_nothing() {
     for (wrong, parts) in [
-        (TINY.replace("iterations", "iteratoins"), vec!["suite.yaml:4:", "`iteratoins`", "did you mean `iterations`?"]),
-        (TINY.replace("launch-path", "lanch-path"), vec!["suite.yaml:4:", "did you mean `launch-path`?"]),
-        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:4:", "nonzero"]),
-        (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:4:", "many"]),
+        (TINY.replace("iterations", "iteratoins"), vec!["suite.yaml:5:", "`iteratoins`", "did you mean `iterations`?"]),
+        (TINY.replace("launch-path", "lanch-path"), vec!["suite.yaml:5:", "did you mean `launch-path`?"]),
+        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:5:", "nonzero"]),
+        (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:5:", "many"]),
         (TINY.replace("title: Tiny", "title: [1]"), vec!["suite.yaml:1:", "string"]),
-        (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:3:", "`on_cpu`", "`engines: {cpu: …}`"]),
+        (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:4:", "`on_cpu`", "`engines: {cpu: …}`"]),
         ("title: [".to_owned(), vec!["suite.yaml:"]),
     ] {
         let folder = folder_with(&wrong);
@@ -180,8 +185,8 @@ fn a_row_that_fails_is_recorded_the_others_run_and_the_exit_code_says_so() {
 fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
     use std::process::Stdio;
 
-    // A group ends by its time limit, and there are so many that the second experiment cannot end before the interrupt.
-    let many: Vec<String> = (1..400).map(|operations| operations.to_string()).collect();
+    // A group ends by its time limit, and there are so many that no experiment ends before the interrupt.
+    let many: Vec<String> = (1..40).map(|operations| operations.to_string()).collect();
     let suite = TINY.replace("samples: 3", "samples: 1000000, time_limit: 0.1");
     let folder = folder_with(&suite.replace("operations: [1, 2]", &format!("operations: [{}]", many.join(", "))));
     let mut child = Command::new(env!("CARGO_BIN_EXE_report"))
@@ -192,7 +197,7 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().starts_with("2/3 launch-path")), "the second experiment began");
+    assert!(lines.any(|line| line.unwrap().starts_with("2/3 ")), "the second experiment began");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
@@ -212,10 +217,64 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
     let is_kept = |outcome: &Outcome| outcome.is_finished() && matches!(outcome, Outcome::Measured { .. });
     let mut finished = partial.outcomes().filter(|(_, outcome)| is_kept(outcome)).map(|(row, _)| row).peekable();
     assert!(finished.peek().is_some(), "nothing was finished");
-    let lost = finished.find(|row| !whole.rows.contains(row));
-    assert!(lost.is_none(), "what was finished is not kept: {lost:?}");
+    let lost = finished.find(|row| !whole.rows.contains(row)).map(|row| row.spec.title());
+    assert_eq!(lost, None, "what was finished is not kept");
     let again = report(&["run", "--resume", "r.json"], folder.path());
     assert_eq!(code(&again), 2, "{}", stderr(&again));
+}
+
+#[test]
+fn each_run_is_a_process_of_its_own_and_another_order() {
+    let folder = folder_with(&TINY.replace("runs: 1", "runs: 4"));
+    let output = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    let ids: Vec<&str> = results.runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(ids, ["syncscope-1", "syncscope-2", "syncscope-3", "syncscope-4"]);
+    assert!(results.runs.iter().all(|run| run.outcome == RunOutcome::Complete));
+    let orders: BTreeSet<Vec<&str>> =
+        results.runs.iter().map(|run| run.order.iter().map(|left| left.name.as_str()).collect()).collect();
+    assert!(orders.len() > 1, "{orders:?}");
+    assert!(results.rows.iter().all(|row| row.series.len() == 4), "each row has what each run left of it");
+    assert_eq!(
+        results.experiments(),
+        ["self-audit", "launch-path", "ceilings"],
+        "rows stand in the order of the suite"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the suite and the results alone");
+
+    // A budget that is spent before the first run, and one that is no time.
+    let spent = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--budget", "0s"], folder.path());
+    assert_eq!(code(&spent), 1, "{}", stderr(&spent));
+    assert!(stderr(&spent).contains("the budget leaves no time"), "{}", stderr(&spent));
+    assert_eq!(code(&report(&["run", "--budget", "soon"], folder.path())), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_whose_process_dies_costs_its_own_rows_alone() {
+    use std::process::Stdio;
+
+    let many: Vec<String> = (1..40).map(|operations| operations.to_string()).collect();
+    let suite = TINY.replace("samples: 3", "samples: 100000, time_limit: 0.1").replace("runs: 1", "runs: 2");
+    let folder = folder_with(&suite.replace("operations: [1, 2]", &format!("operations: [{}]", many.join(", "))));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_report"))
+        .args(["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json", "--only", "launch-path"])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("1/1 launch-path")), "the first run began");
+    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
+    let measuring = String::from_utf8(children.stdout).unwrap();
+    assert!(Command::new("kill").args(["-KILL", measuring.trim()]).status().unwrap().success(), "{measuring}");
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{rest:?}");
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    let outcomes: Vec<RunOutcome> = results.runs.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [RunOutcome::Failed, RunOutcome::Complete]);
+    assert!(results.lookup().metrics().all(|(_, metric)| metric.is_ok()), "the other run stands");
 }
 
 #[test]
@@ -267,7 +326,8 @@ fn the_schemas_are_json_and_the_carried_suites_are_good() {
 fn every_subcommand_has_an_example_in_its_help() {
     let folder = tempfile::tempdir().unwrap();
     let command = App::new().command();
-    for command in command.get_subcommands().map(clap::Command::get_name) {
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    for command in shown.map(clap::Command::get_name) {
         let help = stdout(&report(&[command, "--help"], folder.path()));
         assert!(help.contains("Example") && help.contains(&format!("\n  report {command}")), "{help}");
     }
@@ -344,7 +404,7 @@ fn a_suite_of_a_course_is_found_by_its_name() {
     std::fs::write(&quick, TINY.replace("launch-path", "lanch-path")).unwrap();
     let wrong = report(&job, folder.path());
     assert_eq!(code(&wrong), 2, "{}", stderr(&wrong));
-    assert!(stderr(&wrong).contains("course/suites/quick.yaml:4:"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("course/suites/quick.yaml:5:"), "{}", stderr(&wrong));
 }
 
 #[test]

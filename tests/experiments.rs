@@ -17,15 +17,17 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use syncscope::book::BookProject;
+use syncscope::book::document::TableEntry;
 use syncscope::device::{Device, FloatType, HostKind};
 use syncscope::error::DeviceError;
 use syncscope::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use syncscope::measure::{Progress, Protocol, Sampler};
 use syncscope::results::{
-    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Recorded, Results, Row, RunOutcome,
-    Selection, titled,
+    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recorded, Results, Row,
+    RunOutcome, Selection, titled,
 };
-use syncscope::runner::{Suite, resume, run, run_one};
+use syncscope::runner::{Session, Suite, empty_results, run_one};
 use syncscope::units::Unit;
 
 struct Unobserved;
@@ -83,7 +85,8 @@ fn tiny(registry: &Registry) -> Suite {
 fn run_on_cpu(suite: &Suite, registry: &Registry, selection: &Selection, interrupted: bool) -> Results {
     let (device, interrupt) = (device(), Arc::new(AtomicBool::new(interrupted)));
     let environment = Environment::now(&device, vec![]);
-    run(suite, registry, selection, &device, environment, &observer(), &interrupt)
+    let results = empty_results(suite.source.clone(), selection.clone(), Plan::default(), environment.clone());
+    Session { suite, registry, device: &device, observer: observer(), interrupt }.next(results, environment)
 }
 
 /// One run of all experiments that come with the library.
@@ -101,7 +104,7 @@ fn run_once(experiment: &str, selection: Selection) -> Results {
     let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
     let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
     let experiment = suite.experiments[0].as_ref();
-    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu").1;
+    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1;
     results
 }
 
@@ -123,18 +126,25 @@ fn lacking(device: &Device) -> Vec<String> {
     let buffers = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
     let buffers = buffers.into_iter().map(|kind| device.host_buffer::<f32>(kind, 1).map(drop));
     let tried = buffers.chain([device.raw_launch_loop(&stream, 1).map(drop)]);
+    // Two rows have another reason: what is PyTorch's own, and the flushing of a cache that the workers do not have.
+    let known = ["PyTorch, which its profiler records", "the workers share the host's caches"].map(str::to_owned);
     let reason = |tried: Result<(), DeviceError>| match tried {
         Err(DeviceError::NotApplicable { reason, .. }) => Some(reason),
         _ => None,
     };
-    tried.filter_map(reason).collect()
+    tried.filter_map(reason).chain(known).collect()
 }
 
 #[test]
 fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_engine() {
     let (results, registry) = (whole(), Registry::builtin());
     let names = registry.entries().iter().map(|entry| entry.name);
-    assert!(results.run().order.iter().map(|experiment| experiment.name.as_str()).eq(names));
+    assert!(
+        results.experiments().into_iter().eq(names),
+        "the rows stand in the order of the suite, whatever ran first"
+    );
+    let ran: HashSet<&str> = results.run().order.iter().map(|experiment| experiment.name.as_str()).collect();
+    assert_eq!(ran.len(), results.experiments().len());
     let suite = tiny(&registry);
     let planned = suite.experiments.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
     let declared: Vec<MetricSpec> = planned.collect();
@@ -148,7 +158,8 @@ fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_en
             }
             Outcome::Derived { samples } => assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title()),
             Outcome::NotApplicable { reason } => {
-                assert!(lacking.contains(reason), "{}: {reason}", row.spec.title());
+                let known = lacking.iter().any(|known| reason.contains(known.as_str()));
+                assert!(known, "{}: {reason}", row.spec.title());
             }
             other => panic!("{}: {other:?}", row.spec.title()),
         }
@@ -263,7 +274,9 @@ fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
         row.series[0].outcome = Outcome::Interrupted;
     }
     let suite = Suite::of_results(&partial.suite, "test", &registry).unwrap();
-    let after = resume(partial, &suite, &registry, &device(), &observer(), &Arc::new(AtomicBool::new(false)));
+    let (device, interrupt) = (device(), Arc::new(AtomicBool::new(false)));
+    let session = Session { suite: &suite, registry: &registry, device: &device, observer: observer(), interrupt };
+    let after = session.next(partial, before.environment().clone());
     assert!(!after.is_partial() && after.run().resumed.len() == 1);
     assert_eq!(after.rows.len(), before.rows.len());
     for (row, kept) in after.rows.iter().zip(&before.rows) {
@@ -340,18 +353,135 @@ fn what_is_known_beforehand_comes_out() {
     assert_eq!(medians(&lookup, "overlap.double-buffer.wrong"), [0.0]);
 }
 
+/// A row's estimate for these values of its parameters.
+fn median_of<const N: usize>(lookup: &Lookup<'_>, id: &str, select: [(&str, Parameter); N]) -> f64 {
+    let select = Parameters::from(select.map(|(name, value)| (name.to_owned(), value)));
+    lookup.estimate(id, &select).unwrap_or_else(|missing| panic!("{id}: {missing}")).median
+}
+
 #[test]
 fn calls_that_need_a_value_wait_and_calls_that_need_none_do_not() {
-    let experiment = "overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3, patience: 0.5 }";
+    let experiment =
+        "overlap: { draws: 64, elements: 64, adds: 2, scales: 2, steps: 3, host_buffers: [40, 65536], patience: 0.5 }";
     let results = run_once(experiment, Selection { only: vec!["overlap.implicit".to_owned()], skip: vec![] });
     let lookup = results.lookup();
-    for call in ["item", "copy", "array", "print", "any", "nonzero"] {
+    for call in ["item", "array", "print", "any", "nonzero"] {
         assert_eq!(medians(&lookup, &format!("overlap.implicit.{call}.blocks")), [1.0], "{call}");
     }
-    for call in ["view", "rows-from-host", "rows-on-device", "sum", "upload", "from-pageable", "to-pageable"] {
+    assert_eq!(median_of(&lookup, "overlap.implicit.copy.blocks", [("origin", "pageable".into())]), 1.0);
+    for call in ["launch", "view", "rows-from-host", "rows-on-device", "sum", "upload", "to-pageable"] {
         let waited = medians(&lookup, &format!("overlap.implicit.{call}.blocks"));
         assert!(!waited.is_empty() && waited.iter().all(|share| *share == 0.0), "{call}: {waited:?}");
     }
+    for bytes in [40_usize, 65536] {
+        for (mode, waits) in [("blocking", 1.0), ("non-blocking", 0.0)] {
+            let select = [("bytes", bytes.into()), ("mode", mode.into())];
+            assert_eq!(median_of(&lookup, "overlap.implicit.from-pageable.blocks", select), waits, "{bytes} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_call_that_waits_stalls_at_least_as_long_as_the_kernel_before_it() {
+    let select = Parameters::new();
+    for call in ["item", "print", "any"] {
+        let id = format!("overlap.implicit.{call}.stall");
+        let stall = whole().lookup().find(&id, &select, &select).unwrap();
+        assert!(stall.samples().iter().all(|stall| *stall >= 0.001), "{call}: {:?}", stall.samples());
+    }
+}
+
+#[test]
+fn only_the_device_synchronize_waits_for_another_stream() {
+    let experiment = "synchronize: { size: 8, iters: 2, elements: 64, patience: 0.5 }";
+    let only = ["device", "stream", "item", "event"].map(|scope| format!("synchronize.scope.{scope}.blocks"));
+    let results = run_once(experiment, Selection { only: only.to_vec(), skip: vec![] });
+    let waited = only.map(|id| medians(&results.lookup(), &id));
+    assert_eq!(waited, [[1.0], [0.0], [0.0], [0.0]]);
+}
+
+#[test]
+fn a_queue_without_a_limit_takes_all_launches_and_none_of_them_blocks() {
+    let selection = Selection { only: vec!["launch-path.queue".to_owned()], skip: vec![] };
+    let results = run_once("launch-path: { operations: [1], patience: 60 }", selection);
+    assert_eq!(medians(&results.lookup(), "launch-path.queue.depth"), [4096.0]);
+}
+
+#[test]
+fn every_stopwatch_that_waits_for_a_kernel_shows_at_least_its_length() {
+    let selection = Selection { only: vec!["self-audit.stopwatch".to_owned()], skip: vec![] };
+    let results = run_once("self-audit: { spins: [0.002] }", selection);
+    let lookup = results.lookup();
+    for stopwatch in ["host-wait", "events", "events-idle", "span", "loop"] {
+        let time = medians(&lookup, &format!("self-audit.stopwatch.{stopwatch}"));
+        assert!(time.iter().all(|time| *time >= 0.002), "{stopwatch}: {time:?}");
+    }
+    let clocks = "synchronize: { size: 8, iters: 2, elements: 64, spins: [0, 0.002] }";
+    let results = run_once(clocks, Selection { only: vec!["synchronize.clock".to_owned()], skip: vec![] });
+    assert!(median_of(&results.lookup(), "synchronize.clock.with", [("spin_seconds", 0.002.into())]) >= 0.002);
+}
+
+#[test]
+fn rows_that_come_from_recordings_are_measured_after_all_others() {
+    let recorded = ["self-audit.stopwatch.span", "sync-points.idle", "implementation.order"];
+    let is_recorded = |row: &Row| recorded.iter().any(|name| row.spec.id.starts_with(name));
+    let times = |of_recorded: bool| {
+        let rows = whole().outcomes().filter(move |(row, _)| is_recorded(row) == of_recorded);
+        let started = rows.filter_map(|(_, outcome)| match outcome {
+            Outcome::Measured { started, .. } => Some(started.clone()),
+            _ => None,
+        });
+        started.flatten().collect::<Vec<f64>>()
+    };
+    let (last, first) =
+        (times(false).into_iter().fold(0.0, f64::max), times(true).into_iter().fold(f64::MAX, f64::min));
+    assert!(last < first && first < f64::MAX, "{last} {first}");
+    assert_eq!(medians(&whole().lookup(), "implementation.order.starts-in-order"), [1.0]);
+    for share in medians(&whole().lookup(), "sync-points.idle.each") {
+        assert!((0.0..=1.0).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn every_chapter_measures_the_same_code_twice_in_turn() {
+    for experiment in whole().run().order.iter().map(|ran| ran.name.as_str()).filter(|name| *name != "implementation") {
+        let ratio = medians(&whole().lookup(), &format!("{experiment}.same.ratio"));
+        assert!(ratio.len() == 1 && ratio[0] > 0.0, "{experiment}: {ratio:?}");
+    }
+}
+
+/// When the samples of a row began in the run; none where it was not measured.
+fn began<'a>(results: &'a Results, spec: &MetricSpec) -> &'a [f64] {
+    match results.outcomes().find(|(row, _)| row.spec == *spec).map(|(_, outcome)| outcome) {
+        Some(Outcome::Measured { started, .. }) => started,
+        _ => &[],
+    }
+}
+
+#[test]
+fn the_rows_of_each_case_of_a_table_are_sampled_in_turn_but_for_two_tables_that_say_so() {
+    let (results, catalog) = (whole(), Registry::builtin().catalog("cpu"));
+    let documents = BookProject::embedded().documents(&catalog).unwrap();
+    let mut apart = Vec::new();
+    for document in &documents {
+        let document = document.with_tables(std::slice::from_ref(results));
+        for table in &document.tables {
+            for case in table.cases_in(std::slice::from_ref(results)) {
+                let entries = table.rows.iter().map(|row| TableEntry { table, row, case: &case });
+                let found = entries.filter_map(|entry| entry.measured(&results.lookup()).ok());
+                let times: Vec<&[f64]> = found.map(|measured| began(results, measured.metric.spec)).collect();
+                let measured = || times.iter().filter(|times| !times.is_empty());
+                let last_begin = measured().map(|times| times[0]).fold(0.0, f64::max);
+                let first_end = measured().map(|times| times[times.len() - 1]).fold(f64::MAX, f64::min);
+                if last_begin > first_end {
+                    apart.push(format!("{}/{}", document.id, table.id));
+                }
+            }
+        }
+    }
+    // Rows of two experiments, and a recorded row, which comes after all others.
+    apart.dedup();
+    assert_eq!(apart, ["what-blocks/pending", "self-audit/stopwatches"]);
 }
 
 /// An experiment with a defect, while it measures or while it declares.
@@ -386,7 +516,7 @@ fn an_experiment_that_panics_leaves_what_it_measured_and_the_others_run() {
     let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
     let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
     let lookup = results.lookup();
-    let found = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).map(|metric| metric.samples.len());
+    let found = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).map(|metric| metric.count());
     let failed = Err(MissingReason::Failed("a defect while measuring".to_owned()));
     assert_eq!(found("defective.before"), Ok(SAMPLES));
     assert_eq!((found("defective.at"), found("defective.after")), (failed.clone(), failed));

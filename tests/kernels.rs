@@ -49,16 +49,25 @@ fn an_unknown_architecture_is_an_error_that_names_the_file_and_shows_the_log() {
     }
 }
 
-/// Where no C++ compiler is installed the test says so and passes.
 #[test]
 fn the_kernels_that_find_nonzeros_compute_on_an_emulator_what_a_loop_computes() {
+    emulate("nonzero");
+}
+
+#[test]
+fn the_kernels_that_take_rows_move_on_an_emulator_what_a_loop_moves() {
+    emulate("gather");
+}
+
+/// Where no C++ compiler is installed the test says so and passes.
+fn emulate(name: &str) {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let program = folder.path().join("nonzero");
+    let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("a temporary folder: {error}"));
+    let program = folder.path().join(name);
     let compiled = std::process::Command::new("c++")
         .args(["-std=c++20", "-O1", "-w"])
         .arg("-I".to_owned() + &root.join("kernels").to_string_lossy())
-        .arg(root.join("tests/emulator/nonzero.cpp"))
+        .arg(root.join("tests/emulator").join(name).with_extension("cpp"))
         .arg("-o")
         .arg(&program)
         .output();
@@ -67,6 +76,7 @@ fn the_kernels_that_find_nonzeros_compute_on_an_emulator_what_a_loop_computes() 
         Ok(compiled) => compiled,
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let run = std::process::Command::new(&program).output().expect("the program just built runs");
+    let run =
+        std::process::Command::new(&program).output().unwrap_or_else(|error| panic!("{name} does not run: {error}"));
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
 }

@@ -94,3 +94,30 @@ fn a_drift_and_two_clocks_are_found_in_most_trials() {
     assert!(diagnosed(|rng, i| drifting(rng, i, 30), 30, 300)[0] > 0.95);
     assert!(diagnosed(|rng, _| two_clocks(rng, 0.5), 30, 300)[1] > 0.95);
 }
+
+#[test]
+fn the_interval_between_runs_holds_whatever_the_samples_of_a_run_have_to_do_with_each_other() {
+    for factor in [0.0, 0.4, 0.6, 0.8] {
+        for count in [3, 5] {
+            let (covered, _) = runs_covered(Kind::Dependent(factor), count, 10, TRIALS);
+            // 95 % are expected; three standard errors of 2,000 trials are 1.5 %.
+            assert!((0.93..=0.97).contains(&covered), "{factor}, R = {count}: {covered}");
+        }
+    }
+}
+
+#[test]
+fn equal_rows_are_said_to_differ_in_one_file_of_twenty() {
+    for count in [3, 5] {
+        let share = false_verdicts(count, 10, TRIALS);
+        assert!(share <= 0.05 + 3.0 * (0.05 * 0.95 / TRIALS as f64).sqrt(), "R = {count}: {share}");
+    }
+}
+
+#[test]
+fn two_states_of_the_machine_are_covered_less_often_and_said() {
+    let (covered, said) = runs_covered(Kind::RegimesWithin, 5, 10, 500);
+    assert!(said > 0.5, "{said} of the files have a diagnosis, {covered} of the intervals hold");
+    let (_, plain) = runs_covered(Kind::Dependent(0.0), 5, 10, 500);
+    assert!(plain < 0.1, "{plain}");
+}

@@ -1,212 +1,130 @@
 #!/usr/bin/env python3
-"""Times the work of the book's rows in PyTorch, for a column in its tables. Optional; needs PyTorch and an NVIDIA GPU.
+"""Measures the rows of a plan in PyTorch, as a second system beside `report`. Needs PyTorch and an NVIDIA GPU.
 
-    python3 book/peers/pytorch.py --out pytorch.json
-    report attach pytorch.json --into results.json
+    report plan --suite quick > plan.json
+    python3 book/peers/pytorch.py --plan plan.json --out answer.json
 
-A row has the identifier of the book's row and the parameters of the suite `full` (with `--quick`, of `quick`). The
-book shows a ratio only where both programs ran with the same parameters. Compared rows are sampled alternately, in
-random order within each round, after one warm-up round that is not kept. All samples are kept, in seconds, in order.
+One process is one run. The plan states rows, parameters, sampling and device; rows with no meaning in PyTorch are left
+out of the answer. Rows that a reader compares are sampled in turn, in random order within each round. Whether a call waits
+is seen behind a closed gate; what a call does inside is taken from PyTorch's profiler, in rows that run last.
 
-It does not measure rows that need a closed gate or a stream that is busy for a known time, because PyTorch has no
-public call for these. It does not measure differences.
+With `--out`, the answer is written anew after each group, so that it holds what was measured however the process ends.
+
+Exit codes: 0 means success; 1 means that the run ended early, and the answer holds the rest; 2 means that the plan is
+wrong, or that there is no PyTorch or no such GPU, and nothing ran; 130 means interrupted (Ctrl-C, or a termination): the
+rows that were not reached say so.
 """
 
 import argparse
 import datetime
-import json
-import platform
-import random
-import subprocess
+import signal
 import sys
-import time
 
-import pytorch_rows
+# Leaves no compiled files beside the script, which may lie in a source tree.
+sys.dont_write_bytecode = True
 
-SCHEMA_VERSION = 1
-WARMUP = 1
-# The fewest rounds, whatever the time limit: fewer samples have no interval.
-MINIMUM = 6
+from pytorch_system import catalogue, derived, experiments, machine, plan  # noqa: E402, F401
+from pytorch_system.answer import Answer  # noqa: E402
+from pytorch_system.lab import Lab  # noqa: E402
+from pytorch_system.run import DeviceLost, Run  # noqa: E402
+from pytorch_system.sampling import one_line  # noqa: E402
 
-FULL = {"samples": 30, "seconds": 5.0, "idle_iters": 1000, "loop_iters": 1000, "draws": 50_000_000, "iters": 100, "steps": 100}
-QUICK = {"samples": 15, "seconds": 1.0, "idle_iters": 200, "loop_iters": 200, "draws": 10_000_000, "iters": 20, "steps": 20}
-
-
-class Bench:
-    """Samples cases alternately and keeps a row for each."""
-
-    def __init__(self, torch, device, plan):
-        self.torch, self.device, self.plan = torch, device, plan
-        self.rows = []
-        self.order = random.Random(0)
-
-    def synchronize(self):
-        self.torch.cuda.synchronize(self.device)
-
-    def host_timed(self, region, per=1):
-        """A case that times `region` on the host. What the region returns is dropped outside the timed part."""
-
-        def case():
-            start = time.perf_counter()
-            made = region()
-            seconds = time.perf_counter() - start
-            del made
-            return seconds / per
-
-        return case
-
-    def read_timed(self, make, read, synchronize):
-        """A case that times `read` on the host. The work of `make` is pending, or complete with `synchronize`."""
-
-        def case():
-            made = make()
-            if synchronize:
-                self.synchronize()
-            start = time.perf_counter()
-            value = read(made)
-            seconds = time.perf_counter() - start
-            del value
-            return seconds
-
-        return case
-
-    def device_timed(self, region, per=1):
-        """A case that times `region` with two events on the current stream."""
-        start, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-        def case():
-            start.record()
-            made = region()
-            end.record()
-            end.synchronize()
-            del made
-            return start.elapsed_time(end) / 1e3 / per
-
-        return case
-
-    def group(self, parameters, make, clocks=None):
-        """Samples the cases of `make`, by identifier. If one case fails, all rows of the group are marked as failed."""
-        print(", ".join(f"{name} {value}" for name, value in parameters.items()), file=sys.stderr)
-        self.torch.cuda.empty_cache()
-        cases = {}
-        try:
-            cases = make()
-            samples, stopped_by = self.sample(cases)
-        except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            print(f"  failed: {reason}", file=sys.stderr)
-            for name in cases:
-                self.add_row(name, parameters, {"failed": {"reason": reason}})
-            return
-        for name, values in samples.items():
-            clock = (clocks or {}).get(name, "host-clock")
-            self.add_row(name, parameters, {"measured": {"instrument": clock, "samples": values, "stopped_by": stopped_by}})
-
-    def sample(self, cases):
-        samples = {name: [] for name in cases}
-        for number in range(WARMUP + self.plan["samples"]):
-            if number == WARMUP:
-                began = time.perf_counter()
-            elif number >= WARMUP + MINIMUM and time.perf_counter() - began > self.plan["seconds"]:
-                return samples, "time-limit"
-            names = list(cases)
-            self.order.shuffle(names)
-            for name in names:
-                self.synchronize()
-                value = cases[name]()
-                if number >= WARMUP:
-                    samples[name].append(value)
-        return samples, "samples"
-
-    def add_row(self, name, parameters, outcome, unit="seconds"):
-        self.rows.append({"id": name, "parameters": dict(parameters), "unit": unit, "outcome": outcome})
-
-    def rate(self, name, of, parameters, amount):
-        """Adds the row `name`: `amount` divided by the samples of the row `of`."""
-        row = next((row for row in self.rows if row["id"] == of and row["parameters"] == parameters), None)
-        if row and "measured" in row["outcome"]:
-            samples = [amount / sample for sample in row["outcome"]["measured"]["samples"]]
-            derived = {"derivation": "computation", "formula": "bytes / done", "samples": samples}
-            self.add_row(name, parameters, {"derived": derived}, "bytes-per-second")
+USAGE, ENDED_EARLY, INTERRUPTED = 2, 1, 130
 
 
-def fingerprint(uuid):
-    """Distinguishes the GPUs of one machine without a serial number: FNV-1a, 32 bits, of the UUID as text."""
-    code = 0x811C9DC5
-    for byte in uuid.lower().removeprefix("gpu-").encode():
-        code = (code ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return f"{code:08x}"
+class Refused(Exception):
+    """Nothing can be measured here."""
 
 
-def driver_version():
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        output = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.split()
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return output[0] if output else None
-
-
-def processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), None)
-    except OSError:
-        return None
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Times the work of the book's rows in PyTorch.")
-    parser.add_argument("--quick", action="store_true", help="use the parameters and the sampling of the suite `quick`")
-    parser.add_argument("--device", default="cuda:0", help="the GPU, by its PyTorch name")
-    parser.add_argument("--out", metavar="FILE", help="where to write the JSON; without it, the JSON is printed")
-    arguments = parser.parse_args()
+def load_torch():
     try:
         import torch
-    except ImportError as error:
-        sys.exit(f"PyTorch is not installed in this environment: {error}")
+    except (ImportError, OSError) as error:
+        raise Refused(f"PyTorch is not installed in this environment: {one_line(error)}") from error
+    return torch
+
+
+def open_device(torch, index):
+    """The GPU of this number, ready for work."""
     if not torch.cuda.is_available():
-        sys.exit(f"PyTorch {torch.__version__} finds no CUDA GPU here, and the rows need one: nothing was measured")
-    device = torch.device(arguments.device)
-    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
-        sys.exit(f"there is no GPU `{arguments.device}`: PyTorch finds cuda:0 to cuda:{torch.cuda.device_count() - 1}")
-    device = torch.device("cuda", device.index or 0)
-    torch.cuda.set_device(device)
+        raise Refused(f"PyTorch {torch.__version__} finds no CUDA GPU here, and the rows need one: nothing was measured")
+    count = torch.cuda.device_count()
+    if index >= count:
+        there = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise Refused(f"there is no GPU cuda:{index}: PyTorch finds {there}")
+    device = torch.device("cuda", index)
+    try:
+        torch.cuda.set_device(device)
+        torch.zeros(1, device=device)
+        torch.cuda.synchronize(device)
+    except RuntimeError as error:
+        raise Refused(f"the GPU cuda:{index} cannot be used: {one_line(error)}") from error
     # Full fp32 precision in matmuls, as the rows are defined.
     torch.set_float32_matmul_precision("highest")
-    began = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    bench = Bench(torch, device, {**(QUICK if arguments.quick else FULL), "inputs": 64})
-    for experiment in pytorch_rows.EXPERIMENTS:
-        try:
-            experiment(bench)
-        except RuntimeError as error:
-            print(f"{experiment.__name__} ended early: {error}", file=sys.stderr)
-    properties = torch.cuda.get_device_properties(device)
-    uuid = getattr(properties, "uuid", None)
-    system = {
-        "schema_version": SCHEMA_VERSION,
-        "name": "PyTorch",
-        "started": began,
-        "versions": [
-            ["PyTorch", torch.__version__],
-            ["CUDA", torch.version.cuda or "none"],
-            ["Python", platform.python_version()],
-        ],
-        "machine": {
-            "model": properties.name,
-            "fingerprint": fingerprint(str(uuid)) if uuid is not None else None,
-            "driver": driver_version(),
-            "cpu": processor(),
-        },
-        "rows": bench.rows,
-    }
-    text = json.dumps(system, indent=1, allow_nan=False)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    else:
-        print(text)
+    return device
+
+
+def check(planned):
+    """Says what would be measured; needs no PyTorch."""
+    groups, refused = catalogue.divide(planned.rows)
+    computed = [row for row in planned.rows if row.clock is None and row.id in derived.FORMULAS]
+    known = {row.key for group in groups for row in group.rows} | set(refused) | {row.key for row in computed}
+    for group in groups:
+        print(f"measured: {group.title}")
+    for row in computed:
+        print(f"computed: {row.title}")
+    for row in planned.rows:
+        if row.key in refused:
+            print(f"refused: {row.title}: {refused[row.key]}")
+        elif row.key not in known:
+            print(f"left out: {row.title}")
+
+
+def measure(planned, out):
+    torch = load_torch()
+    device = open_device(torch, planned.device)
+    started = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    answer = Answer(planned, started, machine.versions(torch), machine.describe(torch, device))
+    interrupts = []
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: interrupts.append(True))
+    run = Run(planned, Lab(torch, device), answer, lambda: bool(interrupts), lambda: out and answer.write(out))
+    try:
+        run.measure()
+    except DeviceLost as error:
+        print(f"the run ended early, since CUDA cannot be used any more: {error}", file=sys.stderr)
+        return ENDED_EARLY
+    finally:
+        if not out:
+            print(answer.text(), end="")
+    return INTERRUPTED if interrupts else 0
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Measures the rows of a plan in PyTorch.")
+    parser.add_argument("--plan", metavar="FILE", help="the rows to measure, as `report plan` writes them")
+    parser.add_argument("--out", metavar="FILE", help="where to write the answer (JSON); without it, it is printed")
+    parser.add_argument("--check", action="store_true", help="only say which rows would be measured")
+    parser.add_argument("--list", action="store_true", help="only list the identifiers of the rows that are known here")
+    given = parser.parse_args(arguments)
+    if given.list:
+        print("\n".join(sorted([*catalogue.RECIPES, *derived.FORMULAS])))
+        return 0
+    if not given.plan:
+        parser.error("state --plan FILE")
+    try:
+        planned = plan.read(given.plan)
+        if given.check:
+            check(planned)
+            return 0
+        return measure(planned, given.out)
+    except (Refused, plan.PlanError) as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except OSError as error:
+        print(f"the answer cannot be written: {error}", file=sys.stderr)
+        return ENDED_EARLY
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{Machines, comparison_table, panel};
+use super::tables::{Machines, comparison_table, panel, sampled};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
@@ -28,6 +28,7 @@ pub(super) fn render(
             has_published => table.has_published(),
             table => safe_html(comparison_table(document, table, machines).to_html()),
             parameters => parameters(table, machines),
+            sampled => in_turn(table, machines),
         }
     });
     let figures = document.figures.iter().map(|figure| figure_context(document, figure, machines));
@@ -100,6 +101,12 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
         }
     }
     found
+}
+
+/// For each run, whether its rows of a table were sampled in turn.
+fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
+    let named = machines.named();
+    named.filter_map(|(results, machine)| Some(sampled(table, results)?.sentence(machine))).collect()
 }
 
 /// Which runs the chapter shows, and the command that made each.

@@ -5,7 +5,7 @@ use super::site::check_pages;
 use super::source::Source;
 use crate::error::BookError;
 use crate::results::{
-    Catalog, DeviceDescription, Environment, Host, Program, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    Catalog, DeviceDescription, Environment, Host, Plan, Program, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     Selection,
 };
 
@@ -55,6 +55,7 @@ pub(super) fn nothing() -> Results {
         schema_version: SCHEMA_VERSION,
         suite: serde_json::json!({ "title": "Nothing measured" }),
         selection: Selection::default(),
+        plan: Plan::default(),
         runs: vec![run],
         rows: Vec::new(),
         timelines: Vec::new(),

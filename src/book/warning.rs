@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{Outcome, Results};
+use crate::results::{Results, Run, RunOutcome};
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,11 @@ pub enum Warning {
         /// How many of its rows.
         rows: usize,
     },
+    /// The process of a run ended before its time.
+    RunFailed {
+        /// Which.
+        run: String,
+    },
     /// An experiment failed as a whole.
     ExperimentFailed {
         /// Which.
@@ -56,9 +61,9 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// All warnings about the first run of a file, those about the program first, then in the order of the experiments.
+    /// All warnings about a file, those about the program first, then in the order of the experiments.
     pub fn of(results: &Results) -> Vec<Self> {
-        let (run, environment) = (results.run(), results.environment());
+        let environment = results.environment();
         let mut warnings = Vec::new();
         if environment.program.profile.as_deref() == Some("debug") {
             warnings.push(Warning::DebugBuild);
@@ -69,31 +74,45 @@ impl Warning {
         if let Some(reason) = &environment.cuda_unavailable {
             warnings.push(Warning::NoCuda { reason: reason.clone() });
         }
-        for experiment in &run.order {
-            if let Some(reason) = &experiment.failure {
-                let experiment = experiment.name.clone();
-                warnings.push(Warning::ExperimentFailed { experiment, reason: reason.clone() });
-            }
-            let own = results.outcomes().filter(|(row, _)| row.spec.experiment() == experiment.name);
-            let rows = own.filter(|(_, outcome)| !Outcome::is_finished(outcome)).count();
-            if rows > 0 {
-                warnings.push(Warning::Interrupted { experiment: experiment.name.clone(), rows });
-            }
-            let reasons = run.throttle_reasons(&experiment.name);
-            if !reasons.is_empty() {
-                let reasons = reasons.into_iter().map(str::to_owned).collect();
-                warnings.push(Warning::Throttled { experiment: experiment.name.clone(), reasons });
-            }
-            let sensors: Vec<&Telemetry> =
-                run.telemetry_of(&experiment.name).into_iter().map(|sample| &sample.sensors).collect();
-            let others = sensors.iter().filter_map(|sensors| sensors.other_processes).max().unwrap_or(0);
-            let unseen = sensors.iter().filter_map(|sensors| sensors.unlisted_bytes).max().unwrap_or(0);
-            let experiment = experiment.name.clone();
-            if others > 0 {
-                warnings.push(Warning::Shared { experiment, processes: others });
-            } else if unseen > 0 {
-                warnings.push(Warning::SharedUnseen { experiment, bytes: unseen });
-            }
+        for failed in results.runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
+            warnings.push(Warning::RunFailed { run: failed.id.clone() });
+        }
+        for experiment in results.experiments() {
+            warnings.extend(Self::about(results, experiment));
+        }
+        warnings
+    }
+
+    /// What the runs say of one experiment.
+    fn about(results: &Results, name: &str) -> Vec<Self> {
+        let experiment = || name.to_owned();
+        let mut warnings = Vec::new();
+        let runs: Vec<&Run> = results.runs_of(&results.run().system).collect();
+        let failures = runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
+        if let Some(reason) = failures.filter_map(|left| left.failure.clone()).next() {
+            warnings.push(Warning::ExperimentFailed { experiment: experiment(), reason });
+        }
+        let open = runs.iter().filter(|run| !run.is_over());
+        let rows = open.flat_map(|run| results.rows.iter().filter_map(|row| Some((row, row.outcome(&run.id)?))));
+        let rows = rows.filter(|(row, outcome)| row.spec.experiment() == name && !outcome.is_finished()).count();
+        if rows > 0 {
+            warnings.push(Warning::Interrupted { experiment: experiment(), rows });
+        }
+        let mut reasons: Vec<&str> = runs.iter().flat_map(|run| run.throttle_reasons(name)).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        if !reasons.is_empty() {
+            let reasons = reasons.into_iter().map(str::to_owned).collect();
+            warnings.push(Warning::Throttled { experiment: experiment(), reasons });
+        }
+        let samples = runs.iter().flat_map(|run| run.telemetry_of(name));
+        let sensors: Vec<&Telemetry> = samples.map(|sample| &sample.sensors).collect();
+        let others = sensors.iter().filter_map(|sensors| sensors.other_processes).max().unwrap_or(0);
+        let unseen = sensors.iter().filter_map(|sensors| sensors.unlisted_bytes).max().unwrap_or(0);
+        if others > 0 {
+            warnings.push(Warning::Shared { experiment: experiment(), processes: others });
+        } else if unseen > 0 {
+            warnings.push(Warning::SharedUnseen { experiment: experiment(), bytes: unseen });
         }
         warnings
     }
@@ -114,6 +133,11 @@ impl fmt::Display for Warning {
                 f,
                 "The run was interrupted during {experiment}: {rows} of its rows hold fewer samples than its plan asks \
                  for, or none. Resume it (`report run --resume`)."
+            ),
+            Warning::RunFailed { run } => write!(
+                f,
+                "The process of the run {run} ended before its time: rows have its samples as far as it came, and those of \
+                 the other runs."
             ),
             Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")

@@ -20,7 +20,8 @@ refused where it was measured on another machine than the run.
 Exit codes: 0, 2 where a file cannot be read or the system is of another machine.
 
 Examples:
-  python3 book/peers/pytorch.py --out pytorch.json
+  report plan --suite full > plan.json
+  python3 book/peers/pytorch.py --plan plan.json --out pytorch.json
   report attach pytorch.json --into results.json
   report render results.json")]
 pub(super) struct Arguments {

@@ -18,7 +18,7 @@ use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
 use crate::files::Target;
 use crate::measure::{Protocol, Sampler};
-use crate::results::{Environment, Recorded, Selection};
+use crate::results::{Environment, Plan, Recorded, Selection};
 use crate::runner::{empty_results, run_one};
 use crate::timeline::to_trace;
 
@@ -69,11 +69,12 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
     let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
-    let mut results = empty_results(suite, Selection::default(), Environment::now(&device, command_line()));
+    let mut results =
+        empty_results(suite, Selection::default(), Plan::default(), Environment::now(&device, command_line()));
     let run = results.run().id.clone();
     observer.experiment(0, 1, name);
     let bench = Bench::new(&device, sampler, Arc::clone(&observer), &run, Instant::now());
-    let (left, rows) = run_one(experiment.as_ref(), bench, engine);
+    let (left, rows) = run_one(experiment.as_ref(), bench, engine, protocol.seed);
     bar.finish();
     interrupt.ended();
     results.runs[0].order.push(left);

@@ -1,4 +1,4 @@
-//! `report compare`: says row by row whether the second run is slower, faster or the same.
+//! `report compare`: says row by row whether the second file is slower, faster or the same.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,13 @@ use serde::Serialize;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, tally};
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
+use crate::units::Scale;
 
 /// Compare two results files row by row: slower, faster, same or uncertain
 #[derive(Args)]
 #[command(after_help = "\
-A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. Counts, \
-quotients and differences are different or the same, never slower.
+A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. That takes two \
+runs or more in each file. Counts, quotients and differences are different or the same, never slower.
 
 Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
 
@@ -40,13 +41,11 @@ pub(super) struct Arguments {
 /// What matters, how sure it must be, and how it is shown.
 #[derive(Args)]
 pub(super) struct Judging {
-    /// A change that matters: 25% or 0.25. The default is what another process or memory layout was seen to move medians
-    /// by with nothing changed (98 in 100 by 20% or less), which no interval of one run can show; state less for rows
-    /// that are known to be steadier
-    #[arg(long, value_name = "SHARE", default_value = "25%", value_parser = threshold)]
+    /// A change that is of interest: 5% or 0.05
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
     threshold: f64,
-    /// The level of the interval of each B / A. The default is not 95%, for a run has a hundred rows and more: by chance
-    /// alone one of a hundred such intervals misses the truth, and seldom by as much as the threshold
+    /// The level of the interval of each B / A. The default is not 95%, for a file has a hundred rows and more: by chance
+    /// alone one of a hundred such intervals misses the truth
     #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = level)]
     level: f64,
     /// How the comparison is printed
@@ -125,6 +124,15 @@ impl Judging {
         for table in compared(&result, wording) {
             say!("{}", if self.format == Format::Markdown { table.to_markdown() } else { table.to_console() });
         }
+        // One factor of all rows is the machine's, not a row's.
+        if let Some(machine) = result.machine().filter(|machine| machine.low > 1.0 || machine.high < 1.0) {
+            let [a, b] = wording.names();
+            let percent = |ratio: f64| Scale::PERCENT.significant(ratio, 3);
+            let (middle, low, high) = (percent(machine.median), percent(machine.low), percent(machine.high));
+            say!(
+                "the whole machine moved: in the middle a row of {b} takes {middle} ({low} … {high}) of its time in {a}"
+            );
+        }
         let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
         say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
         Ok(result)
@@ -147,7 +155,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 fn level(text: &str) -> Result<f64, String> {
     let value = share(text)?;
-    // 2,000 resamples say nothing of what lies further out.
+    // The tails of so few runs are known no further.
     if (0.5..=0.999).contains(&value) { Ok(value) } else { Err("expected 50% to 99.9%".to_owned()) }
 }
 

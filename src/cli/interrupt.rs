@@ -1,13 +1,14 @@
 //! Ctrl-C: the first asks the run to end after the current sample, and ends the program where that takes too long; the
 //! second ends it as soon as what was measured is written, the third at once.
 
-use std::process::exit;
-use std::sync::Arc;
+use std::process::{Child, Output, exit};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::End;
 
@@ -55,5 +56,54 @@ impl Interrupt {
     /// The run has ended: the first signal needs nothing more.
     pub(super) fn ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Passes signals on to the process that measures, which ends as [`Interrupt`] says. The third ends this one at once.
+#[derive(Clone, Default)]
+pub(super) struct Forward {
+    count: Arc<AtomicU32>,
+    child: Arc<Mutex<Option<Pid>>>,
+}
+
+impl Forward {
+    /// Listens for signals.
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        let forward = Self::default();
+        let told = forward.clone();
+        let handler = move || {
+            if told.count.fetch_add(1, Ordering::Relaxed) > 1 {
+                exit(End::Interrupted as i32);
+            }
+            told.pass(1);
+        };
+        ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
+        Ok(forward)
+    }
+
+    /// Whether a signal came.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits for the end of a process that measures, and takes what it printed.
+    pub(super) fn attend(&self, child: Child) -> anyhow::Result<Output> {
+        *self.child() = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        // What came before it was there to be told.
+        self.pass(self.count.load(Ordering::Relaxed));
+        let output = child.wait_with_output().context("cannot wait for the process of the run");
+        *self.child() = None;
+        output
+    }
+
+    fn pass(&self, times: u32) {
+        if let Some(child) = *self.child() {
+            // A process that has ended needs no signal.
+            (0..times).for_each(|_| _ = kill_process(child, Signal::INT));
+        }
+    }
+
+    fn child(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

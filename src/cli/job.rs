@@ -41,15 +41,10 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 
 /// The tables of every experiment, why one failed, and what the documents make of them.
 pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
-    let order = &results.run().order;
-    for (place, left) in order.iter().enumerate() {
-        // A suite may name an experiment twice: its rows stand together.
-        if !order[..place].iter().any(|before| before.name == left.name) {
-            show!("{}", book::summary(results, &left.name));
-        }
-        if let Some(failure) = &left.failure {
-            note!("{} failed: {failure}", left.name);
-        }
+    for name in results.experiments() {
+        show!("{}", book::summary(results, name));
+        let failures = results.runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
+        failures.filter_map(|left| left.failure.as_ref()).for_each(|failure| note!("{name} failed: {failure}"));
     }
     let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);

@@ -24,6 +24,8 @@ pub(super) struct Keeper {
 
 struct State {
     target: Option<Target>,
+    /// Whether the target is a checkpoint itself: no other is written beside it.
+    is_checkpoint: bool,
     checkpoint: Checkpoint,
     kept: Option<Results>,
     running: Vec<Row>,
@@ -66,8 +68,15 @@ impl Keeper {
             _ => {}
         }
         let checkpoint = Checkpoint { places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), checkpoint, kept: None, running: Vec::new() };
+        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
         Ok(Self { out: out.to_owned(), state: Mutex::new(state) })
+    }
+
+    /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
+    pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
+        let keeper = Self::begin(file, None)?;
+        keeper.state().is_checkpoint = true;
+        Ok(keeper)
     }
 
     /// Writes a checkpoint.
@@ -80,11 +89,35 @@ impl Keeper {
             return;
         }
         let Ok(text) = results.to_json(&self.out) else { return };
+        let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
+        if itself.is_some_and(|target| target.write(text.as_bytes()).is_ok()) {
+            return;
+        }
         if let Err(error) = state.checkpoint.write(text.as_bytes())
             && !std::mem::replace(&mut state.checkpoint.failed, true)
         {
             note!("no checkpoint can be written, and the run goes on without: {error}");
         }
+    }
+
+    /// Writes a checkpoint for the processes of the runs, and says where it is.
+    pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
+        let text = results.to_json(&self.out)?;
+        let mut state = self.state();
+        let written = state.checkpoint.write(text.as_bytes());
+        let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
+        // Until the next time it is theirs to write.
+        state.checkpoint.current = None;
+        state.checkpoint.places.push_front(path.clone());
+        Ok(path)
+    }
+
+    /// Takes the checkpoint away where it holds nothing; the place of the results file.
+    pub(super) fn give_up(&self) -> PathBuf {
+        let mut state = self.state();
+        state.target = None;
+        state.checkpoint.remove(&self.out);
+        self.out.clone()
     }
 
     /// Remembers the rows of the experiment that is running.

@@ -23,6 +23,10 @@ mod job;
 mod keep;
 mod kernel;
 mod library;
+mod next_run;
+mod peer;
+mod plan;
+mod processes;
 mod progress;
 mod recorded;
 mod renamed;
@@ -191,6 +195,8 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
+    Plan(plan::Arguments),
+    NextRun(next_run::Arguments),
 }
 
 fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
@@ -210,6 +216,8 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
+        Command::Plan(arguments) => plan::execute(&arguments, carried),
+        Command::NextRun(arguments) => next_run::execute(&arguments, carried),
     }
 }
 

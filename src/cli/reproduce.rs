@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::compare::Judging;
-use super::run::{attended, command_line};
+use super::processes::{self, Means};
+use super::run::command_line;
 use super::{Carried, End, UsageError, recorded};
 use crate::book::Wording;
 use crate::device::Device;
-use crate::results::{Environment, Results, mismatches, remarks};
-use crate::runner::{self, Suite};
+use crate::results::{Environment, Plan, Results, SYNCSCOPE, mismatches, remarks};
+use crate::runner::{Suite, empty_results};
 
 /// Run the suite of a results file again on this machine, and say what agrees and what differs
 #[derive(Args)]
@@ -41,16 +42,19 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let published = recorded::read(&arguments.results, carried)?;
     let suite = runnable(&published, arguments, carried)?;
-    let device = Device::open(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
-    let environment = Environment::now(&device, command_line());
+    let environment = {
+        let device = Device::open(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
+        Environment::now(&device, command_line())
+    };
     let mut here = published.clone();
     here.runs[0].environment = environment.clone();
     for mismatch in mismatches(&published, &here).iter().chain(&remarks(&published, &here)) {
         note!("{mismatch}");
     }
-    let attended = attended(&arguments.out, None, |observer, interrupt| {
-        runner::run(&suite, &carried.registry, &published.selection, &device, environment, observer, interrupt)
-    })?;
+    let runs = published.runs_of(SYNCSCOPE).count().try_into().unwrap_or(u32::MAX).max(suite.runs.get());
+    let plan = Plan { runs, with: Vec::new() };
+    let results = empty_results(suite.source, published.selection.clone(), plan, environment);
+    let attended = processes::measure(results, &arguments.out, None, &Means::default(), carried)?;
     let compared = arguments.judging.compare(&published, &attended.results, Wording::Reproduce)?;
     note!("results: {}", attended.file.display());
     let differs = compared.pairs.iter().any(|pair| pair.shift.is_change());

@@ -1,28 +1,26 @@
 //! `report run`: runs a suite and writes its results file.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::course::Course;
-use super::interrupt::Interrupt;
-use super::keep::{self, Keeper};
-use super::progress::Bar;
-use super::{Carried, End, UsageError, device, program, recorded};
-use crate::book::{BookProject, Warning};
+use super::peer::Peer;
+use super::processes::{self, Attended, Means};
+use super::{Carried, End, UsageError, device, keep, program, recorded};
+use crate::book::BookProject;
 use crate::device::Device;
-use crate::experiment::RunObserver;
-use crate::measure::Progress;
-use crate::results::{Environment, Parameters, Results, Row, Selection};
-use crate::runner::{self, Suite};
+use crate::results::{Environment, Plan, Selection};
+use crate::runner::{Suite, empty_results};
 
 /// Run a suite and write its results file
 #[derive(Args)]
 #[command(after_help = "Examples:
   report run --suite full --device cuda:0 --out results.json
   report run --only overlap.transfer --skip overlap.transfer.pin
+  report run --suite full --runs 5 --with pytorch --budget 540s
   report run --resume results.json")]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -32,8 +30,8 @@ pub(super) struct Arguments {
     /// The results file to write; where a run is resumed, its own file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Go on with the interrupted run of this results file, on the same device
-    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip", "folder"])]
+    /// Go on with this results file, whose runs were interrupted or are not all there, on the same device
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip", "runs", "with", "folder"])]
     resume: Option<PathBuf>,
 }
 
@@ -53,13 +51,45 @@ pub(super) struct What {
     /// Leave these rows out; may be given again
     #[arg(long, value_name = "ROWS")]
     skip: Vec<String>,
+    /// How often the suite runs, each time in a process of its own; else as often as it says itself
+    #[arg(long, value_name = "N")]
+    runs: Option<NonZeroU32>,
+    /// Measure another system by turns with this one
+    #[arg(long, value_name = "SYSTEM")]
+    with: Option<Peer>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// What holds for a run however it begins.
+#[derive(Args)]
+pub(super) struct Limits {
+    /// Begin no process that would end after this time: 540s, 9m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<Duration>,
+    /// The Python that has PyTorch
+    #[arg(long, value_name = "PATH", default_value = "python3")]
+    python: PathBuf,
+}
+
+/// A time as `540s`, `9m` or `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time, such as 540s or 9m");
+    let (number, factor) = match text.char_indices().last() {
+        Some((end, 's')) => (&text[..end], 1.0),
+        Some((end, 'm')) => (&text[..end], 60.0),
+        Some((end, 'h')) => (&text[..end], 3600.0),
+        _ => return Err(wrong()),
+    };
+    let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
 }
 
 pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
     let attended = match arguments.resume {
         Some(file) => {
             let out = arguments.out.unwrap_or_else(|| keep::out_of(&file));
-            resume(&file, &out, carried)?
+            resume(&file, &out, &arguments.what.limits, carried)?
         }
         None => {
             let out = arguments.out.unwrap_or_else(|| PathBuf::from("target/report/results.json"));
@@ -84,22 +114,38 @@ pub(super) fn measure(
     if let Some(refusal) = carried.registry.refuse(&selection) {
         return Err(UsageError(format!("{refusal}; see `{} experiments`", program())).into());
     }
-    let device = device::open(what.device.as_deref(), Some(&suite))?;
-    let environment = Environment::now(&device, command_line());
-    attended(out, None, |observer, interrupt| {
-        runner::run(&suite, &carried.registry, &selection, &device, environment, observer, interrupt)
-    })
+    let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
+    let plan = Plan { runs: what.runs.unwrap_or(suite.runs).get(), with };
+    // Opened to know that it can be, and what it is; each run opens it for itself.
+    let environment = {
+        let device = device::open(what.device.as_deref(), Some(&suite))?;
+        Environment::now(&device, command_line())
+    };
+    let results = empty_results(suite.source.clone(), selection, plan, environment);
+    processes::measure(results, out, None, &what.limits.means(what.with), carried)
 }
 
-/// Goes on with an interrupted run and writes the results file.
-fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Attended> {
+/// Goes on with what an interrupted run did not finish, and writes the results file.
+fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow::Result<Attended> {
     let results = recorded::read(file, carried)?;
     if !results.is_partial() {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
-    let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
-    let (was, device) = (results.environment(), Device::open(&results.environment().device.name)?);
-    let is = Environment::now(&device, Vec::new());
+    Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
+    let was = results.environment();
+    same_place(file, was, &Environment::now(&Device::open(&was.device.name)?, Vec::new()))?;
+    let peer = Peer::named(&results.plan.with);
+    processes::measure(results, out, Some(file), &limits.means(peer), carried)
+}
+
+impl Limits {
+    fn means(&self, peer: Option<Peer>) -> Means {
+        Means { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget }
+    }
+}
+
+/// Refuses to go on with what another machine, device or program began.
+pub(super) fn same_place(file: &Path, was: &Environment, is: &Environment) -> Result<(), UsageError> {
     let differs = [
         ("device", was.device != is.device),
         ("host", was.host != is.host),
@@ -107,70 +153,11 @@ fn resume(file: &Path, out: &Path, carried: &Carried) -> anyhow::Result<Attended
         ("build", was.program.profile != is.program.profile),
     ];
     let differs: Vec<&str> = differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect();
-    if !differs.is_empty() {
-        let (file, differs) = (file.display(), differs.join(" and "));
-        return Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")).into());
+    if differs.is_empty() {
+        return Ok(());
     }
-    attended(out, Some(file), |observer, interrupt| {
-        runner::resume(results, &suite, &carried.registry, &device, observer, interrupt)
-    })
-}
-
-/// What a run left, and where it is: the file that was asked for, if that could be written.
-pub(super) struct Attended {
-    pub(super) results: Results,
-    pub(super) file: PathBuf,
-    is_elsewhere: bool,
-}
-
-/// Runs with progress shown, Ctrl-C heard and each experiment kept, and writes the results file.
-pub(super) fn attended(
-    out: &Path,
-    resumed: Option<&Path>,
-    run: impl FnOnce(&Arc<dyn RunObserver>, &Arc<AtomicBool>) -> Results,
-) -> anyhow::Result<Attended> {
-    let keeper = Arc::new(Keeper::begin(out, resumed)?);
-    let rescuer = Arc::clone(&keeper);
-    let interrupt = Interrupt::listen(move || rescuer.rescue())?;
-    let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
-    let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
-    let results = run(&observer, &interrupt.flag);
-    watch.bar.finish();
-    let file = keeper.finish(&results)?;
-    interrupt.ended();
-    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
-    for warning in Warning::of(&results).iter().filter(shared) {
-        note!("{warning}");
-    }
-    Ok(Attended { is_elsewhere: file != out, results, file })
-}
-
-/// Shows what a run does and keeps what it leaves.
-struct Watch {
-    bar: Bar,
-    keeper: Arc<Keeper>,
-}
-
-impl RunObserver for Watch {
-    fn experiment(&self, place: usize, of: usize, name: &str) {
-        self.bar.experiment(place, of, name);
-    }
-
-    fn group(&self, rows: &[&str], parameters: &Parameters) {
-        self.bar.group(rows, parameters);
-    }
-
-    fn progress(&self, progress: Progress) {
-        self.bar.progress(progress);
-    }
-
-    fn measured(&self, rows: &[Row]) {
-        self.keeper.measured(rows);
-    }
-
-    fn keep(&self, results: &Results) {
-        self.keeper.keep(results);
-    }
+    let (file, differs) = (file.display(), differs.join(" and "));
+    Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")))
 }
 
 /// The command as the user gave it, the program by its own name.
@@ -179,13 +166,16 @@ pub(super) fn command_line() -> Vec<String> {
     std::iter::once(program()).chain(arguments).collect()
 }
 
-impl Attended {
-    /// How the run ended; an interrupted one with the command that goes on from it.
-    pub(super) fn end(&self) -> End {
-        if self.results.is_partial() {
-            note!("interrupted; to go on: {} run --resume {}", program(), self.file.display());
-            return End::Interrupted;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_has_a_unit() {
+        assert_eq!(duration("540s"), Ok(Duration::from_secs(540)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "5", "s", "-1s", "9x", "1e400h", "\u{e9}"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
         }
-        if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
     }
 }

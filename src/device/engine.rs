@@ -85,6 +85,11 @@ pub(crate) trait Engine: Send + Sync {
     /// the engine stands on: what no library above it can undercut.
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
 
+    /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
+    fn launch_queue(&self) -> Option<usize> {
+        None
+    }
+
     /// What is recorded of the device.
     fn tracer(&self) -> &Arc<Tracer>;
 
@@ -136,6 +141,12 @@ pub(crate) trait EngineStream: Send + Sync + Any {
         false
     }
 
+    /// Whether a transfer that only enqueues may make the host stand in the call while it runs: a recording then looks at
+    /// the times of both.
+    fn may_wait(&self, _: Transfer) -> bool {
+        false
+    }
+
     /// Enqueues the recording of `event`.
     fn record(&self, event: &dyn EngineEvent) -> Result<()>;
 
@@ -174,6 +185,8 @@ pub(crate) enum Transfer {
     },
     /// Into a host buffer.
     ToHost(HostKind),
+    /// From a host buffer.
+    FromHost(HostKind),
 }
 
 /// A mark in a stream.

@@ -143,7 +143,9 @@ impl<T: Element> HostBuffer<T> {
     /// A failure of a copy into the buffer that is known.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
         lock(&self.to_host).failure.clone().map_or(Ok(()), Err)?;
-        let note = CallInfo { bytes: Some(self.bytes()), ..CallInfo::enqueue("copy_from", Some(Kind::Copy)) };
+        let may_wait = stream.raw().may_wait(Transfer::FromHost(self.kind));
+        let note = CallInfo::enqueue("copy_from", Some(Kind::Copy));
+        let note = CallInfo { bytes: Some(self.bytes()), may_wait, ..note };
         stream.noted(note, site, || {
             lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(self.memory(), target))
         })

@@ -158,12 +158,14 @@ impl Device {
         Ok(Event { raw: self.engine.create_event(timing)?, recorded: Arc::new(recorded) })
     }
 
-    /// A new closed gate.
+    /// A new closed gate. What the device would make when it is first needed, and what could then wait for a held stream, it
+    /// makes now.
     pub fn gate(&self) -> Result<Gate> {
         Ok(Gate { raw: self.engine.create_gate()? })
     }
 
-    /// A host buffer of `len` zeros for copies from and to this device.
+    /// A host buffer of `len` zeros for copies from and to this device. To page-lock memory can wait for all of a GPU:
+    /// allocate a buffer before a gate is closed.
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none.

@@ -19,6 +19,8 @@ pub(crate) struct Log {
     pub(crate) stalls: Vec<Stall>,
     pub(crate) threads: HashMap<ThreadId, String>,
     pub(crate) dropped: u64,
+    /// How much work a stream's queue holds before a launch waits for room.
+    pub(crate) launch_queue: Option<usize>,
     /// Who knew when the device worked.
     pub(crate) source: String,
     pub(crate) origin: Instant,
@@ -73,7 +75,8 @@ impl Recording {
         self.engine.synchronize()?;
         let (Traced { work, stalls, dropped }, calls, threads) = self.engine.tracer().finish();
         let (source, origin) = (self.source.clone(), self.origin);
-        Ok(Log { calls, work, stalls, threads, dropped, source, origin, end })
+        let launch_queue = self.engine.launch_queue();
+        Ok(Log { calls, work, stalls, threads, dropped, launch_queue, source, origin, end })
     }
 }
 

@@ -45,11 +45,13 @@ pub(crate) struct CallInfo {
     pub(crate) enqueues: Option<Kind>,
     /// The correlation of the call whose work a wait for an event waits for.
     pub(crate) awaits: Option<u64>,
+    /// Whether the host may stand in it while its own copy runs.
+    pub(crate) may_wait: bool,
 }
 
 impl CallInfo {
     pub(crate) fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, barrier: None, stream: None, bytes: None, enqueues: None, awaits: None }
+        Self { name, kind, barrier: None, stream: None, bytes: None, enqueues: None, awaits: None, may_wait: false }
     }
 
     pub(crate) fn enqueue(name: &'static str, work: Option<Kind>) -> Self {

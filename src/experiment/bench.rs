@@ -40,9 +40,26 @@ pub trait RunObserver: Send + Sync {
     fn keep(&self, _results: &Results) {}
 }
 
+/// The parts of a run. A recording of the device leaves its traces in the process and makes calls dearer: rows that come from
+/// recordings are measured after all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Rows that need no recording.
+    Timed,
+    /// Rows that come from recordings.
+    Recorded,
+}
+
+impl Part {
+    /// Both, in their order.
+    pub const ALL: [Self; 2] = [Part::Timed, Part::Recorded];
+}
+
 /// Where the rows of an experiment are measured, or, without a device, only declared.
 pub struct Bench {
     engine: String,
+    /// The part that is measured now; both where rows are only declared.
+    part: Option<Part>,
     pub(super) measuring: Option<Measuring>,
     pub(super) selection: Selection,
     pub(super) interrupted: bool,
@@ -50,6 +67,21 @@ pub struct Bench {
     finished: Vec<Row>,
     rows: Vec<Row>,
     run: String,
+    turn: Turn,
+    /// The groups that the experiment has come to in this turn, by the part that each is of.
+    groups: Vec<Part>,
+}
+
+/// What an experiment is run for. So that its groups can be measured in any order, it is run once for each of them, and a
+/// last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// To measure and compute all, in the order in which it declares its groups.
+    All,
+    /// To measure one group, by its place from 0.
+    Group(usize),
+    /// To compute what is derived from rows, when all are measured.
+    Derived,
 }
 
 /// What measures.
@@ -73,6 +105,7 @@ impl Bench {
     fn without_device(engine: &str, run: &str) -> Self {
         Self {
             engine: engine.to_owned(),
+            part: None,
             measuring: None,
             selection: Selection::default(),
             interrupted: false,
@@ -80,16 +113,37 @@ impl Bench {
             finished: Vec::new(),
             rows: Vec::new(),
             run: run.to_owned(),
+            turn: Turn::All,
+            groups: Vec::new(),
         }
     }
 
     /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device. Where
     /// the experiment panics, those that it declared before.
     pub fn plan(experiment: &dyn AnyExperiment, engine: &str) -> Vec<MetricSpec> {
-        let mut bench = Self::without_device(engine, "");
+        Self::without_device(engine, "").planned(experiment).declared
+    }
+
+    /// Those of them that are of one part of a run.
+    pub fn plan_of(experiment: &dyn AnyExperiment, engine: &str, part: Part) -> Vec<MetricSpec> {
+        Self { part: Some(part), ..Self::without_device(engine, "") }.planned(experiment).declared
+    }
+
+    /// The part of a run that each group of `experiment` is of, in the order in which it declares them.
+    pub fn groups(experiment: &dyn AnyExperiment, engine: &str) -> Vec<Part> {
+        Self::without_device(engine, "").planned(experiment).groups
+    }
+
+    fn planned(mut self, experiment: &dyn AnyExperiment) -> Self {
         // A run of such an experiment says why it ended.
-        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-        bench.declared
+        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut self)));
+        self
+    }
+
+    /// Begins a turn of a part: the experiment is run for it next.
+    pub fn begin(&mut self, part: Part, turn: Turn) {
+        (self.part, self.turn) = (Some(part), turn);
+        self.groups.clear();
     }
 
     /// With only the rows of `selection` measured; the others are left as skipped.
@@ -140,6 +194,15 @@ impl Bench {
         self.rows
     }
 
+    /// What the next group does in this turn: whether it is of the part, whether it measures, whether it computes.
+    pub(super) fn next_group(&mut self, part: Part) -> (bool, bool, bool) {
+        let place = self.groups.len();
+        self.groups.push(part);
+        let of_part = self.part.is_none_or(|now| now == part);
+        let all = self.turn == Turn::All;
+        (of_part, of_part && (all || self.turn == Turn::Group(place)), of_part && (all || self.turn == Turn::Derived))
+    }
+
     pub(super) fn declare(&mut self, spec: &MetricSpec) {
         self.declared.push(spec.clone());
     }
@@ -162,10 +225,15 @@ impl Bench {
         self.rows.push(Row { spec, series: vec![Series { run: self.run.clone(), outcome }] });
     }
 
+    /// What stands here of a row.
+    pub(super) fn outcome(&self, id: &str, parameters: &Parameters) -> Option<&Outcome> {
+        let row = self.rows.iter().find(|row| row.spec.is(id, parameters));
+        row.and_then(|row| row.outcome(&self.run))
+    }
+
     /// The samples of a row that stands here, or the outcome of one that has none.
     pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Outcome> {
-        let row = self.rows.iter().find(|row| row.spec.is(id, parameters));
-        match row.and_then(|row| row.outcome(&self.run)) {
+        match self.outcome(id, parameters) {
             Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => Ok(samples),
             Some(absent) => Err(absent.clone()),
             None => Err(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") }),

@@ -44,6 +44,32 @@ pub fn trillions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZe
     all(deserializer, TRILLION)
 }
 
+/// Factors.
+///
+/// # Errors
+/// One is not more than 0 and at most a thousand.
+pub fn positives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let factors: Vec<f64> = Vec::deserialize(deserializer)?;
+    match factors.iter().find(|factor| !(**factor > 0.0 && **factor <= 1000.0)) {
+        Some(wrong) => {
+            Err(D::Error::custom(format!("expected factors, more than 0 and at most 1000, and found {wrong}")))
+        }
+        None => Ok(factors),
+    }
+}
+
+/// Lengths of time in seconds; 0 is none.
+///
+/// # Errors
+/// One is less than 0 or more than a minute.
+pub fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let lengths: Vec<f64> = Vec::deserialize(deserializer)?;
+    match lengths.iter().find(|length| !(**length >= 0.0 && **length <= 60.0)) {
+        Some(wrong) => Err(D::Error::custom(format!("expected seconds, at least 0 and at most 60, and found {wrong}"))),
+        None => Ok(lengths),
+    }
+}
+
 fn all<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Vec<NonZeroUsize>, D::Error> {
     Vec::deserialize(deserializer)?.into_iter().map(|count| bounded(count, most)).collect()
 }

@@ -1,21 +1,28 @@
 //! A group of rows: declared one after the other, sampled together.
 
-use super::bench::Bench;
+use std::rc::Rc;
+
+use super::bench::{Bench, Part};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
-use crate::results::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Work};
+use crate::results::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
-/// A group of rows that share a heading and parameters. Its cases are sampled together, interleaved; `S` is what they
-/// share: made once, by [`setup`](Self::setup), before the first of them.
+/// A group of rows under a heading. Its cases are sampled together, interleaved, so that a reader may compare them; rows
+/// that differ in parameters stand in one group by [`having`](Self::having). `S` is what the cases share: made once, by
+/// [`setup`](Self::setup), before the first of them.
 ///
 /// Nothing is measured before [`run`](Self::run).
 #[must_use = "a group is measured by `run`"]
 pub struct Group<'a, S> {
     bench: &'a mut Bench,
     heading: String,
+    /// Those of all its rows.
     parameters: Parameters,
+    /// Those of the rows that are declared from now on.
+    current: Parameters,
+    part: Part,
     setup: Setup<'a, S>,
     left_out: Option<String>,
     rows: Vec<Declared<'a, S>>,
@@ -77,13 +84,14 @@ impl<'a> Formula<'a> {
 impl<'a> Group<'a, Device> {
     pub(super) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
         let setup = Box::new(|device: &Device| Ok(device.clone()));
-        Self { bench, heading: heading.to_owned(), parameters, setup, left_out: None, rows: Vec::new() }
+        let (current, part) = (parameters.clone(), Part::Timed);
+        Self { bench, heading: heading.to_owned(), parameters, current, part, setup, left_out: None, rows: Vec::new() }
     }
 
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
     pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
-        let Self { bench, heading, parameters, left_out, .. } = self;
-        Group { bench, heading, parameters, setup: Box::new(setup), left_out, rows: Vec::new() }
+        let Self { bench, heading, parameters, current, part, left_out, .. } = self;
+        Group { bench, heading, parameters, current, part, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
 }
 
@@ -91,6 +99,21 @@ impl<'a, S: 'a> Group<'a, S> {
     /// The parameters of the group.
     pub fn parameters(&self) -> Parameters {
         self.parameters.clone()
+    }
+
+    /// The rows declared from now on have these parameters beside those of the group, in place of what an earlier call
+    /// stated. Their computations take operands with the same parameters.
+    pub fn having<const N: usize>(mut self, parameters: [(&str, Parameter); N]) -> Self {
+        self.current = self.parameters.clone();
+        self.current.extend(parameters.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self
+    }
+
+    /// Its rows come from recordings of the device. Those leave their traces in the process and make calls dearer, so that
+    /// the group is measured after the last row that does without.
+    pub fn recorded(mut self) -> Self {
+        self.part = Part::Recorded;
+        self
     }
 
     /// Leaves all rows as skipped where there is a reason.
@@ -177,6 +200,41 @@ impl<'a, S: 'a> Group<'a, S> {
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
+    /// A row that has a meaning in another system alone, for this reason.
+    pub fn foreign(self, id: &'static str, label: &str, unit: Unit, reason: &'static str) -> Self {
+        self.observed(id, label, unit, move |_| {
+            let (what, device) = (id.to_owned(), String::new());
+            Err::<fn() -> Result<f64, DeviceError>, _>(DeviceError::NotApplicable {
+                what,
+                device,
+                reason: reason.to_owned(),
+            })
+        })
+    }
+
+    /// The same code twice, as two rows of the host's clock, and the ratio of the second to the first: a reader sees what
+    /// the method makes of a difference that is none.
+    pub fn twice<B, R>(
+        self,
+        [first, second, ratio]: [&'static str; 3],
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'a,
+    ) -> Self
+    where
+        B: FnMut() -> Result<R, DeviceError> + 'static,
+        R: 'static,
+    {
+        let make = Rc::new(make);
+        let again = Rc::clone(&make);
+        self.host_time(first, "The same code, first", move |shared| make(shared))
+            .host_time(second, "The same code, second", move |shared| again(shared))
+            .derived(
+                ratio,
+                "The same code twice, ratio",
+                Unit::Ratio,
+                Formula::of("second / first", [first, second], |[first, second]| second / first),
+            )
+    }
+
     fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<'a, S>) -> Self {
         self.declared(id, label, unit, Provenance::measured(clock), Kind::Sampled(make))
     }
@@ -242,26 +300,32 @@ impl<'a, S: 'a> Group<'a, S> {
         kind: Kind<'a, S>,
     ) -> Self {
         let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
-        let parameters = self.parameters.clone();
+        let parameters = self.current.clone();
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
         self.rows.push(Declared { spec, kind });
         self
     }
 
-    /// Measures the rows, and then computes those that are derived.
+    /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
     pub fn run(self) {
-        let Self { bench, setup, left_out, rows, parameters, .. } = self;
-        rows.iter().for_each(|row| bench.declare(&row.spec));
+        let Self { bench, setup, left_out, rows, part, .. } = self;
+        let (of_part, measures, computes) = bench.next_group(part);
         if bench.measuring.is_none() {
+            rows.iter().filter(|_| of_part).for_each(|row| bench.declare(&row.spec));
             return;
         }
+        let left_out = |bench: &Bench, spec: &MetricSpec| match &left_out {
+            _ if !bench.selection.holds(&spec.id) => Some(skipped(NOT_CHOSEN)),
+            reason => reason.as_deref().map(skipped),
+        };
         let (mut sampled, mut derived) = (Vec::new(), Vec::new());
         for Declared { spec, kind } in rows {
-            match kind {
-                _ if !bench.selection.holds(&spec.id) => bench.push(spec, skipped(NOT_CHOSEN)),
-                _ if left_out.is_some() => bench.push(spec, skipped(left_out.as_deref().unwrap_or_default())),
-                Kind::Sampled(make) => sampled.push((spec, make)),
-                Kind::Derived(formula) => derived.push((spec, formula)),
+            match (kind, left_out(bench, &spec)) {
+                (Kind::Sampled(_), Some(absent)) if measures => bench.push(spec, absent),
+                (Kind::Derived(_), Some(absent)) if computes => bench.push(spec, absent),
+                (Kind::Sampled(make), None) if measures => sampled.push((spec, make)),
+                (Kind::Derived(formula), None) if computes => derived.push((spec, formula)),
+                _ => {}
             }
         }
         let specs: Vec<&MetricSpec> = sampled.iter().map(|(spec, _)| spec).collect();
@@ -269,7 +333,7 @@ impl<'a, S: 'a> Group<'a, S> {
             sample(bench, setup, sampled);
         }
         for (spec, formula) in derived {
-            let outcome = compute(bench, &formula, &parameters);
+            let outcome = compute(bench, &formula, &spec.parameters);
             bench.push(spec, outcome);
         }
         bench.tell();
@@ -294,6 +358,7 @@ fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make
     let Some(measuring) = bench.measuring.take() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
+    bench.interrupted |= measuring.sampler.is_interrupted();
     let outcomes = if bench.interrupted {
         rows.into_iter().map(|(spec, _)| (spec, Outcome::Interrupted)).collect()
     } else {
@@ -302,7 +367,7 @@ fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make
             Ok(shared) => {
                 let (mut cases, mut outcomes, mut specs) = (Vec::new(), Vec::new(), Vec::new());
                 for (spec, make) in rows {
-                    match make(&shared, spec.id.clone()) {
+                    match make(&shared, spec.title()) {
                         Ok(case) => {
                             cases.push(case);
                             specs.push(spec);
@@ -336,13 +401,13 @@ fn rounds(
     match measuring.sampler.sample(cases) {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
-            let outcomes =
-                rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).map(|((set, order), started)| {
-                    let since =
-                        |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
-                    let started = started.iter().map(since).collect();
-                    Outcome::Measured { samples: set.into_values(), order, started, stopped_by: rounds.stopped_by }
-                });
+            let kept = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).zip(rounds.warmup);
+            let outcomes = kept.map(|(((set, order), started), warmup)| {
+                let since = |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
+                let started = started.iter().map(since).collect();
+                let samples = set.into_values();
+                Outcome::Measured { samples, order, started, warmup, stopped_by: rounds.stopped_by }
+            });
             specs.into_iter().zip(outcomes).collect()
         }
         Err(MeasureError::Interrupted) => {
@@ -370,100 +435,4 @@ fn compute(bench: &Bench, formula: &Formula<'_>, parameters: &Parameters) -> Out
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Instant;
-
-    use super::super::bench::RunObserver;
-    use super::*;
-    use crate::measure::{Progress, Protocol, Sampler};
-
-    struct Unobserved;
-
-    impl RunObserver for Unobserved {
-        fn experiment(&self, _: usize, _: usize, _: &str) {}
-        fn group(&self, _: &[&str], _: &Parameters) {}
-        fn progress(&self, _: Progress) {}
-    }
-
-    fn bench() -> Bench {
-        let device = Device::open("cpu:0").unwrap();
-        let sampler = Sampler::new(Protocol::samples(2).with_warmup(0));
-        Bench::new(&device, sampler, Arc::new(Unobserved), "run", Instant::now())
-    }
-
-    #[test]
-    fn what_a_row_declares_of_its_clock_and_iterations_is_what_its_case_does() {
-        let mut bench = bench();
-        let group = bench
-            .group("G", [])
-            .setup(|device| device.stream())
-            .host_time("a.host", "Host", |_| Ok(|| Ok(())))
-            .host_time_within("a.within", "Within", |_| Ok(|watch: &mut Stopwatch| watch.time(|| Ok(()))))
-            .per(3)
-            .device_time("a.device", "Device", |stream| Ok((stream.clone(), || Ok(()))))
-            .per(5)
-            .time_by(Clock::DeviceEvents, "a.by", "By", |_| Ok(|| Ok(1.0)))
-            .per(7)
-            .observed("a.observed", "Observed", Unit::Number, |_| Ok(|| Ok(1.0)));
-        let stream = Device::open("cpu:0").unwrap().stream().unwrap();
-        let declared: Vec<_> = group.rows.into_iter().collect();
-        assert_eq!(declared.len(), 5);
-        for Declared { spec, kind } in declared {
-            let Kind::Sampled(make) = kind else { panic!("{} is not sampled", spec.id) };
-            let case = make(&stream, spec.id.clone()).unwrap();
-            let iterations = case.iterations() as u64;
-            assert_eq!(spec.provenance, Provenance::Measured { clock: case.clock(), iterations }, "{}", spec.id);
-            assert_eq!(case.name(), spec.id);
-        }
-    }
-
-    #[test]
-    fn a_sample_is_divided_by_the_iterations_and_a_derived_row_is_not() {
-        let mut bench = bench();
-        bench
-            .group("G", [])
-            .time_by(Clock::Host, "a.loop", "Loop", |_| Ok(|| Ok(12.0)))
-            .per(4)
-            .derived("a.double", "Double", Unit::Seconds, Formula::of("2 · loop", ["a.loop"], |[time]| 2.0 * time))
-            .per(4)
-            .run();
-        let parameters = Parameters::new();
-        assert_eq!(bench.samples("a.loop", &parameters), Ok(&[3.0, 3.0][..]));
-        assert_eq!(bench.samples("a.double", &parameters), Ok(&[6.0, 6.0][..]));
-    }
-
-    #[test]
-    fn a_case_that_cannot_be_made_takes_no_other_row_of_its_group_with_it() {
-        let mut bench = bench();
-        let (what, device, reason) = ("a call".to_owned(), "cpu:0".to_owned(), "no such call".to_owned());
-        let none = DeviceError::NotApplicable { what, device, reason };
-        bench
-            .group("G", [])
-            .host_time("a.good", "Good", |_| Ok(|| Ok(())))
-            .host_time("a.none", "None", move |_| if true { Err(none) } else { Ok(|| Ok(())) })
-            .difference("a.delta", "Difference", ["a.good", "a.none"])
-            .run();
-        let parameters = Parameters::new();
-        assert!(bench.samples("a.good", &parameters).is_ok());
-        let absent = Outcome::NotApplicable { reason: "no such call".to_owned() };
-        assert_eq!(bench.samples("a.none", &parameters), Err(absent.clone()));
-        assert_eq!(bench.samples("a.delta", &parameters), Err(absent));
-    }
-
-    #[test]
-    fn a_setup_that_fails_fails_every_row_of_the_group() {
-        let mut bench = bench();
-        let error = DeviceError::InvalidArgument { operation: "setup", reason: "wrong".to_owned() };
-        bench
-            .group("G", [])
-            .setup(move |_| if true { Err(error) } else { Ok(()) })
-            .host_time("a.one", "One", |()| Ok(|| Ok(())))
-            .observed("a.two", "Two", Unit::Number, |()| Ok(|| Ok(1.0)))
-            .run();
-        for id in ["a.one", "a.two"] {
-            let outcome = bench.samples(id, &Parameters::new()).unwrap_err();
-            assert!(matches!(&outcome, Outcome::Failed { reason } if reason.contains("wrong")), "{outcome:?}");
-        }
-    }
-}
+mod tests;

@@ -60,6 +60,7 @@ impl Experiment for IdleDevice {
     fn run(&self, bench: &mut Bench) {
         self.devices(bench);
         self.streams(bench);
+        self.same(bench);
     }
 }
 
@@ -87,6 +88,18 @@ impl IdleDevice {
             })
             .work(self.launches())
             .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
+            .run();
+    }
+
+    /// The loop that synchronizes the busy stream, twice.
+    fn same(&self, bench: &mut Bench) {
+        bench
+            .group("The same code twice", self.parameters())
+            .setup(|device| device.stream())
+            .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], |stream| {
+                let busy = stream.clone();
+                Ok(self.iterate(stream, move || busy.synchronize()))
+            })
             .run();
     }
 

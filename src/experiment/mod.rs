@@ -13,7 +13,7 @@ mod registry;
 
 use std::num::NonZeroUsize;
 
-pub use bench::{Bench, RunObserver};
+pub use bench::{Bench, Part, RunObserver, Turn};
 pub use group::{Formula, Group};
 pub use recorder::{Pass, TraceRecorder, record_scenarios};
 pub use registry::{AnyExperiment, Entry, Experiment, Registry};
@@ -40,6 +40,7 @@ experiments! {
     overlap::Overlap,
     sync_points::SyncPoints,
     launch_path::LaunchPath,
+    implementation::Implementation,
     ceilings::Ceilings,
 }
 

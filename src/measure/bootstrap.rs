@@ -3,8 +3,7 @@
 //! # Method
 //! The nonparametric bootstrap (B. Efron, Ann. Stat. 7, 1979): draw as many samples as there are, with replacement, and
 //! compute the statistic; repeat. Sets of the same length share the drawn indices, so that samples of one round stay
-//! together. Sets of different lengths are drawn separately. The medians of sets that share no rounds, such as those of two
-//! runs, are drawn separately whatever their lengths.
+//! together. Sets of different lengths are drawn separately.
 //!
 //! The generator is always xoshiro256++, seeded by a constant, and everything runs in one thread: the same samples give
 //! the same distribution on every machine and with every number of cores.
@@ -15,7 +14,6 @@
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Beta, Distribution};
 
 use super::estimate::quantile;
 
@@ -66,21 +64,6 @@ impl Bootstrap {
         (0..self.resamples).map(draw).collect()
     }
 
-    /// The statistic of the medians of resamples of `sets`, each drawn separately, in the order in which they were drawn.
-    ///
-    /// A resample's median is one of the ordered samples, or the mean of two: their places are order statistics of
-    /// uniform numbers, which follow a beta distribution (H. A. David and H. N. Nagaraja, *Order Statistics*, 2003, 2.1).
-    /// So a median is drawn without its resample, and the work is that of sorting.
-    pub fn distribution_of_medians(&self, sets: &[&[f64]], mut statistic: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(Self::SEED);
-        let sets: Vec<Vec<f64>> = sets.iter().map(|set| sorted(set)).collect();
-        let draw = |_| {
-            let medians: Vec<f64> = sets.iter().map(|set| drawn_median(set, &mut rng)).collect();
-            statistic(&medians)
-        };
-        (0..self.resamples).map(draw).collect()
-    }
-
     /// The percentile interval of the statistic that holds `level` of its distribution, as (low, high).
     ///
     /// `None` where a resample has no finite statistic, such as a quotient by zero.
@@ -91,16 +74,6 @@ impl Bootstrap {
         statistic: impl FnMut(&[Vec<f64>]) -> f64,
     ) -> Option<(f64, f64)> {
         percentiles(self.distribution(sets, statistic), level)
-    }
-
-    /// As [`interval`](Self::interval), of a statistic of the medians of sets that share no rounds.
-    pub fn interval_of_medians(
-        &self,
-        sets: &[&[f64]],
-        level: f64,
-        statistic: impl FnMut(&[f64]) -> f64,
-    ) -> Option<(f64, f64)> {
-        percentiles(self.distribution_of_medians(sets, statistic), level)
     }
 }
 
@@ -132,22 +105,6 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The median of a resample of the ordered samples; not a number where there are none.
-fn drawn_median(sorted: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
-    let n = sorted.len();
-    let at = |share: f64| sorted.get(((share * n as f64) as usize).min(n.saturating_sub(1))).copied();
-    // The lower of the two in the middle, or the one.
-    let below = n.div_ceil(2);
-    let above = n - below;
-    let Ok(lower) = Beta::new(below as f64, (above + 1) as f64).map(|share| share.sample(rng)) else { return f64::NAN };
-    if n % 2 == 1 {
-        return at(lower).unwrap_or(f64::NAN);
-    }
-    // The least of the numbers above it.
-    let upper = 1.0 - (1.0 - lower) * rng.random::<f64>().powf(1.0 / above as f64);
-    at(lower).zip(at(upper)).map_or(f64::NAN, |(lower, upper)| (lower + upper) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,25 +119,6 @@ mod tests {
         let b: Vec<f64> = a.iter().map(|v| v + 100.0).collect();
         let differences = Bootstrap::default().distribution(&[&a, &b], |sets| mean(&sets[1]) - mean(&sets[0]));
         assert!(differences.iter().all(|d| (d - 100.0).abs() < 1e-9));
-    }
-
-    #[test]
-    fn medians_are_drawn_as_those_of_whole_resamples_are() {
-        let median = |set: &Vec<f64>| {
-            let set = sorted(set);
-            (set[(set.len() - 1) / 2] + set[set.len() / 2]) / 2.0
-        };
-        for n in [1, 2, 7, 20, 101] {
-            let values: Vec<f64> = (0..n).map(|i| f64::from(i * i)).collect();
-            let bootstrap = Bootstrap::default().with_resamples(20_000);
-            let whole = sorted(&bootstrap.distribution(&[&values], |sets| median(&sets[0])));
-            let drawn = sorted(&bootstrap.distribution_of_medians(&[&values], |medians| medians[0]));
-            // The distance of Kolmogorov and Smirnov; 1.95 √(2 / 20,000) is passed by one in a thousand.
-            let share = |set: &[f64], value: f64| set.partition_point(|v| *v <= value) as f64 / 20_000.0;
-            let distance = whole.iter().map(|v| (share(&whole, *v) - share(&drawn, *v)).abs()).fold(0.0, f64::max);
-            assert!(distance < 0.0195, "{n}: {distance}");
-        }
-        assert!(Bootstrap::default().distribution_of_medians(&[&[]], |m| m[0]).iter().all(|m| m.is_nan()));
     }
 
     #[test]

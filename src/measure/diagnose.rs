@@ -2,13 +2,14 @@
 //!
 //! # Method
 //! Each test has a level. An effect can be significant and still too small to matter, so some tests also have a least
-//! size: 5 % of the median, the threshold from which a comparison of runs calls a change relevant.
+//! size: 5 % of the median, the threshold from which a comparison of runs calls a change relevant. Samples of several runs
+//! are tested together; a trend is one within the runs, whose scores and variances are added.
 //!
 //! | diagnosis | condition |
 //! |---|---|
 //! | trend | Kendall's rank correlation of the samples with their order has \|z\| > 2.81 (1 in 200 without a trend; H. B. Mann, Econometrica 13, 1945; variance for ties as in M. G. Kendall, *Rank Correlation Methods*, 4th ed., 1975), and Sen's slope (P. K. Sen, J. Am. Stat. Assoc. 63, 1968) over all samples comes to 5 % of the median |
 //! | two modes | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) are 5 % apart |
-//! | outliers | more than 15 % of the samples, and at least four, lie further than three quartile distances from the quartiles: *far out* in J. W. Tukey, *Exploratory Data Analysis*, 1977 |
+//! | outliers | more than 15 % of the samples, and at least two, lie further than three quartile distances (of fewer than 20 samples: five) from the quartiles: *far out* in J. W. Tukey, *Exploratory Data Analysis*, 1977 |
 //! | few values | at most a third as many values as samples, whose least step is 1 % of the median or more; or one value |
 //!
 //! `tests/statistics.rs` measures false diagnoses, of samples from normal, lognormal and Student's t distributions (3
@@ -157,18 +158,20 @@ fn percent(share: f64) -> String {
     Scale::PERCENT.significant(share, 2)
 }
 
-/// The findings about `samples`, times in seconds in the order in which they were taken. None for fewer than ten, or where
-/// a sample is not finite.
-pub fn diagnose(samples: &[f64]) -> Vec<Diagnosis> {
-    if samples.len() < FEWEST || samples.iter().any(|sample| !sample.is_finite()) {
+/// The findings about the samples of one or more runs, times in seconds in the order in which they were taken. None for
+/// fewer than ten samples, or where one is not finite.
+///
+/// A trend is one within the runs; modes may be those of samples or of whole runs.
+pub fn diagnose(runs: &[&[f64]]) -> Vec<Diagnosis> {
+    let mut sorted = runs.concat();
+    if sorted.len() < FEWEST || sorted.iter().any(|sample| !sample.is_finite()) {
         return Vec::new();
     }
-    let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let few = few_values(&sorted);
     // The dip counts equal samples as modes.
     let modes = if distinct(&sorted) * 2 > sorted.len() { two_modes(&sorted) } else { None };
-    [trend(samples, quantile(&sorted, 0.5)), modes, outliers(&sorted), few].into_iter().flatten().collect()
+    [trend(runs, quantile(&sorted, 0.5)), modes, outliers(&sorted), few].into_iter().flatten().collect()
 }
 
 /// Whether a time with this median is less than ten times what its clock shows for no work.
@@ -179,29 +182,38 @@ pub fn near_floor(clock: Clock, median: f64, floor: f64) -> Option<Diagnosis> {
     near.then_some(Diagnosis::NearFloor { clock, median, floor })
 }
 
-fn trend(samples: &[f64], median: f64) -> Option<Diagnosis> {
+fn trend(runs: &[&[f64]], median: f64) -> Option<Diagnosis> {
     /// The two-sided point of the normal distribution for 1 in 200.
     const Z: f64 = 2.807;
     const MOST: usize = 500;
-    let stride = samples.len().div_ceil(MOST);
-    let x: Vec<f64> = samples.iter().copied().step_by(stride).collect();
-    let n = x.len() as f64;
-    let pairs = || (0..x.len()).flat_map(|i| (i + 1..x.len()).map(move |j| (i, j)));
-    let score: f64 = pairs().map(|(i, j)| sign(x[j] - x[i])).sum();
-    let ties = tied(&x);
+    let thinned =
+        |samples: &&[f64]| -> Vec<f64> { samples.iter().copied().step_by(samples.len().div_ceil(MOST)).collect() };
+    let runs: Vec<Vec<f64>> = runs.iter().filter(|samples| samples.len() > 1).map(thinned).collect();
+    let pairs = || {
+        let of =
+            |x: &'_ Vec<f64>| (0..x.len()).flat_map(move |i| (i + 1..x.len()).map(move |j| (i, j))).collect::<Vec<_>>();
+        runs.iter().flat_map(move |x| of(x).into_iter().map(move |(i, j)| (x[j] - x[i], (j - i) as f64)))
+    };
+    let score: f64 = pairs().map(|(difference, _)| sign(difference)).sum();
     let weigh = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
-    let variance = (weigh(n) - ties.iter().map(|t| weigh(*t)).sum::<f64>()) / 18.0;
+    let pairs_of = |t: f64| t * (t - 1.0) / 2.0;
+    let (mut variance, mut all, mut untied) = (0.0, 0.0, 0.0);
+    for x in &runs {
+        let (n, ties) = (x.len() as f64, tied(x));
+        variance += (weigh(n) - ties.iter().map(|t| weigh(*t)).sum::<f64>()) / 18.0;
+        all += pairs_of(n);
+        untied += pairs_of(n) - ties.iter().map(|t| pairs_of(*t)).sum::<f64>();
+    }
     // Continuity correction: the score is an integer.
     let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
     let significant = z > Z;
     if !significant {
         return None;
     }
-    let mut slopes: Vec<f64> = pairs().map(|(i, j)| (x[j] - x[i]) / (j - i) as f64).collect();
+    let mut slopes: Vec<f64> = pairs().map(|(difference, apart)| difference / apart).collect();
     slopes.sort_unstable_by(f64::total_cmp);
-    let change = quantile(&slopes, 0.5) * (n - 1.0) / median.abs();
-    let all = n * (n - 1.0) / 2.0;
-    let untied = all - ties.iter().map(|t| t * (t - 1.0) / 2.0).sum::<f64>();
+    let longest = runs.iter().map(Vec::len).max().unwrap_or(1);
+    let change = quantile(&slopes, 0.5) * (longest as f64 - 1.0) / median.abs();
     let matters = change.abs() >= MATTERS;
     matters.then(|| Diagnosis::Trend { correlation: score / (all * untied).sqrt(), change })
 }
@@ -275,12 +287,13 @@ fn split(sorted: &[f64]) -> usize {
 }
 
 fn outliers(sorted: &[f64]) -> Option<Diagnosis> {
-    const FAR: f64 = 3.0;
-    let (lower, upper) = (quantile(sorted, 0.25), quantile(sorted, 0.75));
-    let reach = FAR * (upper - lower);
     let n = sorted.len();
+    // The quartiles of fewer samples are too uncertain for less: heavy tails would pass for outliers.
+    let far = if n < 20 { 5.0 } else { 3.0 };
+    let (lower, upper) = (quantile(sorted, 0.25), quantile(sorted, 0.75));
+    let reach = far * (upper - lower);
     let far = sorted.iter().filter(|value| **value < lower - reach || **value > upper + reach).count();
-    (far >= 4 && far * 20 > n * 3).then_some(Diagnosis::Outliers { far, n })
+    (far >= 2 && far * 20 > n * 3).then_some(Diagnosis::Outliers { far, n })
 }
 
 fn distinct(sorted: &[f64]) -> usize {
@@ -319,14 +332,14 @@ mod tests {
             Diagnosis::FewValues { .. } => "few values",
             Diagnosis::NearFloor { .. } => "near floor",
         };
-        diagnose(samples).iter().map(name).collect()
+        diagnose(&[samples]).iter().map(name).collect()
     }
 
     #[test]
     fn samples_that_rise_by_a_fifth_have_a_trend_and_the_same_ones_shuffled_have_none() {
         let rising: Vec<f64> =
             noise(1, 30).iter().zip(0..).map(|(e, i)| 1.0 + 0.02 * e + 0.2 / 29.0 * f64::from(i)).collect();
-        let found = diagnose(&rising);
+        let found = diagnose(&[&rising]);
         assert!(
             matches!(found[..], [Diagnosis::Trend { correlation, change }] if correlation > 0.8 && (change - 0.18).abs() < 0.04),
             "{found:?}"
@@ -341,7 +354,7 @@ mod tests {
     fn a_clock_of_two_speeds_has_two_modes_and_their_places() {
         let two: Vec<f64> =
             noise(2, 30).iter().zip(0..).map(|(e, i)| if i * 7 % 30 < 12 { 1.3 } else { 1.0 } + 0.03 * e).collect();
-        let found = diagnose(&two);
+        let found = diagnose(&[&two]);
         assert!(
             matches!(found[..], [Diagnosis::TwoModes { low, high, share }] if (low - 1.015).abs() < 0.02 && (high - 1.315).abs() < 0.02 && share == 0.4),
             "{found:?}"
@@ -357,6 +370,11 @@ mod tests {
             samples[place] = value;
         }
         assert_eq!(names(&samples), ["outliers"]);
+        let mut ten: Vec<f64> = noise(8, 10).iter().map(|e| 1.0 + 0.02 * e).collect();
+        ten[3] = 1.5;
+        assert!(names(&ten).is_empty(), "one of ten may be chance");
+        ten[7] = 2.0;
+        assert_eq!(names(&ten), ["outliers"]);
     }
 
     #[test]
@@ -365,7 +383,7 @@ mod tests {
         assert_eq!(names(&steps), ["few values"]);
         let beside_much: Vec<f64> = steps.iter().map(|x| x + 1.0).collect();
         assert!(names(&beside_much).is_empty());
-        assert_eq!(diagnose(&[5e-6; 12]), [Diagnosis::FewValues { values: 1, n: 12, step: 0.0 }]);
+        assert_eq!(diagnose(&[&[5e-6; 12]]), [Diagnosis::FewValues { values: 1, n: 12, step: 0.0 }]);
     }
 
     #[test]
@@ -373,6 +391,19 @@ mod tests {
         assert!(near_floor(Clock::Host, 150e-9, 20e-9).is_some());
         assert_eq!(near_floor(Clock::Host, 250e-9, 20e-9), None);
         assert_eq!(near_floor(Clock::DeviceEvents, 0.0, 0.0), None);
+    }
+
+    #[test]
+    fn of_several_runs_a_trend_is_one_within_them() {
+        let run = |level: f64, slope: f64| (0..10).map(|i| level + slope * f64::from(i)).collect::<Vec<f64>>();
+        let [a, b, c] = [run(1.0, 0.01), run(1.2, 0.01), run(0.9, 0.01)];
+        let is_trend =
+            |found: &Diagnosis| matches!(found, Diagnosis::Trend { change, .. } if (change - 0.09).abs() < 0.02);
+        assert!(diagnose(&[&a, &b, &c]).iter().any(is_trend));
+        // From run to run they rise, in a run they do not.
+        let level = |level: f64, seed| noise(seed, 10).iter().map(|e| level + 0.01 * e).collect::<Vec<f64>>();
+        let [a, b, c] = [level(1.0, 5), level(1.2, 6), level(1.4, 7)];
+        assert!(!diagnose(&[&a, &b, &c]).iter().any(|found| matches!(found, Diagnosis::Trend { .. })));
     }
 
     #[test]

@@ -25,6 +25,30 @@ use std::fmt;
 use super::ranks::{LEAST_COVERAGE, Ranks};
 use crate::units::{Scale, Unit};
 
+/// How far values scatter on the two levels, as standard deviations in the unit of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Spread {
+    /// Of the samples of a run about its median, from the distance of their quartiles.
+    pub within: f64,
+    /// Of the medians of the runs.
+    pub between: f64,
+    /// Which of the two is larger.
+    pub larger: Larger,
+}
+
+/// Which of two spreads is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+pub enum Larger {
+    /// That within a run.
+    Within,
+    /// That between runs.
+    Between,
+    /// There are too few runs to tell.
+    Unclear,
+}
+
 /// The median of samples, with an interval and the quartiles, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -42,6 +66,11 @@ pub struct Estimate {
     pub upper_quartile: f64,
     /// The number of samples.
     pub n: usize,
+    /// The number of runs that they are of. Of several the median is the expected median of a run, and the interval holds
+    /// between runs; of one it is that run's alone.
+    pub runs: usize,
+    /// How far the samples scatter within a run and the runs among each other, where there are several.
+    pub spread: Option<Spread>,
     /// The probability that an interval of these ranks contains the true median, for a distribution without ties: near
     /// 0.95 from six samples on. Below twelve samples the choice of the side can add up to 0.03.
     ///
@@ -67,6 +96,8 @@ impl Estimate {
             lower_quartile: quantile(sorted, 0.25),
             upper_quartile: quantile(sorted, 0.75),
             n,
+            runs: 1,
+            spread: None,
             coverage: ranks.coverage,
         }
     }
@@ -93,7 +124,12 @@ impl Estimate {
         let ordered = |a: f64, b: f64| if factor < 0.0 { (b * factor, a * factor) } else { (a * factor, b * factor) };
         let (low, high) = ordered(self.low, self.high);
         let (lower_quartile, upper_quartile) = ordered(self.lower_quartile, self.upper_quartile);
-        Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, ..*self }
+        let wider = |spread: Spread| {
+            let (within, between) = (spread.within * factor.abs(), spread.between * factor.abs());
+            Spread { within, between, ..spread }
+        };
+        let spread = self.spread.map(wider);
+        Self { median: self.median * factor, low, high, lower_quartile, upper_quartile, spread, ..*self }
     }
 
     /// The estimate in `unit`, as in `14.40 µs (14.10 … 14.90, n = 50)`: one prefix for all three, and as many
@@ -204,6 +240,8 @@ mod tests {
     #[test]
     fn an_estimate_shows_one_unit_and_enough_decimals_for_its_interval() {
         let shown = |median, low, high| Estimate {
+            runs: 1,
+            spread: None,
             median,
             low,
             high,

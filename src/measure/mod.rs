@@ -9,21 +9,22 @@
 //! | file | question |
 //! |---|---|
 //! | `clock` | how long did this take, on the host and on the device; and how good is the clock |
-//! | `protocol`, `stopping` | when are there enough samples |
+//! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
 //! | `blocking` | does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
+//! | `runs` | what do several runs of one case come to |
 //! | `comparison` | do two cases of the same rounds differ |
 //! | `verdict` | does a statement about the medians hold |
-//! | `ratio` | what is the ratio of two sample sets that share no rounds |
+//! | `ratio` | what is the ratio of two values of several runs each |
 //! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |
 //! | `bootstrap` | what is the distribution of any other statistic |
 //!
 //! # What it does not cover
 //! * **Dependence.** Intervals assume independent samples. Drift or a slow oscillation within one case makes them too
 //!   narrow; interleaving protects the *difference* of two cases, not each median alone.
-//! * **Another run.** An interval is about this process, on this machine, now: not about another boot, memory layout
-//!   or board.
+//! * **Another run.** The interval of the samples of one process is about that process. What several runs come to is
+//!   estimated by `runs`; another boot or board is in no interval.
 //! * **Many comparisons.** Each difference is tested separately, with about 5 % false claims: of twenty rows without a
 //!   difference, one is expected to show one.
 //! * **Early stopping.** A protocol with [`Protocol::relative_error`] stops when the interval happens to be narrow, so its
@@ -42,11 +43,15 @@ mod dip;
 mod estimate;
 mod protocol;
 mod ranks;
+#[cfg(feature = "report")]
 mod ratio;
+#[cfg(feature = "report")]
+mod runs;
 mod sampler;
 mod samples;
 mod stopping;
 mod verdict;
+mod warmup;
 
 pub use blocking::blocks;
 pub use bootstrap::Bootstrap;
@@ -54,11 +59,14 @@ pub use case::{Case, Stopwatch};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};
 pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
-pub use estimate::Estimate;
 #[cfg(feature = "report")]
 pub(crate) use estimate::median;
+pub use estimate::{Estimate, Larger, Spread};
 pub use protocol::{Protocol, StoppedBy};
+#[cfg(feature = "report")]
 pub use ratio::{Change, Ratio};
+#[cfg(feature = "report")]
+pub(crate) use runs::{RunDraws, mean};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
 pub use verdict::{Verdict, judge};

@@ -12,7 +12,8 @@ use crate::error::MeasureError;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Protocol {
-    /// Rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates.
+    /// The fewest rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates. Up
+    /// to three times as many are made while samples, clock rate or power still move.
     #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.

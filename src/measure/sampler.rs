@@ -2,8 +2,8 @@
 //!
 //! # Protocol
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
-//! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same but
-//! not kept. The stopping rules are checked after each complete round. No sample is dropped, except those of a round that
+//! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
+//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. The stopping rules are checked after each complete round. No sample is dropped, except those of a round that
 //! an interrupt left incomplete.
 //!
 //! # What it does not cover
@@ -25,6 +25,7 @@ use super::comparison::Comparison;
 use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
 use super::stopping::Stopping;
+use super::warmup::Warmup;
 use crate::device::Device;
 use crate::error::{DeviceError, MeasureError};
 
@@ -55,6 +56,8 @@ pub struct Rounds {
     pub order: Vec<Vec<u32>>,
     /// When each sample began; indexed as `sets`.
     pub started: Vec<Vec<Instant>>,
+    /// The samples of the warm-up of each case, in order; indexed as `sets`. No estimate takes them in.
+    pub warmup: Vec<Vec<f64>>,
     /// The rule that ended the sampling.
     pub stopped_by: StoppedBy,
 }
@@ -173,12 +176,16 @@ impl Sampler {
         let mut values = vec![(0.0, begun_at); cases.len()];
 
         let begun = seconds();
-        for round in 1..=self.protocol.warmup {
+        let mut warmup = Warmup::new(&self.protocol, cases.len());
+        while !warmup.is_over(seconds() - begun) {
             order.shuffle(&mut rng);
             if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
-            self.report(Progress { warming_up: true, round, rounds: Some(self.protocol.warmup), share: 0.0 });
+            let conditions = self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
+            warmup.keep(values.iter().map(|(value, _)| *value), conditions.as_ref());
+            let (round, rounds) = (warmup.rounds(), Some(self.protocol.warmup));
+            self.report(Progress { warming_up: true, round, rounds, share: 0.0 });
         }
 
         let mut kept = vec![Vec::new(); cases.len()];
@@ -214,7 +221,7 @@ impl Sampler {
             return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
-        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, order: places, started, stopped_by })
+        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, order: places, started, warmup: warmup.samples, stopped_by })
     }
 
     /// Runs every case once. Returns what left the round incomplete, if anything did.
@@ -264,7 +271,8 @@ impl Sampler {
         }
     }
 
-    fn is_interrupted(&self) -> bool {
+    /// Whether it was told to stop.
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 

@@ -197,13 +197,7 @@ fn table(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
 }
 
 fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {
-    let value = Value {
-        difference,
-        // Too few samples have a range and no interval.
-        interval: estimate.is_interval().then_some((estimate.low, estimate.high)),
-        samples: Some(estimate.n),
-        ..Value::plain(estimate.median, Unit::Seconds, Precision::Interval)
-    };
+    let value = Value { difference, ..Value::estimated(estimate, Unit::Seconds, Precision::Interval) };
     let cell = match difference && !estimate.is_interval() {
         true => Cell::Missing(Missing {
             state: "not distinguishable from 0".to_owned(),

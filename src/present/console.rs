@@ -106,13 +106,14 @@ fn joined(text: &Text, main: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::table::{Group, Missing, Role, TableRow};
-    use super::super::value::{Precision, Value};
+    use super::super::value::{Precision, Sampled, Value};
     use super::*;
     use crate::units::Unit;
 
     fn value(seconds: f64, samples: usize) -> Cell {
         let plain = Value::plain(seconds, Unit::Seconds, Precision::Digits(3));
-        Cell::Value(Box::new(Value { samples: Some(samples), ..plain }))
+        let samples = Some(Sampled { n: samples, runs: 1, spread: None });
+        Cell::Value(Box::new(Value { samples, ..plain }))
     }
 
     #[test]

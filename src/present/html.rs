@@ -106,7 +106,8 @@ fn value_cell(value: &Value, role: &str) -> String {
         let spoken = "<span class=\"spoken\">95 % interval: </span>";
         out.push_str(&format!("<span class=\"interval\">{spoken}{}</span> ", escape(interval)));
     }
-    for (class, text) in [("samples", &formatted.samples), ("share", &formatted.share)] {
+    let parts = [("samples", &formatted.samples), ("spread", &formatted.spread), ("share", &formatted.share)];
+    for (class, text) in parts {
         if let Some(text) = text {
             out.push_str(&span(class, text));
         }
@@ -125,7 +126,11 @@ fn hint(value: &Value) -> String {
         (false, Unit::Ratio) => "share",
         (false, _) => "median",
     };
-    let mut hint = format!("{what} from n = {samples} samples");
+    let from = match samples.runs {
+        0 | 1 => format!("{} samples of one run", samples.n),
+        runs => format!("{} samples of {runs} runs", samples.n),
+    };
+    let mut hint = format!("{what} from {from}");
     if let Some(source) = &value.source {
         hint.push_str(&format!(", {source}"));
     }

@@ -21,4 +21,4 @@ mod value;
 pub use escape::escape;
 pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing, TimelinePlot};
 pub use table::{Cell, Column, Group, Missing, Role, Table, TableRow};
-pub use value::{Formatted, Precision, Share, Value};
+pub use value::{Formatted, Precision, Sampled, Share, Value};

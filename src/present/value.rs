@@ -4,6 +4,7 @@
 //! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
 //! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
 
+use crate::measure::{Estimate, Larger, Spread};
 use crate::units::{Scale, Unit};
 
 /// A value with its uncertainty.
@@ -17,8 +18,8 @@ pub struct Value {
     pub precision: Precision,
     /// The ends of its 95 % interval, in `unit`, where it has one.
     pub interval: Option<(f64, f64)>,
-    /// The number of samples behind it, where there are samples.
-    pub samples: Option<usize>,
+    /// The samples behind it, where there are some.
+    pub samples: Option<Sampled>,
     /// Whether it is a difference of two measured values.
     pub difference: bool,
     /// The terms of which it is the sum, in `unit`, where its source gives them.
@@ -29,6 +30,17 @@ pub struct Value {
     pub source: Option<String>,
     /// Notes beside it: another size, an extrapolation.
     pub notes: Vec<String>,
+}
+
+/// The samples behind a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// How many there are.
+    pub n: usize,
+    /// Of how many runs.
+    pub runs: usize,
+    /// How far samples and runs scatter, where there are several runs.
+    pub spread: Option<Spread>,
 }
 
 /// The number of digits with which a value is written.
@@ -62,8 +74,10 @@ pub struct Formatted {
     pub main: String,
     /// Its interval, with the unit.
     pub interval: Option<String>,
-    /// The number of samples.
+    /// The number of samples, by runs where there are several.
     pub samples: Option<String>,
+    /// How far runs and samples scatter, and which of the two more.
+    pub spread: Option<String>,
     /// Its share of another value.
     pub share: Option<String>,
     /// The notes beside it.
@@ -85,6 +99,22 @@ impl Value {
             source: None,
             notes: Vec::new(),
         }
+    }
+
+    /// What samples come to. Too few of them have a range and no interval.
+    pub fn estimated(estimate: &Estimate, unit: Unit, precision: Precision) -> Self {
+        let ends = (estimate.low, estimate.high);
+        let mut value = Self {
+            interval: estimate.is_interval().then_some(ends),
+            samples: Some(Sampled { n: estimate.n, runs: estimate.runs, spread: estimate.spread }),
+            ..Self::plain(estimate.median, unit, precision)
+        };
+        if !estimate.is_interval() && estimate.n > 1 {
+            let scale = value.scale();
+            let decimals = precision.decimals(scale, estimate.median, Some(ends));
+            value.notes.push(format!("range {}", scale.interval(ends, decimals)));
+        }
+        value
     }
 
     /// Whether it is a difference whose interval contains 0.
@@ -119,8 +149,38 @@ impl Value {
             main,
             share: self.share.as_ref().map(|share| share.formatted(unknown)),
             interval: self.interval.map(|ends| scale.interval(ends, decimals)),
-            samples: self.samples.map(|n| format!("n = {n}")),
+            samples: self.samples.map(Sampled::counted),
+            spread: self.samples.and_then(|sampled| sampled.spread).map(|spread| self.scatter(spread)),
             notes: self.notes.clone(),
+        }
+    }
+}
+
+impl Value {
+    /// The two spreads with a sign between them: of the runs, then of the samples within a run.
+    fn scatter(&self, spread: Spread) -> String {
+        let sign = match spread.larger {
+            Larger::Between => ">",
+            Larger::Within => "<",
+            Larger::Unclear => "?",
+        };
+        let written = |spread: f64| {
+            if self.difference || self.value == 0.0 {
+                self.unit.format(spread, 2)
+            } else {
+                Scale::PERCENT.significant(spread / self.value.abs(), 2)
+            }
+        };
+        format!("runs ±{} {sign} samples ±{}", written(spread.between), written(spread.within))
+    }
+}
+
+impl Sampled {
+    fn counted(self) -> String {
+        match self {
+            Self { n, runs: 0 | 1, .. } => format!("n = {n}"),
+            Self { n, runs, .. } if n % runs == 0 => format!("n = {runs} × {}", n / runs),
+            Self { n, runs, .. } => format!("n = {n} in {runs} runs"),
         }
     }
 }
@@ -168,7 +228,7 @@ mod tests {
 
     fn measured(value: f64, low: f64, high: f64) -> Value {
         let plain = Value::plain(value, Unit::Seconds, Precision::Interval);
-        Value { interval: Some((low, high)), samples: Some(50), ..plain }
+        Value { interval: Some((low, high)), samples: Some(Sampled { n: 50, runs: 1, spread: None }), ..plain }
     }
 
     #[test]
@@ -202,6 +262,18 @@ mod tests {
     fn a_sum_shows_its_terms() {
         let value = Value { terms: vec![25.0, 26.0], ..Value::plain(51.0, Unit::Seconds, Precision::Digits(2)) };
         assert_eq!(value.formatted().main, "25 s + 26 s = 51 s");
+    }
+
+    #[test]
+    fn samples_of_several_runs_are_counted_by_run_with_both_spreads() {
+        let spread = Spread { within: 0.02e-3, between: 0.1e-3, larger: Larger::Between };
+        let samples = Some(Sampled { n: 50, runs: 5, spread: Some(spread) });
+        let formatted = Value { samples, ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
+        assert_eq!(formatted.samples.as_deref(), Some("n = 5 × 10"));
+        assert_eq!(formatted.spread.as_deref(), Some("runs ±5.0 % > samples ±1.0 %"));
+        let uneven = Some(Sampled { n: 29, runs: 3, spread: None });
+        let formatted = Value { samples: uneven, ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
+        assert_eq!(formatted.samples.as_deref(), Some("n = 29 in 3 runs"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Two runs row by row: is the second faster, slower, or the same?
+//! Two results files row by row: is the second faster, slower, or the same?
 //!
 //! # Method
 //! Rows of the same identifier and parameters belong together; where a suite names an experiment twice, in their order.
-//! Of a pair the quotient of the medians is taken with its interval ([`Ratio`]), and the interval is held against the
-//! threshold of a change that matters:
+//! Of a pair the quotient of the expected medians of a run is taken with its interval ([`Ratio`]), and the interval is held
+//! against the threshold of a change that matters:
 //!
 //! | the whole interval | of a time | of a rate | of anything else |
 //! |---|---|---|---|
@@ -14,19 +14,18 @@
 //!
 //! *Anything else* is an observation (a count, a quotient, a share of yes) and a difference of two rows: a difference is
 //! a small part of its operands, so that a change of them that does not matter can double it; they are rows of their
-//! own. Where there is no quotient (a median of 0 or below, a share, fewer than eight samples for 99 %), two values whose
-//! median and interval are equal are the same, two whose intervals have nothing in common are different if they are no
-//! times, and all else is uncertain. That takes six samples; fewer are always uncertain.
+//! own. Where there is no quotient (a value of 0 or below, a share), two values whose median and interval are equal are the
+//! same, two whose intervals have nothing in common are different if they are no times, and all else is uncertain.
 //!
-//! # Why these thresholds
-//! A run has a hundred rows and more, so intervals of 95 % would leave five outside by chance. At [`Tolerance`]'s 99 %
-//! an interval that misses 1 is expected of one row in a hundred (measured: 0.5 % to 0.9 %, `examples/false_alarms.rs`).
+//! One run a side says nothing of another run: a time or rate is then always uncertain.
 //!
-//! The threshold stands for what the samples of one process cannot show: another process, memory layout or temperature
-//! moves a median with nothing changed. Of two runs of the full suite, one after the other on one NVIDIA H200, half of the
-//! 240 medians moved by 0.5 % or less, nine in ten by 11 % or less and 98 in 100 by 20 % or less; the largest moves were
-//! of what the host's memory and launches cost. So 25 % is the least that one file a side can call a change without
-//! crying wolf. Where a row is known to be steadier (a long kernel by device events moves by less than 1 %), state less.
+//! # Why these limits
+//! A file has a hundred rows and more, so intervals of 95 % would leave five outside by chance. At [`Tolerance`]'s 99 % one
+//! row in a hundred is expected to miss (measured: `examples/false_alarms.rs`). The threshold guards against nothing: it
+//! says from which size on a change is of interest.
+//!
+//! What moves a whole machine from one day to the next (a driver, a clock, a neighbour) moves all rows and is in no
+//! interval of one day. [`Compared::machine`] is the middle of all quotients of times and rates, so that it can be said.
 //!
 //! A row that is near the floor of its instrument on either side ([`Diagnosis::NearFloor`]) is the instrument's as much as
 //! the row's, and is never called a change.
@@ -43,26 +42,26 @@ use super::diagnose::Diagnosed;
 use super::lookup::{Metric, MissingReason};
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
-use crate::measure::{Change, Diagnosis, Estimate, Ratio};
+use crate::measure::{Change, Diagnosis, Estimate, Ratio, Samples};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
-    /// The share from which on a change matters: 0.25.
+    /// The share from which on a change matters: 0.05.
     pub threshold: f64,
     /// The level of the interval of each quotient: 0.99.
     pub level: f64,
 }
 
-/// A change of 25 % matters, at 99 %.
+/// A change of 5 % matters, at 99 %.
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { threshold: 0.25, level: 0.99 }
+        Self { threshold: 0.05, level: 0.99 }
     }
 }
 
-/// What the second run's value is beside the first's.
+/// What the second value is beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shift {
@@ -99,7 +98,7 @@ impl Shift {
     }
 }
 
-/// A row that both runs have samples of.
+/// A row that both files have samples of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pair {
@@ -109,17 +108,19 @@ pub struct Pair {
     pub parameters: Parameters,
     /// The unit of the estimates.
     pub unit: Unit,
-    /// The first run's value, with its 95 % interval.
+    /// The first value, with its 95 % interval.
     pub a: Estimate,
-    /// The second run's value, with its 95 % interval.
+    /// The second value, with its 95 % interval.
     pub b: Estimate,
     /// The second by the first, where that has a meaning and an interval.
     pub ratio: Option<Ratio>,
     /// What the second is beside the first.
     pub shift: Shift,
+    #[serde(skip)]
+    faster: Faster,
 }
 
-/// A row that at least one of the runs has no samples of.
+/// A row that at least one of the files has no samples of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Unpaired {
@@ -127,15 +128,15 @@ pub struct Unpaired {
     pub id: String,
     /// Its parameters.
     pub parameters: Parameters,
-    /// Why the first run has none, where it has none.
+    /// Why the first has none, where it has none.
     #[serde(serialize_with = "words")]
     pub a: Option<MissingReason>,
-    /// Why the second run has none, where it has none.
+    /// Why the second has none, where it has none.
     #[serde(serialize_with = "words")]
     pub b: Option<MissingReason>,
 }
 
-/// Two runs, row by row.
+/// Two results files, row by row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Compared {
@@ -153,9 +154,28 @@ impl Compared {
         self.pairs.iter().filter(|pair| pair.shift == shift).count()
     }
 
-    /// The rows that the first run has samples of and the second has not.
+    /// The rows that the first has samples of and the second has not.
     pub fn missing(&self) -> impl Iterator<Item = &Unpaired> {
         self.unpaired.iter().filter(|row| row.a.is_none())
+    }
+
+    /// The middle of all quotients of times and rates, each as longer or shorter; with the interval of a median of
+    /// independent values. `None` without ten of them.
+    pub fn machine(&self) -> Option<Estimate> {
+        const FEWEST: usize = 10;
+        let slower = |pair: &Pair| {
+            let ratio = pair.ratio?.value;
+            match pair.unit {
+                Unit::BytesPerSecond | Unit::FlopsPerSecond => Some(1.0 / ratio),
+                Unit::Seconds if pair.faster == Faster::Less => Some(ratio),
+                _ => None,
+            }
+        };
+        let ratios: Vec<f64> = self.pairs.iter().filter_map(slower).collect();
+        if ratios.len() < FEWEST {
+            return None;
+        }
+        Samples::new("quotients", ratios).ok().map(|samples| samples.estimate())
     }
 }
 
@@ -226,7 +246,8 @@ fn pair(
         return Err(Box::new(lone(spec, None, Some(MissingReason::Inconsistent(reason)))));
     }
     let share = one.is_share() || other.is_share();
-    let ratio = if share { None } else { Ratio::of(&other.samples, &one.samples, tolerance.level) };
+    let of_runs = || Ratio::of_runs(&other.run_medians(), &one.run_medians(), tolerance.level);
+    let ratio = if share { None } else { of_runs() };
     let faster = Faster::of(&one);
     let shift = match &ratio {
         Some(ratio) => faster.shift(ratio.change(tolerance.threshold)),
@@ -234,7 +255,7 @@ fn pair(
     };
     let shift = if near_floor && shift.is_change() { Shift::Uncertain } else { shift };
     let (id, parameters) = (spec.id.clone(), spec.parameters.clone());
-    Ok(Pair { id, parameters, unit: spec.unit, a: first, b: second, ratio, shift })
+    Ok(Pair { id, parameters, unit: spec.unit, a: first, b: second, ratio, shift, faster })
 }
 
 /// Why two rows of one name are not of one kind.
@@ -269,7 +290,7 @@ fn without_ratio(a: &Estimate, b: &Estimate, faster: Faster) -> Shift {
 }
 
 /// Which of two values is the faster one.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Faster {
     Less,
     More,

@@ -1,15 +1,13 @@
 //! Finding a row among those of a results file, and what its samples come to.
 //!
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
-//! What has no samples says why. A lookup sees the runs of one system; the samples of several runs stand one after the
-//! other, in the order of the runs.
+//! What has no samples says why. A lookup sees the runs of one system.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::row::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Row};
 use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// Rows of one system to find things in.
 #[derive(Clone, Debug)]
@@ -24,33 +22,48 @@ pub struct Lookup<'a> {
 pub struct Metric<'a> {
     /// What it is.
     pub spec: &'a MetricSpec,
-    /// Its samples, in the row's unit, run by run, in the order of the rounds.
-    pub samples: Cow<'a, [f64]>,
+    /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run.
+    pub runs: Vec<&'a [f64]>,
 }
 
 impl<'a> Metric<'a> {
-    /// A row with these samples.
+    /// A row with the samples of one run.
     pub fn new(spec: &'a MetricSpec, samples: &'a [f64]) -> Self {
-        Self { spec, samples: Cow::Borrowed(samples) }
+        Self { spec, runs: vec![samples] }
     }
 
-    /// The median with its interval; for observations of yes and no (a ratio whose samples are all 0 or 1) the share
-    /// of yes, since their median would say nothing.
+    /// All samples, run by run.
+    pub fn samples(&self) -> Vec<f64> {
+        self.runs.concat()
+    }
+
+    /// The number of samples.
+    pub fn count(&self) -> usize {
+        self.runs.iter().map(|samples| samples.len()).sum()
+    }
+
+    /// The expected median of a run with the interval that holds between runs; of one run, its median with the interval
+    /// that its samples give. For observations of yes and no (a ratio whose samples are all 0 or 1) the share of yes, since
+    /// their median would say nothing.
     ///
     /// The share's interval is Wilson's score interval (E. B. Wilson, *Probable inference, the law of succession, and
-    /// statistical inference*, J. Am. Stat. Assoc. 22, 1927).
+    /// statistical inference*, J. Am. Stat. Assoc. 22, 1927), over the trials of all runs.
     ///
     /// # Errors
     /// There is no sample, or one that is no finite number.
     pub fn estimate(&self) -> Result<Estimate, MissingReason> {
-        let samples = Samples::new(&*self.spec.id, self.samples.to_vec());
-        let estimate = samples.map_err(|error| MissingReason::Inconsistent(error.to_string()))?.estimate();
-        Ok(if self.is_share() { share(&self.samples, estimate) } else { estimate })
+        let samples = Samples::new(&*self.spec.id, self.samples());
+        let samples = samples.map_err(|error| MissingReason::Inconsistent(error.to_string()))?;
+        if self.is_share() {
+            return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
+        }
+        Ok(Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate()))
     }
 
     /// Whether it is the share of yes among observations of yes and no.
     pub fn is_share(&self) -> bool {
-        let yes_or_no = self.samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
+        let mut samples = self.runs.iter().copied().flatten();
+        let yes_or_no = samples.all(|sample| *sample == 0.0 || *sample == 1.0);
         yes_or_no && self.is_observed() && self.spec.unit == Unit::Ratio
     }
 
@@ -59,12 +72,9 @@ impl<'a> Metric<'a> {
         matches!(self.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. })
     }
 
-    /// What `samples` of this row come to: their median, or the share of yes.
-    pub fn middle_of(&self, samples: &[f64]) -> f64 {
-        if self.is_share() {
-            return samples.iter().sum::<f64>() / samples.len() as f64;
-        }
-        median(samples.to_vec())
+    /// What each run came to: its median.
+    pub fn run_medians(&self) -> Vec<f64> {
+        self.runs.iter().map(|samples| median(samples.to_vec())).collect()
     }
 
     /// The clock that took it, where it is a measured time.
@@ -82,7 +92,25 @@ impl<'a> Metric<'a> {
     /// What is odd about its samples, where it is a measured time. Nothing of what it is near to: that takes the other
     /// rows of its run.
     pub fn diagnose(&self) -> Vec<Diagnosis> {
-        if self.clock().is_some() { diagnose(&self.samples) } else { Vec::new() }
+        if self.clock().is_some() { diagnose(&self.runs) } else { Vec::new() }
+    }
+
+    /// Why its samples have no interval that one figure could give, where they have none: two regimes, of which the figure
+    /// would be of neither, or a trend within the runs.
+    pub fn unsteady(&self) -> Option<String> {
+        let time = |seconds: f64| self.spec.unit.format(seconds, 3);
+        self.diagnose().into_iter().find_map(|diagnosis| match diagnosis {
+            Diagnosis::TwoModes { low, high, share } => {
+                let percent = Scale::PERCENT.significant(share, 2);
+                Some(format!("two regimes: {} and {} ({percent} of the samples); no interval", time(low), time(high)))
+            }
+            Diagnosis::Trend { change, .. } => {
+                let direction = if change > 0.0 { "rise" } else { "fall" };
+                let percent = Scale::PERCENT.significant(change.abs(), 2);
+                Some(format!("no interval: the samples of a run {direction} by {percent}"))
+            }
+            _ => None,
+        })
     }
 
     /// Whether it is a difference, which may be indistinguishable from 0.
@@ -201,28 +229,26 @@ impl<'a> Lookup<'a> {
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
-        let mut found: Vec<&'a [f64]> = Vec::new();
+        let mut runs: Vec<&'a [f64]> = Vec::new();
         let mut missing = MissingReason::NotInRun;
         for series in self.runs.iter().rev().filter_map(|run| row.outcome(run)) {
             match series {
-                Outcome::Measured { samples, .. } | Outcome::Derived { samples } => found.push(samples),
+                Outcome::Measured { samples, .. } | Outcome::Derived { samples } if samples.is_empty() => {
+                    let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
+                    return Err(MissingReason::Inconsistent(reason));
+                }
+                Outcome::Measured { samples, .. } | Outcome::Derived { samples } => runs.push(samples),
                 Outcome::NotApplicable { reason } => missing = MissingReason::NotApplicable(reason.clone()),
                 Outcome::Interrupted => missing = MissingReason::Interrupted,
                 Outcome::Skipped { reason } => missing = MissingReason::Skipped(reason.clone()),
                 Outcome::Failed { reason } => missing = MissingReason::Failed(reason.clone()),
             }
         }
-        found.reverse();
-        let samples = match found.as_slice() {
-            [] => return Err(missing),
-            [only] => Cow::Borrowed(*only),
-            several => Cow::Owned(several.concat()),
-        };
-        if samples.is_empty() {
-            let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
-            return Err(MissingReason::Inconsistent(reason));
+        if runs.is_empty() {
+            return Err(missing);
         }
-        Ok(Metric { spec: &row.spec, samples })
+        runs.reverse();
+        Ok(Metric { spec: &row.spec, runs })
     }
 }
 
@@ -251,7 +277,13 @@ mod tests {
 
     fn measured(samples: &[f64]) -> Outcome {
         let (order, started) = (Vec::new(), Vec::new());
-        Outcome::Measured { samples: samples.to_vec(), order, started, stopped_by: StoppedBy::Samples }
+        Outcome::Measured {
+            samples: samples.to_vec(),
+            order,
+            started,
+            warmup: Vec::new(),
+            stopped_by: StoppedBy::Samples,
+        }
     }
 
     fn found(row: &Row) -> Result<Metric<'_>, MissingReason> {
@@ -264,14 +296,17 @@ mod tests {
         let rows = [time("fp16", 1.0), time("fp32", 7.0)];
         let lookup = Lookup::new(&rows, vec!["1"]);
         let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
-        assert_eq!(*found.samples, [7.0]);
+        assert_eq!(found.runs, [[7.0]]);
         assert_eq!(lookup.estimate("a", &text("dtype", "none")), Err(MissingReason::NotInRun));
     }
 
     #[test]
-    fn the_samples_of_several_runs_stand_in_their_order_and_a_run_of_another_system_is_not_seen() {
+    fn several_runs_stand_in_their_order_and_a_run_of_another_system_is_not_seen() {
         let row = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[2.0, 3.0]), measured(&[9.0])]);
-        assert_eq!(*found(&row).unwrap().samples, [1.0, 2.0, 3.0]);
+        let found = found(&row).unwrap();
+        assert_eq!(found.runs, [&[1.0][..], &[2.0, 3.0]]);
+        let estimate = found.estimate().unwrap();
+        assert_eq!((estimate.median, estimate.runs), (1.75, 2), "each run counts once, by its median");
         assert!(Lookup::new([&row], vec!["4"]).specs().next().is_none());
     }
 

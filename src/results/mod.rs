@@ -39,7 +39,8 @@ pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
 };
 pub use run::{
-    ExperimentRun, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE, TelemetrySample,
+    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    TelemetrySample,
 };
 pub use selection::Selection;
 pub use system::{FINGERPRINT, System};

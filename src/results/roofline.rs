@@ -1,17 +1,24 @@
 //! The least work that lies in a row, and the share of a measured peak rate that it came to.
 //!
 //! A row says where it is measured how much work a sample holds (bytes, floating-point operations, launches) and by what
-//! formula: what cannot be left out, operands read once, results written once, no temporary. The peak rate is measured
-//! in the same run: by the rows that are marked as peaks of that limit, of the same element type where it matters, of the
-//! nearest size in bytes where it matters, and of several the fastest (S. Williams, A. Waterman, D. Patterson,
-//! *Roofline: an insightful visual performance model*, CACM 52, 2009). The share is the work by that rate over the row's
-//! time. More than 100 % says that the row had help that the peak had not, such as a cache.
+//! formula: what cannot be left out, operands read once, results written once, no temporary. The peak rate of a row is the
+//! best rate that its run reached: the largest median rate among all rows whose work is known, those that search for a peak
+//! (by several ways and sizes) and all others, the row itself among them. Only rows that the same roof stands over count:
+//!
+//! - for matmuls, those of the same element type;
+//! - for copies and transfers, those of tensors at least as large: a smaller one may lie in a cache that this one does not
+//!   fit into.
+//!
+//! So a median never lies above its peak; the end of an interval may, by the spread of the samples. (S. Williams,
+//! A. Waterman, D. Patterson, *Roofline: an insightful visual performance model*, CACM 52, 2009, for the idea of a roof.)
+//! The share is the work by the peak rate over the row's time. The peak is no upper bound of the hardware: a faster way may
+//! exist that no row took.
 
 use serde::{Deserialize, Serialize};
 
 use super::lookup::{Lookup, Metric};
 use super::row::{MetricSpec, Parameter};
-use crate::measure::Estimate;
+use crate::measure::{Estimate, mean};
 use crate::units::Unit;
 
 /// What limits a row.
@@ -35,11 +42,11 @@ impl Limit {
     /// The peak rate's name, as it stands behind a share.
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Copy => "the measured copy rate",
-            Limit::Matmul => "the measured matmul rate",
-            Limit::ToDevice => "the measured host-to-device rate",
-            Limit::ToHost => "the measured device-to-host rate",
-            Limit::Launch => "the measured bare launch rate",
+            Limit::Copy => "the best copy rate of the run",
+            Limit::Matmul => "the best matmul rate of the run",
+            Limit::ToDevice => "the best host-to-device rate of the run",
+            Limit::ToHost => "the best device-to-host rate of the run",
+            Limit::Launch => "the best launch rate of the run",
         }
     }
 
@@ -63,10 +70,10 @@ pub struct Work {
     pub amount: f64,
     /// The formula by which it follows from the row's parameters, for a reader.
     pub formula: String,
-    /// The bytes of a tensor of the row: the peak of the nearest size is taken.
+    /// The bytes of a tensor of the row: rows of tensors at least as large share its peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Whether the row is itself a measurement of the peak rate.
+    /// Whether the row searches for the peak rate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peak: bool,
 }
@@ -97,7 +104,7 @@ impl Work {
         Self { bytes: Some(tensor), ..Self::of(Limit::ToHost, amount, formula) }
     }
 
-    /// Marks the row as one that measures the peak rate.
+    /// Marks the row as one that searches for the peak rate.
     #[must_use]
     pub fn as_peak(self) -> Self {
         Self { peak: true, ..self }
@@ -140,22 +147,25 @@ pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estima
     sensible.then_some(PeakShare { limit: work.limit, share, interval })
 }
 
-/// The rate that the run measured as the peak for a row.
-fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, work: &Work) -> Option<f64> {
-    let fits = |other: &&MetricSpec| {
-        let peak = other.work.as_ref().is_some_and(|other| other.peak && other.limit == work.limit);
-        peak && (work.limit != Limit::Matmul || dtype(other) == dtype(spec))
-    };
-    let peaks: Vec<&MetricSpec> = lookup.specs().filter(fits).collect();
-    let size = |spec: &MetricSpec| spec.work.as_ref().and_then(|work| work.bytes);
-    let distance = |spec: &MetricSpec| Some((size(spec)? / work.bytes?).ln().abs());
-    let nearest = peaks.iter().filter_map(|peak| distance(peak)).min_by(f64::total_cmp);
-    let near = peaks.into_iter().filter(|peak| distance(peak) == nearest || nearest.is_none());
-    let rate = |peak: &MetricSpec| {
-        let estimate = lookup.estimate(&peak.id, &peak.parameters).ok()?;
-        Some(peak.work.as_ref()?.rate(estimate.median, peak.unit))
-    };
-    near.filter_map(rate).reduce(f64::max)
+/// The best rate that the run reached of what limits a row; `None` where no row of the run searched for it.
+fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, own: &Work) -> Option<f64> {
+    let mut rates: Vec<(&Work, f64)> = Vec::new();
+    for (other, metric) in lookup.metrics() {
+        let Some(work) = other.work.as_ref().filter(|work| work.limit == own.limit) else { continue };
+        if work.limit == Limit::Matmul && dtype(other) != dtype(spec) {
+            continue;
+        }
+        let Ok(metric) = metric else { continue };
+        let rate = work.rate(mean(&metric.run_medians()), other.unit);
+        if rate.is_finite() && rate > 0.0 {
+            rates.push((work, rate));
+        }
+    }
+    // Where no peak was searched for with tensors as large, those of the largest stand for it.
+    let size = |work: &Work| work.bytes.unwrap_or(f64::INFINITY);
+    let largest = rates.iter().filter(|(work, _)| work.peak).map(|(work, _)| size(work)).max_by(f64::total_cmp)?;
+    let shares = |work: &Work| size(work) >= own.bytes.unwrap_or(0.0) || (work.peak && size(work) == largest);
+    rates.into_iter().filter(|(work, _)| shares(work)).map(|(_, rate)| rate).reduce(f64::max)
 }
 
 /// The element type of a row; fp32 where it names none.
@@ -181,7 +191,7 @@ mod tests {
         let provenance = Provenance::measured(Clock::Host);
         let spec = MetricSpec { id: id.to_owned(), group, label, unit, parameters, provenance, work, floor: None };
         let (order, started, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
-        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, stopped_by };
+        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, warmup: Vec::new(), stopped_by };
         Row { spec, series: vec![Series { run: "1".to_owned(), outcome }] }
     }
 
@@ -198,13 +208,43 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_that_of_the_nearest_size_and_of_several_the_fastest() {
-        let time = row("a.time", "fp32", Unit::Seconds, Some(Work::copy(600.0, "6 · bytes", 100.0)), 2.0);
-        let (near, faster, far) = (copy_peak(110.0, 500.0), copy_peak(110.0, 600.0), copy_peak(1000.0, 9000.0));
-        let mut faster = faster;
-        faster.spec.id = "p.kernel".to_owned();
+    fn the_peak_is_the_best_rate_of_a_tensor_at_least_as_large_whichever_row_reached_it() {
+        let time = |bytes: f64, seconds| {
+            let work = Work::copy(6.0 * bytes, "6 · bytes", bytes);
+            row("a.time", "fp32", Unit::Seconds, Some(work), seconds)
+        };
         // 600 bytes in 2 s are 300 a second.
-        assert_eq!(share(&[time, near, faster, far]), Some(0.5));
+        let own = || time(100.0, 2.0);
+        assert_eq!(share(&[own(), copy_peak(100.0, 500.0), copy_peak(1000.0, 600.0)]), Some(0.5));
+        assert_eq!(share(&[own(), copy_peak(100.0, 500.0), copy_peak(10.0, 9000.0)]), Some(0.6));
+        // Another row was faster than what searched for the peak, and so was this one.
+        assert_eq!(share(&[own(), copy_peak(100.0, 500.0), time(200.0, 2.0)]), Some(0.5));
+        assert_eq!(share(&[own(), copy_peak(100.0, 200.0)]), Some(1.0));
+        // Nothing as large was searched for: the largest stands for it.
+        assert_eq!(share(&[own(), copy_peak(50.0, 600.0), copy_peak(10.0, 9000.0)]), Some(0.5));
+    }
+
+    #[test]
+    fn no_median_lies_above_its_peak() {
+        let sizes = [10.0, 100.0, 1000.0];
+        let rows: Vec<Row> = sizes
+            .iter()
+            .zip([3.0, 1.0, 2.0])
+            .map(|(bytes, seconds)| {
+                let work = Work::copy(6.0 * bytes, "6 · bytes", *bytes);
+                row("a.time", "fp32", Unit::Seconds, Some(work), seconds)
+            })
+            .chain([copy_peak(50.0, 1.0)])
+            .collect();
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let shares: Vec<f64> = lookup
+            .metrics()
+            .filter_map(|(_, metric)| {
+                let metric = metric.unwrap();
+                share_of_peak(&lookup, &metric, &metric.estimate().unwrap()).map(|share| share.share)
+            })
+            .collect();
+        assert!(shares.len() == 3 && shares.iter().all(|share| *share <= 1.0), "{shares:?}");
     }
 
     #[test]

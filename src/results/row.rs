@@ -105,6 +105,9 @@ pub enum Outcome {
         /// When each sample began, in seconds since the run did; empty where it was not recorded.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         started: Vec<f64>,
+        /// The samples of the warm-up, which no estimate takes in; empty where they were not kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warmup: Vec<f64>,
         /// Which rule ended the sampling.
         stopped_by: StoppedBy,
     },

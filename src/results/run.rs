@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
 use super::lookup::Lookup;
-use super::row::{Outcome, Parameters, Row};
+use super::row::{Outcome, Parameters, Row, Series};
 use super::selection::Selection;
 use crate::device::Telemetry;
 use crate::timeline::Timeline;
@@ -30,13 +30,34 @@ pub struct Results {
     /// Which of the suite's rows were to be measured.
     #[serde(default, skip_serializing_if = "Selection::is_all")]
     pub selection: Selection,
-    /// The runs, each a process; the first is the one that the file is about.
+    /// Which runs there are to be.
+    #[serde(default)]
+    pub plan: Plan,
+    /// The runs, each a process; the system of the first is the one that the file is about.
     pub runs: Vec<Run>,
     /// The rows, in the order in which they were measured first.
     pub rows: Vec<Row>,
     /// The timelines that were recorded after the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<RecordedTimeline>,
+}
+
+/// Which runs a results file is to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// How many of each system.
+    pub runs: u32,
+    /// The systems that are measured by turns with the first, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
+}
+
+/// One run.
+impl Default for Plan {
+    fn default() -> Self {
+        Self { runs: 1, with: Vec::new() }
+    }
 }
 
 /// One run: a process that measured.
@@ -69,8 +90,10 @@ pub struct Run {
 pub enum RunOutcome {
     /// Every row was reached.
     Complete,
-    /// It was interrupted: the rows that it did not reach say so.
+    /// It was interrupted: the rows that it did not reach say so, and it can go on.
     Interrupted,
+    /// Its process ended before its time: the rows that it did not reach say how, and the other runs stand.
+    Failed,
 }
 
 /// One experiment of a run.
@@ -132,6 +155,11 @@ pub enum Recorded {
 }
 
 impl Run {
+    /// Whether nothing more is measured for it.
+    pub fn is_over(&self) -> bool {
+        self.outcome != RunOutcome::Interrupted
+    }
+
     /// What the sensors said before and after an experiment.
     pub fn telemetry_of(&self, experiment: &str) -> Vec<&TelemetrySample> {
         self.telemetry.iter().filter(|sample| sample.experiment == experiment).collect()
@@ -175,6 +203,31 @@ impl Results {
         systems
     }
 
+    /// Whether the runs of a system stand by turns with those of the first: each beside a neighbour.
+    pub fn by_turns(&self, system: &str) -> bool {
+        let first = self.run().system.as_str();
+        let order: Vec<bool> = self
+            .runs
+            .iter()
+            .filter_map(|run| [(first, true), (system, false)].into_iter().find(|(name, _)| *name == run.system))
+            .map(|(_, own)| own)
+            .collect();
+        order.chunks(2).all(|pair| matches!(pair, [a, b] if a != b))
+    }
+
+    /// The names of the experiments, in the order of the rows; last those that left none.
+    pub fn experiments(&self) -> Vec<&str> {
+        let rows = self.rows.iter().map(|row| row.spec.experiment());
+        let ran = self.runs_of(&self.run().system).flat_map(|run| &run.order).map(|left| left.name.as_str());
+        let mut names: Vec<&str> = Vec::new();
+        for name in rows.chain(ran) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// The runs of one system, in their order.
     pub fn runs_of<'a>(&'a self, system: &'a str) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().filter(move |run| run.system == system)
@@ -191,10 +244,37 @@ impl Results {
         Lookup::new(&self.rows, runs)
     }
 
-    /// What the first run left of each of its rows, in order.
+    /// Ends the run that is not over, because its process ended before its time: the rows that it did not finish fail with
+    /// `reason`.
+    pub fn end_open_run(&mut self, reason: &str) {
+        let Some(run) = self.runs.iter_mut().find(|run| !run.is_over()) else { return };
+        run.outcome = RunOutcome::Failed;
+        let of_run = self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == run.id);
+        for series in of_run.filter(|series| !series.outcome.is_finished()) {
+            series.outcome = Outcome::Failed { reason: reason.to_owned() };
+        }
+    }
+
+    /// What the runs of the system that the file is about left, row by row.
     pub fn outcomes(&self) -> impl Iterator<Item = (&Row, &Outcome)> {
-        let run = self.run().id.as_str();
-        self.rows.iter().filter_map(move |row| row.outcome(run).map(|outcome| (row, outcome)))
+        let runs: Vec<&str> = self.runs_of(&self.run().system).map(|run| run.id.as_str()).collect();
+        self.rows.iter().flat_map(move |row| {
+            let own = row.series.iter().filter(|series| runs.contains(&series.run.as_str()));
+            own.map(move |series| (row, &series.outcome)).collect::<Vec<_>>()
+        })
+    }
+
+    /// Takes away what a run left of its rows, and the rows that only it has; as rows of that run alone.
+    pub fn take_rows(&mut self, run: &str) -> Vec<Row> {
+        let mut taken = Vec::new();
+        for row in &mut self.rows {
+            let (own, others) = std::mem::take(&mut row.series).into_iter().partition(|series| series.run == run);
+            row.series = others;
+            let own: Vec<Series> = own;
+            taken.extend((!own.is_empty()).then(|| Row { spec: row.spec.clone(), series: own }));
+        }
+        self.rows.retain(|row| !row.series.is_empty());
+        taken
     }
 
     /// The scenario with this name that was recorded first.
@@ -202,15 +282,19 @@ impl Results {
         self.timelines.iter().find(|scenario| scenario.name == name)
     }
 
-    /// Whether a run was interrupted.
+    /// Whether a run was interrupted, or one that is planned is missing.
     pub fn is_partial(&self) -> bool {
+        let missing = |system: &str| self.runs_of(system).count() < self.plan.runs as usize;
         self.runs.iter().any(|run| run.outcome == RunOutcome::Interrupted)
+            || missing(&self.run().system)
+            || self.plan.with.iter().any(|system| missing(system))
     }
 
     /// Whether an experiment or a row failed.
     pub fn has_failures(&self) -> bool {
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
-        self.runs.iter().any(|run| run.order.iter().any(|experiment| experiment.failure.is_some()))
+        let ended_early = |run: &Run| run.outcome == RunOutcome::Failed;
+        self.runs.iter().any(|run| ended_early(run) || run.order.iter().any(|left| left.failure.is_some()))
             || self.rows.iter().flat_map(|row| &row.series).any(|series| failed(&series.outcome))
     }
 }

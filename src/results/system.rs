@@ -1,4 +1,5 @@
-//! What another program measured of the same work on the same machine: another *system* under test.
+//! What another program measured of the same work on the same machine, in one process: a run of another *system* under
+//! test.
 //!
 //! It comes as a file of its own (JSON), such as `book/peers/pytorch.py` writes, and becomes a run of that system in a
 //! results file. The file may come from anywhere: its version is checked first, then that every row is one that is
@@ -18,7 +19,7 @@ use super::file::MOST_BYTES;
 use super::lookup::{Lookup, MissingReason};
 use super::migrate;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
-use super::run::{Results, Run, RunOutcome, SCHEMA_VERSION};
+use super::run::{Plan, Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
 use crate::error::FileError;
 use crate::files::read_text;
@@ -26,7 +27,7 @@ use crate::measure::Clock;
 use crate::units::Unit;
 
 /// The version of the schema that this program reads.
-pub(super) const SYSTEM_SCHEMA_VERSION: u32 = 1;
+pub(super) const SYSTEM_SCHEMA_VERSION: u32 = 2;
 
 /// The fact of a run's device that tells the GPUs of one machine apart.
 pub const FINGERPRINT: &str = "fingerprint";
@@ -75,7 +76,7 @@ pub struct SystemRow {
     /// The unit of the samples.
     pub unit: Unit,
     /// What came of it.
-    pub outcome: migrate::v1::Outcome,
+    pub outcome: Outcome,
 }
 
 impl System {
@@ -158,6 +159,7 @@ impl System {
             schema_version: SCHEMA_VERSION,
             suite: serde_json::Value::Null,
             selection: Selection::default(),
+            plan: Plan::default(),
             runs: vec![run],
             rows,
             timelines: Vec::new(),
@@ -174,7 +176,8 @@ impl System {
         let rows = self.rows.into_iter().map(|row| {
             let named = || specs.clone().into_iter().filter(|spec| spec.id == row.id);
             let known = named().find(|spec| spec.parameters == row.parameters).or_else(|| named().next());
-            let (provenance, outcome) = row.outcome.split();
+            // What was measured is what the row says, by the clock that it says.
+            let provenance = known.map_or(Provenance::measured(Clock::Host), |known| known.provenance.clone());
             let described = known.map(|known| (known.group.clone(), known.label.clone()));
             let (group, label) = described.unwrap_or_else(|| migrate::described(&row.id));
             let (work, floor) = known
@@ -182,7 +185,7 @@ impl System {
                 .map_or((None, None), |known| (known.work.clone(), None));
             let parameters = row.parameters;
             let spec = MetricSpec { id: row.id, group, label, unit: row.unit, parameters, provenance, work, floor };
-            Row { spec, series: vec![Series { run: id.clone(), outcome }] }
+            Row { spec, series: vec![Series { run: id.clone(), outcome: row.outcome }] }
         });
         let rows = rows.collect();
         let machine = self.machine;
@@ -233,12 +236,17 @@ impl Results {
             return Err(mismatches);
         }
         self.detach(&system.name);
-        let id = format!("{}-1", system.name);
+        self.add_run(system);
+        Ok(())
+    }
+
+    /// Adds what a system measured as its next run.
+    pub fn add_run(&mut self, system: System) {
+        let id = format!("{}-{}", system.name, self.runs_of(&system.name).count() + 1);
         let specs: Vec<MetricSpec> = self.rows.iter().map(|row| row.spec.clone()).collect();
         let (run, rows) = system.into_run(id, &specs);
         self.runs.push(run);
         self.merge(rows);
-        Ok(())
     }
 
     /// Takes the runs of a system away.
@@ -257,27 +265,6 @@ impl Results {
                 Some(known) => known.series.extend(row.series),
                 None => self.rows.push(row),
             }
-        }
-    }
-}
-
-impl migrate::v1::Outcome {
-    /// How its samples were taken, and what came of it. What was not measured has no clock: the host's stands there.
-    pub(super) fn split(self) -> (Provenance, Outcome) {
-        use migrate::v1::Outcome as V1;
-        let measured = |clock| Provenance::measured(clock);
-        let (order, started) = (Vec::new(), Vec::new());
-        match self {
-            V1::Measured { instrument, samples, stopped_by } => {
-                (measured(instrument.into()), Outcome::Measured { samples, order, started, stopped_by })
-            }
-            V1::Derived { derivation, formula, samples } => {
-                (Provenance::Derived { derivation, formula }, Outcome::Derived { samples })
-            }
-            V1::NotApplicable { reason } => (measured(Clock::Host), Outcome::NotApplicable { reason }),
-            V1::Interrupted => (measured(Clock::Host), Outcome::Interrupted),
-            V1::Skipped { reason } => (measured(Clock::Host), Outcome::Skipped { reason }),
-            V1::Failed { reason } => (measured(Clock::Host), Outcome::Failed { reason }),
         }
     }
 }

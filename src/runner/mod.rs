@@ -1,51 +1,58 @@
 //! Runs a suite on a device.
+//!
+//! A run is one process. What it measures joins what earlier runs of the same results file measured, so that a file can
+//! be added to run by run: see [`Session::next`].
 
 mod describe;
 mod suite;
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub use describe::describe;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 pub use suite::Suite;
 
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Registry, RunObserver, record_scenarios};
-use crate::measure::Sampler;
+use crate::experiment::{AnyExperiment, Bench, Part, Registry, RunObserver, Turn, record_scenarios};
+use crate::measure::{Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, Outcome, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection,
-    TelemetrySample, now,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    Selection, TelemetrySample, now,
 };
 
-/// The experiments of every run: the first before a suite's own, the second after them. A suite that names one states
-/// its place and parameters itself.
+/// The experiments of every run that its suite does not name: a suite that does states parameters itself.
 const OF_EVERY_RUN: [&str; 2] = ["self-audit", "ceilings"];
 
-/// Runs the rows of `suite` that `selection` holds on `device`: the self-audit first, then its experiments in order, then
-/// the peak rates.
-///
-/// A row or an experiment that fails is in the results with its reason, and the others run. Once `interrupt` is true the
-/// run ends after the current sample.
-pub fn run(
-    suite: &Suite,
-    registry: &Registry,
-    selection: &Selection,
-    device: &Device,
-    environment: Environment,
-    observer: &Arc<dyn RunObserver>,
-    interrupt: &Arc<AtomicBool>,
-) -> Results {
-    let results = empty_results(suite.source.clone(), selection.clone(), environment);
-    go_on(results, suite, registry, device, observer, interrupt)
+/// What a run needs: the suite and who knows its experiments, the device, and whom to tell and to listen to.
+pub struct Session<'a> {
+    /// The suite.
+    pub suite: &'a Suite,
+    /// The experiments that there are.
+    pub registry: &'a Registry,
+    /// Where to measure.
+    pub device: &'a Device,
+    /// Told what the run is doing.
+    pub observer: Arc<dyn RunObserver>,
+    /// Once it is true the run ends after the current sample.
+    pub interrupt: Arc<AtomicBool>,
 }
 
 /// The results of a run that begins now and has measured nothing yet.
-pub fn empty_results(suite: serde_json::Value, selection: Selection, environment: Environment) -> Results {
-    let run = Run {
-        id: format!("{SYNCSCOPE}-1"),
+pub fn empty_results(suite: serde_json::Value, selection: Selection, plan: Plan, environment: Environment) -> Results {
+    let (runs, rows, timelines) = (vec![empty_run(1, environment)], Vec::new(), Vec::new());
+    Results { schema_version: SCHEMA_VERSION, suite, selection, plan, runs, rows, timelines }
+}
+
+fn empty_run(number: usize, environment: Environment) -> Run {
+    Run {
+        id: format!("{SYNCSCOPE}-{number}"),
         system: SYNCSCOPE.to_owned(),
         started: now(),
         resumed: Vec::new(),
@@ -53,109 +60,230 @@ pub fn empty_results(suite: serde_json::Value, selection: Selection, environment
         telemetry: Vec::new(),
         order: Vec::new(),
         outcome: RunOutcome::Interrupted,
-    };
-    let (rows, timelines) = (Vec::new(), Vec::new());
-    Results { schema_version: SCHEMA_VERSION, suite, selection, runs: vec![run], rows, timelines }
+    }
 }
 
-/// Runs what an interrupted run did not finish, on the same device; what it finished is kept as it is.
-pub fn resume(
-    mut results: Results,
-    suite: &Suite,
-    registry: &Registry,
-    device: &Device,
-    observer: &Arc<dyn RunObserver>,
-    interrupt: &Arc<AtomicBool>,
-) -> Results {
-    results.runs[0].resumed.push(now());
-    go_on(results, suite, registry, device, observer, interrupt)
+/// The numbers that a run draws: another sequence for each run of a file, the same on every machine.
+fn random(seed: u64, run: &str) -> Xoshiro256PlusPlus {
+    let number = run.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    Xoshiro256PlusPlus::seed_from_u64(number)
 }
 
-fn go_on(
-    mut results: Results,
-    suite: &Suite,
-    registry: &Registry,
-    device: &Device,
-    observer: &Arc<dyn RunObserver>,
-    interrupt: &Arc<AtomicBool>,
-) -> Results {
-    let engine = device.properties().engine;
+impl Session<'_> {
+    /// Measures one run: goes on with the one that was interrupted, or else begins the next, whose `environment` this is.
+    ///
+    /// The experiments run in an order drawn for the run. A row or an experiment that fails is in the results with its
+    /// reason, and the others run. What an earlier try of the run finished is kept as it is.
+    pub fn next(&self, mut results: Results, environment: Environment) -> Results {
+        let own = |run: &Run| run.system == SYNCSCOPE;
+        let open = results.runs.iter().position(|run| own(run) && run.outcome == RunOutcome::Interrupted);
+        let at = open.unwrap_or_else(|| {
+            let number = results.runs_of(SYNCSCOPE).count() + 1;
+            results.runs.push(empty_run(number, environment));
+            results.runs.len() - 1
+        });
+        if !results.runs[at].order.is_empty() {
+            results.runs[at].resumed.push(now());
+        }
+        let id = results.runs[at].id.clone();
+        let earlier = results.take_rows(&id);
+        let order = std::mem::take(&mut results.runs[at].order);
+        let mut running = Running { results, at, id, begun: Instant::now(), rows: Vec::new(), earlier, order };
+        self.measure(&mut running);
+        let Running { mut results, rows, earlier, .. } = running;
+        results.merge(rows);
+        // What was finished and is no longer in the suite's order.
+        results.merge(earlier);
+        self.sort(&mut results);
+        let id = results.runs[at].id.clone();
+        let finished = results.rows.iter().filter_map(|row| row.outcome(&id)).all(Outcome::is_finished);
+        results.runs[at].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
+        results
+    }
+
+    fn measure(&self, running: &mut Running) {
+        let engine = self.device.properties().engine;
+        let mut random = random(self.suite.sampling.seed, &running.id);
+        let chosen = experiments(self.suite, self.registry, engine);
+        let selection = running.results.selection.clone();
+        let has_rows = |experiment: &&dyn AnyExperiment| {
+            Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
+        };
+        let mut experiments: Vec<&dyn AnyExperiment> = chosen.iter().map(Chosen::get).filter(has_rows).collect();
+        experiments.shuffle(&mut random);
+        for (place, experiment) in experiments.iter().enumerate() {
+            self.observer.keep(&running.so_far());
+            if !self.interrupt.load(Ordering::Relaxed) {
+                self.observer.experiment(place, experiments.len(), experiment.name());
+            }
+            running.telemetry(experiment.name(), self.device);
+            let mut left = self.measure_part(running, *experiment, Part::Timed, &mut random);
+            running.telemetry(experiment.name(), self.device);
+            left.duration += running.duration(experiment.name());
+            running.run().order.push(left);
+        }
+        self.observer.keep(&running.so_far());
+        // Recordings leave their traces in the process: not before the last row that needs none has been measured.
+        for (place, experiment) in experiments.iter().enumerate() {
+            if Bench::plan_of(*experiment, engine, Part::Recorded).is_empty() {
+                continue;
+            }
+            let left = self.measure_part(running, *experiment, Part::Recorded, &mut random);
+            let whole = &mut running.run().order[place];
+            whole.duration += left.duration;
+            whole.failure = whole.failure.take().or(left.failure);
+        }
+        self.observer.keep(&running.so_far());
+        // Once a file is enough.
+        if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
+            let id = running.id.clone();
+            let recorded =
+                experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
+            running.results.timelines = recorded.collect();
+        }
+    }
+
+    /// Measures the rows of an experiment that are of one part of a run.
+    fn measure_part(
+        &self,
+        running: &mut Running,
+        experiment: &dyn AnyExperiment,
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> ExperimentRun {
+        let protocol = Protocol { seed: random.random(), ..self.suite.sampling.clone() };
+        let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt));
+        let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
+            .selecting(running.results.selection.clone())
+            .continuing(&running.earlier);
+        let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
+        // One for one: a suite may name an experiment twice.
+        for row in &rows {
+            let before = running.earlier.iter().position(|earlier| earlier.spec == row.spec);
+            before.map(|place| running.earlier.remove(place));
+        }
+        running.rows.extend(rows);
+        left
+    }
+
+    /// Brings the rows into the order of the suite, whatever the order in which they were measured.
+    fn sort(&self, results: &mut Results) {
+        let engine = self.device.properties().engine;
+        let planned = planned(self.suite, self.registry, engine);
+        let places: HashMap<String, usize> = planned.iter().map(MetricSpec::title).zip(0..).collect();
+        results.rows.sort_by_cached_key(|row| places.get(&row.spec.title()).copied().unwrap_or(usize::MAX));
+    }
+}
+
+/// The rows that a run of a suite measures on a device of `engine`, in the order of the suite; needs no device.
+pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSpec> {
+    experiments(suite, registry, engine).iter().flat_map(|own| Bench::plan(own.get(), engine)).collect()
+}
+
+/// The experiments of a run, in the order of the suite: the self-audit first and the peak rates last, where it does not
+/// name them.
+fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<Chosen<'a>> {
     let chosen = suite.experiments_on(engine);
     let unless_chosen = |name: &str| {
         let entry = registry.get(name).filter(|_| !chosen.iter().any(|experiment| experiment.name() == name));
-        entry.map(|entry| entry.default_for(engine))
+        entry.map(|entry| Chosen::Default(entry.default_for(engine)))
     };
     let [first, last] = OF_EVERY_RUN.map(unless_chosen);
-    let selection = results.selection.clone();
-    let has_rows =
-        |experiment: &&dyn AnyExperiment| Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id));
-    let all = first.iter().chain(chosen).chain(&last).map(AsRef::as_ref);
-    let experiments: Vec<&dyn AnyExperiment> = all.filter(has_rows).collect();
-    let begun = Instant::now();
-    let mut earlier = std::mem::take(&mut results.rows);
-    let mut order = std::mem::take(&mut results.runs[0].order);
-    order.reverse();
-    for (place, experiment) in experiments.iter().enumerate() {
-        observer.keep(&so_far(&results, &earlier, &order));
-        if !interrupt.load(Ordering::Relaxed) {
-            observer.experiment(place, experiments.len(), experiment.name());
+    first.into_iter().chain(chosen.iter().map(|own| Chosen::Suite(own.as_ref()))).chain(last).collect()
+}
+
+/// An experiment of a run.
+enum Chosen<'a> {
+    Suite(&'a dyn AnyExperiment),
+    Default(Box<dyn AnyExperiment>),
+}
+
+impl Chosen<'_> {
+    fn get(&self) -> &dyn AnyExperiment {
+        match self {
+            Chosen::Suite(experiment) => *experiment,
+            Chosen::Default(experiment) => experiment.as_ref(),
         }
-        // By place: a suite may name an experiment twice.
-        let before = order.pop().filter(|left| left.name == experiment.name());
-        let own = |row: &Row| row.spec.experiment() == experiment.name();
-        let (mine, others): (Vec<Row>, Vec<Row>) = std::mem::take(&mut earlier).into_iter().partition(own);
-        earlier = others;
-        let sampler = Sampler::new(suite.sampling.clone()).interrupted_by(Arc::clone(interrupt));
-        let run = &mut results.runs[0];
-        let bench = Bench::new(device, sampler, Arc::clone(observer), &run.id, begun)
-            .selecting(selection.clone())
-            .continuing(&mine);
-        telemetry(run, experiment.name(), device, begun);
-        let (mut left, rows) = run_one(*experiment, bench, engine);
-        telemetry(run, experiment.name(), device, begun);
-        left.duration += before.map_or(0.0, |before| before.duration);
-        run.order.push(left);
-        results.rows.extend(rows);
     }
-    observer.keep(&so_far(&results, &earlier, &order));
-    // Tracing leaves its traces in the process: not before the last row has been measured.
-    if results.timelines.is_empty() && !interrupt.load(Ordering::Relaxed) {
-        let id = results.runs[0].id.clone();
-        let recorded = experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, device, &id));
-        results.timelines = recorded.collect();
-    }
-    // Other systems' rows stay; those of this run that were measured again are there already.
-    results.merge(earlier);
-    let finished = results.outcomes().all(|(_, outcome)| Outcome::is_finished(outcome));
-    results.runs[0].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
-    results
 }
 
-/// What a run has left, with what an earlier try left of experiments that it has not reached; `order` is a stack.
-fn so_far(results: &Results, earlier: &[Row], order: &[ExperimentRun]) -> Results {
-    let mut all = results.clone();
-    all.merge(earlier.to_vec());
-    all.runs[0].order.extend(order.iter().rev().cloned());
-    all
+/// A run that is being measured.
+struct Running {
+    /// The other runs, and this one without its rows.
+    results: Results,
+    /// Where this run stands among them.
+    at: usize,
+    id: String,
+    begun: Instant,
+    /// What it has left.
+    rows: Vec<Row>,
+    /// What an earlier try of it left of experiments that it has not reached.
+    earlier: Vec<Row>,
+    /// The experiments of that try.
+    order: Vec<ExperimentRun>,
 }
 
-/// Runs one experiment on `bench`: what is said of it as a whole, and its rows.
-pub fn run_one(experiment: &dyn AnyExperiment, mut bench: Bench, engine: &str) -> (ExperimentRun, Vec<Row>) {
-    let planned = Bench::plan(experiment, engine);
+impl Running {
+    fn run(&mut self) -> &mut Run {
+        &mut self.results.runs[self.at]
+    }
+
+    fn so_far(&self) -> Results {
+        let mut all = self.results.clone();
+        all.merge(self.rows.clone());
+        all.merge(self.earlier.clone());
+        let reached = |left: &&ExperimentRun| !all.runs[self.at].order.iter().any(|own| own.name == left.name);
+        let before: Vec<ExperimentRun> = self.order.iter().filter(reached).cloned().collect();
+        all.runs[self.at].order.extend(before);
+        all
+    }
+
+    /// How long the earlier try of an experiment took; counted once.
+    fn duration(&mut self, experiment: &str) -> f64 {
+        let place = self.order.iter().position(|left| left.name == experiment);
+        place.map_or(0.0, |place| self.order.remove(place).duration)
+    }
+
+    /// Keeps what the sensors say. Sensors that cannot be read are as good as none: they explain a measurement, they are
+    /// not one.
+    fn telemetry(&mut self, experiment: &str, device: &Device) {
+        if let Some(sensors) = device.telemetry().ok().flatten() {
+            let at = Some(self.begun.elapsed().as_secs_f64());
+            self.run().telemetry.push(TelemetrySample { at, experiment: experiment.to_owned(), sensors });
+        }
+    }
+}
+
+/// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
+/// rows.
+pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
+    run_parts(experiment, bench, engine, &Part::ALL, seed)
+}
+
+/// Runs these parts of one experiment.
+fn run_parts(
+    experiment: &dyn AnyExperiment,
+    mut bench: Bench,
+    engine: &str,
+    parts: &[Part],
+    seed: u64,
+) -> (ExperimentRun, Vec<Row>) {
+    let planned = parts.iter().flat_map(|part| Bench::plan_of(experiment, engine, *part)).collect();
+    let groups = Bench::groups(experiment, engine);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let start = Instant::now();
-    // A panic in one experiment is a defect of that one: the others run, and the results say what happened.
-    let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
-    let failure = outcome.err().map(|panic| panic_message(&*panic));
+    let mut failure = None;
+    for part in parts {
+        let mut turns: Vec<Turn> = (0..groups.len()).filter(|place| groups[*place] == *part).map(Turn::Group).collect();
+        turns.shuffle(&mut random);
+        for turn in turns.into_iter().chain([Turn::Derived]) {
+            bench.begin(*part, turn);
+            // A panic in one group is a defect of that one: the others run, and the results say what happened.
+            let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
+            failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
+        }
+    }
     let rows = bench.finish(planned, failure.as_deref());
     let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), failure }, rows)
-}
-
-/// Keeps what the sensors say. Sensors that cannot be read are as good as none: they explain a measurement, they are not
-/// one.
-fn telemetry(run: &mut Run, experiment: &str, device: &Device, begun: Instant) {
-    if let Some(sensors) = device.telemetry().ok().flatten() {
-        let at = Some(begun.elapsed().as_secs_f64());
-        run.telemetry.push(TelemetrySample { at, experiment: experiment.to_owned(), sensors });
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -19,6 +20,8 @@ pub struct Suite {
     pub title: String,
     /// The device: `auto` (`cuda:0` if there is one, else `cpu:0`) or a name.
     pub device: String,
+    /// How often it runs, each time in a process of its own.
+    pub runs: NonZeroU32,
     /// How rows are sampled.
     pub sampling: Protocol,
     /// The experiments, each with its parameters.
@@ -29,12 +32,16 @@ pub struct Suite {
     pub source: serde_json::Value,
 }
 
+/// How often a suite runs that does not say.
+const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
+
 /// A key of a suite. An unknown one is refused where it stands.
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Key {
     Title,
     Device,
+    Runs,
     Sampling,
     Experiments,
     Engines,
@@ -104,6 +111,7 @@ impl Suite {
             "properties": {
                 "title": { "type": "string", "description": "The title of the book that is made of the results." },
                 "device": { "type": "string", "default": "auto", "description": "The device: `auto` (`cuda:0` if there is one, else `cpu:0`) or a name." },
+                "runs": { "type": "integer", "minimum": 1, "default": RUNS, "description": "How often it runs, each time in a process of its own." },
                 "sampling": sampling,
                 "experiments": list,
                 "engines": {
@@ -158,11 +166,13 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
-        let (mut title, mut device, mut sampling, mut experiments, mut engines) = (None, None, None, None, None);
+        let (mut title, mut device, mut runs) = (None, None, None);
+        let (mut sampling, mut experiments, mut engines) = (None, None, None);
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Title => title = Some(map.next_value()?),
                 Key::Device => device = Some(map.next_value()?),
+                Key::Runs => runs = Some(map.next_value()?),
                 Key::Sampling => sampling = Some(map.next_value()?),
                 Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
                 Key::Engines => engines = Some(map.next_value_seed(Engines(self.registry))?),
@@ -171,6 +181,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
         Ok(Suite {
             title: title.ok_or_else(|| A::Error::missing_field("title"))?,
             device: device.unwrap_or_else(|| "auto".to_owned()),
+            runs: runs.unwrap_or(RUNS),
             sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
             experiments: experiments.ok_or_else(|| A::Error::missing_field("experiments"))?,
             engines: engines.unwrap_or_default(),

@@ -9,15 +9,16 @@
 //! |---|---|
 //! | `span` | spans, tracks and the timeline |
 //! | `analysis`, `critical` | shares of time and pending work; the critical path |
-//! | `record` | from a region to its timeline |
+//! | `record`, `standing` | from a region to its timeline; calls that enqueue and in which the host stood all the same |
 //! | `audit` | the synchronization points of a region, and `assert_no_sync!` |
 //! | `trace` | the Chrome trace, which Perfetto reads |
 //!
 //! # What it does not cover
 //! * Tracing adds overhead: a lock and two clock readings for each call, and the cost of the source of device times. So
 //!   no published time comes from a recorded region.
-//! * A call may block inside, as the search for a matmul plan does. Where the source of times reports it (CUPTI), it is
-//!   an implicit synchronization point within the call; elsewhere the call is a long enqueue.
+//! * A call may block inside, as the search for a matmul plan does, a copy from pageable memory, or a launch into a full
+//!   queue. Where the source of times reports it (CUPTI), or where it follows from the times of the call and of the work, it
+//!   is an implicit synchronization point within the call; elsewhere the call is a long enqueue.
 //! * [`Timeline::source`] says what the source of device times misses.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -29,6 +30,7 @@ pub(crate) mod by_hand;
 mod critical;
 mod record;
 mod span;
+mod standing;
 mod trace;
 
 pub use crate::device::kind::{Kind, SyncKind};

@@ -1,9 +1,10 @@
 //! Recording: from a region to its timeline.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::span::{Span, Timeline, Track};
+use super::standing::standing;
 use crate::device::Device;
 use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
@@ -62,7 +63,7 @@ impl Device {
 }
 
 impl Timeline {
-    fn of(device: &str, log: Log) -> Self {
+    pub(super) fn of(device: &str, log: Log) -> Self {
         let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
         let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());
@@ -86,8 +87,12 @@ impl Timeline {
                 detail: None,
             });
         }
-        // The stall within a synchronization point is that synchronization point.
-        let within = log.stalls.iter().filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
+        // The stall within a synchronization point is that synchronization point, and one in a call in which the host stood
+        // anyway is a part of that.
+        let stood = standing(&log);
+        let known: HashSet<u64> = stood.iter().map(|stall| stall.correlation).collect();
+        let reported = log.stalls.iter().filter(|stall| !known.contains(&stall.correlation));
+        let within = reported.chain(&stood).filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
         for (stall, call) in within.filter(|(_, call)| call.note.barrier.is_none()) {
             spans.push(Span {
                 track: place(&Track::Host(thread_name(&log, call))),
@@ -347,6 +352,7 @@ mod tests {
             stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
             threads: HashMap::new(),
             dropped: 0,
+            launch_queue: None,
             source: String::new(),
             origin,
             end: at(90),

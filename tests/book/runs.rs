@@ -36,17 +36,18 @@ fn rows<'a>(chapter: &'a str, id: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_samples_of_two_runs_of_a_system_stand_in_one_value() {
+fn two_runs_of_a_system_stand_in_one_value_whose_interval_is_between_them() {
     let one = probe::results();
     let two = with_run(one.clone(), SECOND, "syncscope", 3.0);
     let (before, after) = (chapter(from_ref(&one)), chapter(from_ref(&two)));
     assert!(rows(&before, "probe.fast").iter().all(|row| row.contains("n = 12")));
-    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("n = 24")));
-    // Half of the samples are three times as long: the interval of the median holds both.
+    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("n = 2 × 12")));
+    // One run in two is three times as long: the interval of the expected median holds both.
     let spec = &one.rows[0].spec;
     let estimate = |results: &Results| results.lookup().estimate(&spec.id, &spec.parameters).unwrap();
     let (first, both) = (estimate(&one), estimate(&two));
     assert!(both.low <= first.high && both.high >= 2.9 * first.low, "{first:?} {both:?}");
+    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("class=\"spread\">runs ±")), "{after}");
     assert!(after.contains("probe-drawn-bars-1.csv") && !after.contains("probe-drawn-bars-2.csv"), "it is one machine");
 }
 
@@ -72,7 +73,7 @@ fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
         let measured =
             |row: &str| row[row.find("class=\"measured\"").unwrap()..].split("</td>").next().unwrap().to_owned();
         assert_eq!(measured(one), measured(other));
-        assert!(other.contains(">0.50"), "{other}");
+        assert!(other.contains("one run of each has no interval"), "{other}");
     }
     let files = source_as(&probe::project(probe::DOCUMENT), &[both]);
     assert!(read(&files, "machine").contains("PyTorch on the same machine"));
@@ -83,7 +84,7 @@ fn runs_of_two_systems_do_not_mix() {
     let three = with_run(with_run(probe::results(), SECOND, "syncscope", 1.0), PYTORCH, "PyTorch", 2.0);
     let text = chapter(&[three]);
     for row in rows(&text, "probe.fast") {
-        assert_eq!((row.matches(">n = 24<").count(), row.matches(">n = 12<").count()), (1, 1), "{row}");
+        assert_eq!((row.matches(">n = 2 × 12<").count(), row.matches(">n = 12<").count()), (1, 1), "{row}");
     }
 }
 

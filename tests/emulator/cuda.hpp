@@ -1,4 +1,4 @@
-// As much of CUDA as `kernels/compact.cu` needs, on the host: a block's threads are fibers that take turns, and blocks run
+// As much of CUDA as `kernels/compact.cu` and `kernels/gather.cu` need, on the host: a block's threads are fibers that take turns, and blocks run
 // one after the other. A kernel in which no block waits for another computes here what it computes on a GPU.
 #pragma once
 
@@ -14,6 +14,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(threads)
 #define __shared__ static
 // PTX: not reached here.
@@ -21,6 +22,9 @@
 
 struct Index {
     unsigned x, y, z;
+};
+struct uint2 {
+    unsigned x, y;
 };
 struct uint4 {
     unsigned x, y, z, w;

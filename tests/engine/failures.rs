@@ -212,6 +212,17 @@ fn failure_of_a_dropped_stream(device: &Device) -> Result<(), Failed> {
     event.synchronize()?;
     drop((x, rows, stream));
     is_gather("the device, later", device.synchronize())?;
+    device.synchronize()?;
+    // The same where nothing is left of the stream: it is over, and another one is made.
+    let stream = device.stream()?;
+    let (x, rows) = (stream.ones::<f32>([3, 2])?, stream.tensor(&[0i64, 99], [2])?);
+    x.gather(&rows)?;
+    let event = device.event()?;
+    stream.record(&event)?;
+    is_gather("the event", event.synchronize())?;
+    drop((x, rows, stream));
+    let _sweeps = device.stream()?;
+    is_gather("the device, in the end", device.synchronize())?;
     Ok(device.synchronize()?)
 }
 

@@ -14,6 +14,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("what_cannot_be_captured_is_refused_and_the_stream_goes_on", refuses),
     ("a_capture_that_fails_or_panics_is_given_up", given_up),
     ("the_work_of_a_graph_is_recorded_with_its_launch", recorded),
+    ("a_graph_captured_beside_a_held_stream_runs_while_it_is_held", held_beside),
 ];
 
 fn launches(device: &Device) -> Result<(), Failed> {
@@ -135,4 +136,20 @@ fn recorded(device: &Device) -> Result<(), Failed> {
     // Events stand around the launch as a whole.
     let expected = if timeline.source.starts_with("events") { 1 } else { 5 };
     ensure(one && kernels.len() == expected, || format!("{timeline:#?}"))
+}
+
+fn held_beside(device: &Device) -> Result<(), Failed> {
+    // Of one GPU, two openings.
+    let other = Device::open(device.name())?;
+    let (held, free, gate) = (device.stream()?, other.stream()?, device.gate()?);
+    let (x, y) = (held.ones::<f32>([100])?, free.ones::<f32>([100])?);
+    held.wait_gate(&gate)?;
+    let (_, waits) = held.capture(|| x.affine_in_place(2.0, 0.0))?;
+    waits.launch()?;
+    let (_, runs) = free.capture(|| y.affine_in_place(3.0, 0.0))?;
+    runs.launch()?;
+    let value = y.get([99])?.item()?;
+    ensure(value == 3.0 && !held.is_complete()?, || format!("{value} in place of 3"))?;
+    gate.open();
+    ensure(x.get([99])?.item()? == 2.0, || "the graph of the held stream".to_owned())
 }

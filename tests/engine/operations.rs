@@ -315,7 +315,8 @@ fn many_nonzero(device: &Device) -> Result<(), Failed> {
 
 fn gather<T: Float>(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
-    for shape in [&[5][..], &[4, 3], &[7, 2, 3]] {
+    // Narrow rows, and wide ones of one piece and of several, which begin at every alignment.
+    for shape in [&[5][..], &[4, 3], &[7, 2, 3], &[5, 33], &[3, 1026], &[3, 8192], &[4, 9999]] {
         let given = values::<T>(shape.iter().product(), 11);
         let width = given.len() / shape[0];
         let rows = [2, 0, 2, shape[0] - 1];

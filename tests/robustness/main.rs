@@ -18,6 +18,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const TINY: &str = "title: Tiny
+runs: 1
 sampling: { samples: 3, warmup: 1 }
 experiments:
   - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }

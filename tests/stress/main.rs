@@ -7,6 +7,9 @@
 //! |---|---|
 //! | `SYNCSCOPE_STRESS_SECONDS` | how long new programs are begun on a device; 3 s unless it is set |
 //! | `SYNCSCOPE_STRESS_SEED` | the first seed, to repeat a failure; 1 unless it is set |
+//! | `SYNCSCOPE_STRESS_MARKS` | set: an event is recorded behind every step, so that the report of a hang says how far each stream is |
+//!
+//! The report of a hang shows the program, where every thread is, and what the driver says of every stream and event.
 
 mod held;
 mod oracle;

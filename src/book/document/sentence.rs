@@ -81,7 +81,7 @@ impl Sentence {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
-        match judged(&self.condition, document, results) {
+        match judged(&self.condition, document, results).verdict {
             Verdict::Confirmed(_) => self.then.filled(document, results),
             Verdict::Refuted(_) => self.otherwise.filled(document, results),
             Verdict::Inconclusive(_) => self.unclear.filled(document, results),

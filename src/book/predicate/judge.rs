@@ -1,15 +1,17 @@
-//! Judging claims: whether one holds on the machine of a run.
+//! Judging claims: whether one holds on the machine of a results file.
 //!
-//! The predicate is evaluated over bootstrap resamples of the raw samples, as [`judge`](crate::measure::judge) evaluates
-//! a statement; see there for the method and for when a claim is *confirmed*, *refuted* or *inconclusive*. The draws
-//! are seeded, so that a file has one verdict. A claim about published figures alone is evaluated once.
+//! The predicate is evaluated over draws of what its rows come to: of several runs, joint draws of the expected medians of
+//! a run ([`RunDraws`]); of one run, bootstrap resamples of its samples, as [`judge`](crate::measure::judge) evaluates a
+//! statement, and then the verdict is about that run alone. It is *confirmed* where the predicate holds in at least 97.5 %
+//! of the draws, *refuted* where it fails in as many, and otherwise *inconclusive*. The draws are seeded, so that a file has
+//! one verdict. A claim about published figures alone is evaluated once.
 //!
 //! Counts (stale elements, wrong elements) are judged by the largest that was seen: one bad round is enough to refute that
 //! something is safe. That none was seen proves nothing: a claim that can only be refuted (`refutable_only`) is then
-//! *inconclusive*.
+//! *inconclusive*. A call behind a closed gate blocks in all trials or in none; one that blocked in some decides nothing.
 //!
-//! A claim whose samples are missing or fewer than six, or whose predicate cannot be evaluated (a division by zero), is
-//! *not testable*, never judged.
+//! A claim whose samples are missing, or fewer than six of one run, or whose predicate cannot be evaluated (a division by
+//! zero), is *not testable*, never judged.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +20,7 @@ use minijinja::{Expression, Value};
 use super::operand::{Operand, is_selected};
 use super::{compile, environment, operands_of};
 use crate::book::document::{Claim, Document, Figure, Needs};
-use crate::measure::{Bootstrap, Verdict};
+use crate::measure::{Bootstrap, RunDraws, Verdict, median};
 use crate::results::{Metric, MetricSpec, MissingReason, Results};
 use crate::units::Unit;
 
@@ -29,17 +31,19 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Each operand of the predicate: its name, and what it was.
     pub evidence: Vec<(String, String)>,
+    /// The least number of runs behind an operand; 0 where nothing measured is in the predicate.
+    pub runs: usize,
     /// For a claim about figures alone: the predicate with the numbers in it, and what its two sides come to.
     pub calculation: Option<String>,
 }
 
 impl Judgement {
     fn not_testable(reason: String, evidence: Vec<(String, String)>) -> Self {
-        Self { verdict: Verdict::NotTestable(reason), evidence, calculation: None }
+        Self { verdict: Verdict::NotTestable(reason), evidence, runs: 0, calculation: None }
     }
 }
 
-/// A operand with its values.
+/// An operand with its values.
 pub(in crate::book) enum OperandValue<'a> {
     /// What was measured.
     Samples(Metric<'a>),
@@ -48,54 +52,48 @@ pub(in crate::book) enum OperandValue<'a> {
 }
 
 impl Claim {
-    /// Judges the claim of `document` by a run.
+    /// Judges the claim of `document` by the runs of a results file.
     pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
-        let operands = match operands_of(&self.predicate, document) {
-            Ok(operands) => operands,
-            Err(unknown) => return Judgement::not_testable(unknown.message, Vec::new()),
-        };
         if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
-            let reason = "the claim is about a GPU".to_owned();
-            return Judgement::not_testable(reason, Vec::new());
+            return Judgement::not_testable("the claim is about a GPU".to_owned(), Vec::new());
         }
-        let (mut values, mut evidence) = (Vec::new(), Vec::new());
-        for (name, operand) in &operands {
-            match look_up(operand, results) {
-                Ok((value, text)) => {
-                    values.push(value);
-                    evidence.push((name.clone(), text));
-                }
-                Err(absence) => {
-                    return Judgement::not_testable(format!("{name} was not measured: {absence}"), evidence);
-                }
+        let judgement = judged(&self.predicate, document, results);
+        match judgement.verdict {
+            Verdict::Confirmed(share) if self.refutable_only => {
+                Judgement { verdict: Verdict::Inconclusive(share), ..judgement }
             }
+            _ => judgement,
         }
-        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
-        let verdict = match share_of_true(&self.predicate, &names, &values) {
-            Ok(share) => match Verdict::of_share(share) {
-                Verdict::Confirmed(share) if self.refutable_only => Verdict::Inconclusive(share),
-                verdict => verdict,
-            },
-            Err(message) => Verdict::NotTestable(message),
-        };
-        let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
-        let calculation = fixed.and_then(|values| calculation(&self.predicate, &names, &values));
-        Judgement { verdict, evidence, calculation }
     }
 }
 
-/// Judges a predicate that stands for itself.
-pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results) -> Verdict {
-    let operands = operands_of(predicate, document).map_err(|unknown| unknown.message);
-    let share = operands.and_then(|operands| {
-        let values = operands.iter().map(|(name, operand)| match look_up(operand, results) {
-            Ok((values, _)) => Ok(values),
-            Err(absence) => Err(format!("{name} was not measured: {absence}")),
-        });
-        let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
-        share_of_true(predicate, &names, &values.collect::<Result<Vec<_>, String>>()?)
-    });
-    share.map_or_else(Verdict::NotTestable, Verdict::of_share)
+/// Judges a predicate.
+pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results) -> Judgement {
+    let operands = match operands_of(predicate, document) {
+        Ok(operands) => operands,
+        Err(unknown) => return Judgement::not_testable(unknown.message, Vec::new()),
+    };
+    let (mut values, mut evidence) = (Vec::new(), Vec::new());
+    for (name, operand) in &operands {
+        match look_up(operand, results) {
+            Ok((value, text)) => {
+                values.push(value);
+                evidence.push((name.clone(), text));
+            }
+            Err(absence) => {
+                return Judgement::not_testable(format!("{name} was not measured: {absence}"), evidence);
+            }
+        }
+    }
+    let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
+    let share = share_of_true(predicate, &names, &values);
+    let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
+    Judgement {
+        verdict: share.map_or_else(Verdict::NotTestable, Verdict::of_share),
+        evidence,
+        runs: values.iter().filter_map(OperandValue::metric).map(|metric| metric.runs.len()).min().unwrap_or(0),
+        calculation: fixed.and_then(|values| calculation(predicate, &names, &values)),
+    }
 }
 
 /// The value of an operand in the results, and the same as text.
@@ -126,30 +124,77 @@ pub(in crate::book) fn look_up<'a>(
     }
 }
 
-/// In which share of the resamples the predicate is true.
+/// In which share of the draws the predicate is true.
 fn share_of_true(predicate: &str, names: &[&str], values: &[OperandValue<'_>]) -> Result<f64, String> {
     let environment = environment();
     let flat = flattened(predicate, names);
     let expression = compile(&environment, &flat)?;
-    let samples: Vec<&Metric<'_>> = values.iter().filter_map(OperandValue::metric).collect();
-    if samples.is_empty() {
-        return evaluate(&expression, values, &[]).map(f64::from);
+    let mut drawn = Vec::new();
+    let kinds: Vec<Drawn> = values.iter().map(|value| Drawn::of(value, &mut drawn)).collect();
+    if drawn.is_empty() && !kinds.contains(&Drawn::Either) {
+        return evaluate(&expression, &kinds, &[], false).map(f64::from);
     }
-    let sets: Vec<&[f64]> = samples.iter().map(|metric| &*metric.samples).collect();
-    let mut failure = None;
-    let truths = Bootstrap::default().distribution(&sets, |resampled| {
-        let middles: Vec<f64> = resampled.iter().zip(&samples).map(|(set, metric)| middle(set, metric)).collect();
-        match evaluate(&expression, values, &middles) {
+    let (mut failure, mut draw) = (None, 0);
+    let mut truth = |middles: &[f64]| {
+        draw += 1;
+        match evaluate(&expression, &kinds, middles, draw % 2 == 0) {
             Ok(holds) => f64::from(holds),
             Err(message) => {
                 failure.get_or_insert(message);
                 f64::NAN
             }
         }
-    });
+    };
+    let one_run = drawn.iter().all(|metric| metric.runs.len() == 1);
+    let truths = if one_run {
+        let sets: Vec<&[f64]> = drawn.iter().map(|metric| metric.runs[0]).collect();
+        Bootstrap::default().distribution(&sets, |resampled| {
+            truth(&resampled.iter().map(|set| median(set.clone())).collect::<Vec<f64>>())
+        })
+    } else if let Some(single) = drawn.iter().find(|metric| metric.runs.len() == 1) {
+        return Err(format!("`{}` was measured in one run alone", single.spec.title()));
+    } else {
+        let rows: Vec<Vec<f64>> = drawn.iter().map(|metric| metric.run_medians()).collect();
+        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        RunDraws::default().distribution(&rows, truth)
+    };
     match failure {
         Some(message) => Err(message),
         None => Ok(truths.iter().sum::<f64>() / truths.len() as f64),
+    }
+}
+
+/// Where the value of an operand in a draw comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Drawn {
+    /// It is the same in all.
+    Fixed(f64),
+    /// It is 0 in half of them and 1 in the others: yes in some trials and no in others.
+    Either,
+    /// It is drawn.
+    Middle,
+}
+
+impl Drawn {
+    /// `drawn` takes the metrics that are drawn, in the order of the operands.
+    fn of<'v, 'a>(value: &'v OperandValue<'a>, drawn: &mut Vec<&'v Metric<'a>>) -> Self {
+        let metric = match value {
+            OperandValue::Fixed(value, _) => return Drawn::Fixed(*value),
+            OperandValue::Samples(metric) => metric,
+        };
+        let samples = || metric.runs.iter().copied().flatten().copied();
+        let (least, most) = (samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max));
+        if metric.is_observed() && metric.spec.unit == Unit::Number {
+            return Drawn::Fixed(most);
+        }
+        match metric.is_share() {
+            true if least == most => Drawn::Fixed(most),
+            true => Drawn::Either,
+            false => {
+                drawn.push(metric);
+                Drawn::Middle
+            }
+        }
     }
 }
 
@@ -200,21 +245,14 @@ fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String
     Some(format!("{numbers}{}", sides.unwrap_or_default()))
 }
 
-/// What a resample comes to: what the metric's estimate would be of it; for counts the largest.
-fn middle(set: &[f64], metric: &Metric<'_>) -> f64 {
-    if metric.is_observed() && metric.spec.unit == Unit::Number {
-        return set.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    }
-    metric.middle_of(set)
-}
-
-/// Evaluates the flattened predicate; `middles` are the values of those operands that have samples, in order.
-fn evaluate(expression: &Expression<'_, '_>, values: &[OperandValue<'_>], middles: &[f64]) -> Result<bool, String> {
+/// Evaluates the flattened predicate; `middles` are the values of the operands that are drawn, in order.
+fn evaluate(expression: &Expression<'_, '_>, kinds: &[Drawn], middles: &[f64], yes: bool) -> Result<bool, String> {
     let mut middles = middles.iter();
-    let values = values.iter().enumerate().map(|(i, operand)| {
-        let value = match operand {
-            OperandValue::Samples(_) => middles.next().copied().unwrap_or(f64::NAN),
-            OperandValue::Fixed(value, _) => *value,
+    let values = kinds.iter().enumerate().map(|(i, kind)| {
+        let value = match kind {
+            Drawn::Fixed(value) => *value,
+            Drawn::Either => f64::from(u8::from(yes)),
+            Drawn::Middle => middles.next().copied().unwrap_or(f64::NAN),
         };
         (flat_name(i), value)
     });
@@ -293,10 +331,34 @@ mod tests {
     }
 
     #[test]
-    fn yes_and_no_count_by_their_share() {
-        let samples = (0..30).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
-        let observed = row("t", Unit::Ratio, Clock::Observed, samples);
-        assert_eq!(share("a > 0.05 and a < 0.7", &["a"], &[observed]), Ok(1.0));
+    fn what_blocks_in_some_trials_alone_decides_nothing() {
+        let blocked = |every: usize| {
+            let samples = (0..30).map(|i| f64::from(u8::from(i % every == 0))).collect();
+            share("a > 0.5", &["a"], &[row("t", Unit::Ratio, Clock::Observed, samples)])
+        };
+        assert_eq!((blocked(1), blocked(2), blocked(30)), (Ok(1.0), Ok(0.5), Ok(0.5)));
+    }
+
+    #[test]
+    fn of_several_runs_each_counts_once_by_its_median() {
+        let spec = timed(Vec::new()).0;
+        let verdict = |a: &[f64], b: &[f64]| {
+            let runs = |levels: &[f64]| -> Vec<Vec<f64>> {
+                levels.iter().map(|level| around_one(0.001).iter().map(|x| level * x).collect()).collect()
+            };
+            let runs = [runs(a), runs(b)];
+            let metrics =
+                runs.each_ref().map(|runs| Metric { spec: &spec, runs: runs.iter().map(Vec::as_slice).collect() });
+            let values = metrics.map(OperandValue::Samples);
+            share_of_true("a < b", &["a", "b"], &values).map(Verdict::of_share)
+        };
+        let steady = [1.0, 1.01, 0.99];
+        assert!(matches!(verdict(&steady, &[1.5, 1.52, 1.51]), Ok(Verdict::Confirmed(_))));
+        // Within the runs all is clear; between them it is not.
+        assert!(matches!(verdict(&steady, &[1.3, 0.9, 1.2]), Ok(Verdict::Inconclusive(_))));
+        assert!(verdict(&steady, &[1.5]).unwrap_err().contains("in one run alone"));
+        // Runs of both that move together.
+        assert!(matches!(verdict(&[1.0, 2.0, 1.5], &[1.1, 2.1, 1.6]), Ok(Verdict::Confirmed(_))));
     }
 
     #[test]

@@ -14,16 +14,17 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
         }
         Provenance::Derived { formula, .. } => (formula.clone(), vec![]),
     };
-    let counts = metric.spec.unit == Unit::Number && metric.samples.iter().all(|sample| sample.fract() == 0.0);
+    let counts =
+        metric.spec.unit == Unit::Number && metric.runs.iter().copied().flatten().all(|sample| sample.fract() == 0.0);
     let precision = if counts { Precision::Whole } else { Precision::Interval };
+    let found = Value::estimated(estimate, metric.spec.unit, precision);
+    let unsteady = metric.unsteady();
     Value {
-        // One sample has no interval.
-        interval: (estimate.n > 1).then_some((estimate.low, estimate.high)),
-        samples: Some(estimate.n),
+        interval: found.interval.filter(|_| unsteady.is_none()),
         difference: metric.is_difference(),
         source: Some(source),
-        notes,
-        ..Value::plain(estimate.median, metric.spec.unit, precision)
+        notes: notes.into_iter().chain(found.notes).chain(unsteady).collect(),
+        ..found
     }
 }
 

@@ -33,7 +33,8 @@ impl Wording {
         }
     }
 
-    fn names(self) -> [&'static str; 2] {
+    /// What the two files are called.
+    pub fn names(self) -> [&'static str; 2] {
         match self {
             Wording::Compare => ["A", "B"],
             Wording::Reproduce => ["recorded", "here"],
@@ -96,11 +97,7 @@ fn row(pair: &Pair, wording: Wording) -> TableRow {
 }
 
 fn value(estimate: &Estimate, unit: Unit) -> Cell {
-    Cell::Value(Box::new(Value {
-        interval: (estimate.n > 1).then_some((estimate.low, estimate.high)),
-        samples: Some(estimate.n),
-        ..Value::plain(estimate.median, unit, Precision::Interval)
-    }))
+    Cell::Value(Box::new(Value::estimated(estimate, unit, Precision::Interval)))
 }
 
 fn unpaired(row: &Unpaired) -> TableRow {

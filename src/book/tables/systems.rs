@@ -76,6 +76,7 @@ pub(super) fn cells(entry: TableEntry<'_>, measured: Option<&Measured<'_>>, resu
     let ratio = match measured {
         None => Cell::Nothing,
         Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
+        Some(_) if !results.by_turns(&run.system) => no_ratio("not measured by turns"),
         Some(measured) => ratio(&measured.metric, &metric),
     };
     [Cell::Value(Box::new(value)), ratio]
@@ -100,12 +101,15 @@ fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
     if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {
         return Cell::Nothing;
     }
-    match Ratio::of(&own.samples, &other.samples, LEVEL) {
+    if own.runs.len().min(other.runs.len()) < 2 {
+        return no_ratio("one run of each has no interval");
+    }
+    match Ratio::of_pairs(&own.run_medians(), &other.run_medians(), LEVEL) {
         Some(ratio) => Cell::Value(Box::new(Value {
             interval: Some((ratio.low, ratio.high)),
             ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)
         })),
-        None => no_ratio("too few samples"),
+        None => no_ratio("the runs are no pairs"),
     }
 }
 

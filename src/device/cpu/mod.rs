@@ -11,6 +11,7 @@
 mod clock;
 mod kernels;
 mod memory;
+mod queue;
 mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -108,7 +109,7 @@ fn name(index: usize) -> String {
 /// One CPU device: the streams that were made on it and still have a handle or work.
 struct CpuEngine {
     properties: Properties,
-    streams: Mutex<Vec<Weak<stream::StreamInner>>>,
+    streams: Mutex<Vec<Weak<queue::StreamInner>>>,
     device: Arc<CpuDevice>,
 }
 

@@ -82,6 +82,12 @@ impl Engine for CudaEngine {
         &self.device.injection
     }
 
+    /// Some more than a thousand on drivers of today (`launch-path.queue.depth` measures it): what is behind a thousand
+    /// others is as good as waiting.
+    fn launch_queue(&self) -> Option<usize> {
+        Some(1000)
+    }
+
     fn tracer(&self) -> &Arc<Tracer> {
         &self.tracer
     }

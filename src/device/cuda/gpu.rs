@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Pool};
+use super::driver::{Allocation, Context, Event, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
@@ -28,6 +28,9 @@ static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 /// How long an allocation that finds no room waits for frees while a gate is closed: the thread that is to open it may
 /// be the one that waits.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How many events are there when a gate is made.
+const EVENTS: usize = 256;
 
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
@@ -51,7 +54,8 @@ pub(crate) struct Gpu {
     apart: Mutex<Apart>,
 }
 
-/// What the driver does not allow at one time: captures, and waiting for the whole context.
+/// What is kept apart: waiting for the whole context, and captures, beside which the driver does not allow it, and gates,
+/// which it would wait for.
 #[derive(Default)]
 struct Apart {
     captures: usize,
@@ -59,7 +63,7 @@ struct Apart {
     waited: Option<Instant>,
 }
 
-/// How long a wait for the context may take to reach the driver, which then allows captures beside it.
+/// How long a wait for the context may take to reach the driver, which then allows captures and gates beside it.
 const ENTRY: Duration = Duration::from_micros(200);
 
 /// A capture in progress, until it is dropped.
@@ -111,9 +115,23 @@ impl Gpu {
         Ok(self.blas.get_or_init(|| made))
     }
 
+    /// Makes now what cannot be made without a risk while a gate is closed: to load code, to page-lock memory and to make
+    /// events can wait for the whole GPU.
+    pub(crate) fn prepare_to_hold(&self) -> Result<()> {
+        // Where there is no compiler, the operations that need one say so.
+        let _ = self.kernels.load_all();
+        if self.is_held() {
+            return Ok(());
+        }
+        self.pinned.reserve()?;
+        Event::reserve(&self.context, EVENTS)
+    }
+
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
+        let apart = self.unless_waited_for();
         self.held.fetch_add(1, Ordering::SeqCst);
+        drop(apart);
     }
 
     /// As [`hold`](Self::hold).
@@ -128,13 +146,17 @@ impl Gpu {
 
     /// To be kept while a stream captures: until then, the context as a whole is not waited for.
     pub(crate) fn begin_capture(self: &Arc<Self>) -> CaptureInProgress {
-        let mut apart = lock(&self.apart);
+        self.unless_waited_for().captures += 1;
+        CaptureInProgress(self.clone())
+    }
+
+    /// Once a wait for the context that has begun is in the driver: it is then not for what begins now.
+    fn unless_waited_for(&self) -> MutexGuard<'_, Apart> {
+        let apart = lock(&self.apart);
         while apart.waited.is_some_and(|waited| waited.elapsed() < ENTRY) {
             std::hint::spin_loop();
         }
-        apart.captures += 1;
-        drop(apart);
-        CaptureInProgress(self.clone())
+        apart
     }
 
     /// Waits for all work of the context by the driver's own call. Not while a capture is in progress, beside which the

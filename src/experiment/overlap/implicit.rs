@@ -1,135 +1,101 @@
-//! `overlap.implicit`: which calls wait for the work before them. For every read and transfer of the library, and for
-//! calls that only launch work:
+//! `overlap.implicit`: which calls wait for the work before them. For every read of the library and for calls that only
+//! launch work (the copies of host buffers stand in `host_buffers`):
 //!
 //! - *blocks*: in which share of the trials the call returned only after a gate before it was opened ([`blocks`]): 1 is a
 //!   call that waits, 0 one that does not;
 //! - *stall*: for how long the call blocks the host behind a kernel of known length.
 
-use std::cell::RefCell;
-use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::device::{Device, HostBuffer, HostKind, Stream};
+use super::host_buffers;
+use crate::device::{Device, HostKind, Stream};
 use crate::error::DeviceError;
-use crate::experiment::Bench;
 use crate::experiment::bench::{null_device, print_to};
+use crate::experiment::{Bench, Group};
 use crate::measure::{Stopwatch, blocks};
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
 /// For how long the stream is busy before a call whose stall is measured.
-const BUSY: Duration = Duration::from_millis(2);
+pub(super) const BUSY: Duration = Duration::from_millis(2);
 
-/// Elements of the tensor that is read, and of the smaller host buffers: 256 KiB, which a driver may copy aside at once.
+/// Elements of the tensor that is read.
 const ELEMENTS: usize = 1 << 16;
 
-/// A call: its two rows, the host buffer that it needs, and what it does.
-struct Call {
-    blocks: [&'static str; 2],
-    stall: [&'static str; 2],
-    buffer: Option<HostKind>,
-    call: fn(&Fixture) -> Result<(), DeviceError>,
-}
+/// A row: its identifier and its label.
+pub(super) type Id = [&'static str; 2];
 
-impl Call {
-    const fn new(
-        blocks: [&'static str; 2],
-        stall: [&'static str; 2],
-        call: fn(&Fixture) -> Result<(), DeviceError>,
-    ) -> Self {
-        Self { blocks, stall, buffer: None, call }
-    }
+/// A call on the fixture.
+type Call = fn(&Fixture) -> Result<(), DeviceError>;
 
-    const fn with(self, kind: HostKind) -> Self {
-        Self { buffer: Some(kind), ..self }
-    }
-}
-
-const CALLS: &[Call] = &[
-    Call::new(
+const CALLS: &[(Id, Id, Call)] = &[
+    (
+        ["overlap.implicit.launch.blocks", "Launch one kernel: blocked"],
+        ["overlap.implicit.launch.stall", "Launch one kernel: stall"],
+        |f| f.x.add_scalar(1.0).map(discard),
+    ),
+    (
         ["overlap.implicit.view.blocks", "Index one element, unread: blocked"],
         ["overlap.implicit.view.stall", "Index one element, unread: stall"],
         |f| f.x.get([7]).map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.item.blocks", "Read one element: blocked"],
         ["overlap.implicit.item.stall", "Read one element: stall"],
         |f| f.x.get([7])?.item().map(discard),
     ),
-    Call::new(
-        ["overlap.implicit.copy.blocks", "Copy to the host: blocked"],
-        ["overlap.implicit.copy.stall", "Copy to the host: stall"],
-        |f| f.x.to_vec().map(discard),
-    ),
-    Call::new(
+    (
         ["overlap.implicit.array.blocks", "Host array: blocked"],
         ["overlap.implicit.array.stall", "Host array: stall"],
         |f| f.x.to_array().map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.print.blocks", "Print one element: blocked"],
         ["overlap.implicit.print.stall", "Print one element: stall"],
         |f| print_to(&mut null_device()?, &f.x.get([7])?),
     ),
-    Call::new(
+    (
         ["overlap.implicit.any.blocks", "Branch on any(x): blocked"],
         ["overlap.implicit.any.stall", "Branch on any(x): stall"],
         |f| f.x.any().map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.nonzero.blocks", "nonzero(x): blocked"],
         ["overlap.implicit.nonzero.stall", "nonzero(x): stall"],
         |f| f.x.nonzero().map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.rows-from-host.blocks", "Rows by host indices: blocked"],
         ["overlap.implicit.rows-from-host.stall", "Rows by host indices: stall"],
         |f| f.x.index_select(&[2, 0, 1]).map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.rows-on-device.blocks", "Rows by device indices: blocked"],
         ["overlap.implicit.rows-on-device.stall", "Rows by device indices: stall"],
         |f| f.x.gather(&f.rows).map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.sum.blocks", "Sum, left on the device: blocked"],
         ["overlap.implicit.sum.stall", "Sum, left on the device: stall"],
         |f| f.x.sum().map(discard),
     ),
-    Call::new(
+    (
         ["overlap.implicit.upload.blocks", "Tensor of host values: blocked"],
         ["overlap.implicit.upload.stall", "Tensor of host values: stall"],
         |f| f.x.stream().tensor(&[1.0f32; 16], [16]).map(discard),
     ),
-    Call::new(
-        ["overlap.implicit.from-pageable.blocks", "Copy from pageable memory: blocked"],
-        ["overlap.implicit.from-pageable.stall", "Copy from pageable memory: stall"],
-        Fixture::copy_from,
-    )
-    .with(HostKind::Pageable),
-    Call::new(
-        ["overlap.implicit.from-pinned.blocks", "Copy from pinned memory: blocked"],
-        ["overlap.implicit.from-pinned.stall", "Copy from pinned memory: stall"],
-        Fixture::copy_from,
-    )
-    .with(HostKind::Pinned),
-    Call::new(
-        ["overlap.implicit.to-pageable.blocks", "Copy to pageable memory: blocked"],
-        ["overlap.implicit.to-pageable.stall", "Copy to pageable memory: stall"],
-        Fixture::copy_to,
-    )
-    .with(HostKind::Pageable),
-    Call::new(
-        ["overlap.implicit.to-pinned.blocks", "Copy to pinned memory: blocked"],
-        ["overlap.implicit.to-pinned.stall", "Copy to pinned memory: stall"],
-        Fixture::copy_to,
-    )
-    .with(HostKind::Pinned),
 ];
 
+/// The copy to the host, by the memory that the tensor was uploaded from.
+const COPY: (Id, Id, Call) = (
+    ["overlap.implicit.copy.blocks", "Copy to the host: blocked"],
+    ["overlap.implicit.copy.stall", "Copy to the host: stall"],
+    |f| f.x.to_vec().map(discard),
+);
+
 fn discard<T>(value: T) {
-    drop(black_box(value));
+    drop(std::hint::black_box(value));
 }
 
 /// What the calls are made on.
@@ -137,59 +103,79 @@ struct Fixture {
     stream: Stream,
     x: Tensor<f32>,
     rows: Tensor<i64>,
-    buffer: Option<RefCell<HostBuffer<f32>>>,
 }
 
 impl Fixture {
-    fn new(device: &Device, buffer: Option<HostKind>, elements: usize) -> Result<Self, DeviceError> {
+    fn new(device: &Device) -> Result<Rc<Self>, DeviceError> {
         let stream = device.stream()?;
-        let buffer = buffer.map(|kind| device.host_buffer(kind, elements)).transpose()?.map(RefCell::new);
-        Ok(Self { x: stream.normal([elements])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream, buffer })
+        Ok(Rc::new(Self { x: stream.normal([ELEMENTS])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream }))
     }
 
-    fn copy_from(&self) -> Result<(), DeviceError> {
-        self.buffer.as_ref().map_or(Ok(()), |buffer| self.x.copy_from(&buffer.borrow()))
-    }
-
-    fn copy_to(&self) -> Result<(), DeviceError> {
-        self.buffer.as_ref().map_or(Ok(()), |buffer| self.x.copy_to(&mut buffer.borrow_mut()))
+    /// With a tensor that was uploaded from a host buffer of this kind.
+    fn from(device: &Device, origin: HostKind) -> Result<Rc<Self>, DeviceError> {
+        let fixture = Self::new(device)?;
+        fixture.x.copy_from(&device.host_buffer(origin, ELEMENTS)?)?;
+        Ok(fixture)
     }
 }
 
-/// Each call is a group: one that has no meaning on an engine takes no other with it. Copies of host buffers are made
-/// with a small and with a large buffer, since a driver may treat the two differently.
-pub(super) fn run(bench: &mut Bench, patience: Duration, large: usize) {
+/// All calls are one group, so that their times can be compared; then the copies of host buffers.
+pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
+    let bytes = ELEMENTS * size_of::<f32>();
+    let mut group =
+        bench.group("Implicit synchronization", [("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())]);
     for call in CALLS {
-        call.run(bench, patience, ELEMENTS);
-        if call.buffer.is_some() && large != ELEMENTS {
-            call.run(bench, patience, large);
-        }
+        group = rows(group, patience, *call, Fixture::new);
     }
+    for origin in [HostKind::Pageable, HostKind::Pinned] {
+        group = group.having([("origin", origin.to_string().into())]);
+        group = rows(group, patience, COPY, move |device| Fixture::from(device, origin));
+    }
+    group.run();
+    host_buffers::run(bench, patience, sizes);
 }
 
-impl Call {
-    fn run(&self, bench: &mut Bench, patience: Duration, elements: usize) {
-        let Call { blocks: [waits, waits_label], stall: [stall, stall_label], buffer, call } = *self;
-        let bytes = elements * size_of::<f32>();
-        bench
-            .group("Implicit synchronization", [("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())])
-            .setup(move |device| {
-                let fixture = Rc::new(Fixture::new(device, buffer, elements)?);
-                // Whatever code the call loads is loaded before a gate closes.
-                call(&fixture)?;
-                Ok(fixture)
+/// The two rows of a call, each with a fixture of its own.
+fn rows<'a>(
+    group: Group<'a, Device>,
+    patience: Duration,
+    (waits, stall, call): (Id, Id, Call),
+    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + Copy + 'a,
+) -> Group<'a, Device> {
+    let stream = |fixture: &Rc<Fixture>| fixture.stream.clone();
+    two(group, patience, [waits, stall], move |device| {
+        let fixture = fixture(device)?;
+        Ok((stream(&fixture), move || call(&fixture)))
+    })
+}
+
+/// Whether a call waits for its stream, and for how long: `make` gives the stream and the call, which is made once before
+/// it is measured. Whatever code it loads is loaded then, and not behind a closed gate.
+pub(super) fn two<'a, C>(
+    group: Group<'a, Device>,
+    patience: Duration,
+    [[waits, waits_label], [stall, stall_label]]: [Id; 2],
+    make: impl Fn(&Device) -> Result<(Stream, C), DeviceError> + Copy + 'a,
+) -> Group<'a, Device>
+where
+    C: Fn() -> Result<(), DeviceError> + 'static,
+{
+    let ready = move |device: &Device| {
+        let (stream, call) = make(device)?;
+        call()?;
+        stream.synchronize()?;
+        Ok((stream, call))
+    };
+    group
+        .observed(waits, waits_label, Unit::Ratio, move |device| {
+            let (stream, call) = ready(device)?;
+            Ok(move || Ok(f64::from(blocks(&stream, patience, &call)?)))
+        })
+        .host_time_within(stall, stall_label, move |device| {
+            let (stream, call) = ready(device)?;
+            Ok(move |watch: &mut Stopwatch| {
+                stream.spin(BUSY)?;
+                watch.time(&call)
             })
-            .observed(waits, waits_label, Unit::Ratio, move |fixture| {
-                let fixture = Rc::clone(fixture);
-                Ok(move || Ok(f64::from(blocks(&fixture.stream, patience, || call(&fixture))?)))
-            })
-            .host_time_within(stall, stall_label, move |fixture| {
-                let fixture = Rc::clone(fixture);
-                Ok(move |watch: &mut Stopwatch| {
-                    fixture.stream.spin(BUSY)?;
-                    watch.time(|| call(&fixture))
-                })
-            })
-            .run();
-    }
+        })
 }

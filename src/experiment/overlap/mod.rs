@@ -5,28 +5,33 @@
 //!   completion.
 //! - *finish*: a hundred additions, until dispatch returns and until completion.
 //! - *nonzero*: a call whose result's shape depends on the values, behind twenty kernels and with nothing pending.
-//! - *implicit*, *transfer*, *double-buffer*: a file each.
+//! - *implicit* (with `host_buffers`), *transfer*, *double-buffer*, *buffers*, *sweep*: a file each.
 //! - *scenarios*: what is recorded as timelines.
 
+mod buffers;
 mod double_buffer;
+mod host_buffers;
 mod implicit;
+mod pipeline;
 mod scenarios;
+mod sweep;
 mod transfer;
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::rc::Rc;
 
 use rand::SeedableRng;
-use rand::rngs::StdRng;
+use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::host_copy::room_for;
 use super::{Bench, Experiment, TraceRecorder, count};
-use crate::device::Stream;
+use crate::device::{HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::counts;
+use crate::experiment::host_copy::{HostCopy, room_for};
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
@@ -51,6 +56,18 @@ pub struct Overlap {
     /// Iterations of the double-buffered loop.
     #[serde(deserialize_with = "counts::million")]
     pub steps: NonZeroUsize,
+    /// Bytes of the host buffers whose copies are made behind a closed gate.
+    #[serde(deserialize_with = "counts::trillions")]
+    pub host_buffers: Vec<NonZeroUsize>,
+    /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
+    #[serde(deserialize_with = "counts::trillions")]
+    pub transfers: Vec<NonZeroUsize>,
+    /// Elements of the buffers of the sweep.
+    #[serde(deserialize_with = "counts::trillion")]
+    pub sweep: NonZeroUsize,
+    /// How many times as long as its copy a kernel of the sweep lasts.
+    #[serde(deserialize_with = "counts::positives")]
+    pub kernel_ratios: Vec<f64>,
     /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
     pub patience: Seconds,
 }
@@ -63,6 +80,10 @@ impl Default for Overlap {
             adds: count(100),
             scales: count(20),
             steps: count(10),
+            host_buffers: [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
+            transfers: [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
+            sweep: count(2_500_000),
+            kernel_ratios: vec![0.1, 0.3, 1.0, 3.0, 10.0],
             patience: Seconds::milliseconds(20),
         }
     }
@@ -75,7 +96,14 @@ impl Experiment for Overlap {
 
     fn default_for(engine: &str) -> Self {
         match engine {
-            "cpu" => Self { draws: count(200_000), elements: count(100_000), ..Self::default() },
+            "cpu" => Self {
+                draws: count(200_000),
+                elements: count(100_000),
+                host_buffers: [40, 1 << 16, 1 << 20].map(count).to_vec(),
+                transfers: [1 << 12, 1 << 16].map(count).to_vec(),
+                sweep: count(100_000),
+                ..Self::default()
+            },
             _ => Self::default(),
         }
     }
@@ -87,10 +115,17 @@ impl Experiment for Overlap {
     fn run(&self, bench: &mut Bench) {
         self.execution(bench);
         self.finish(bench);
-        implicit::run(bench, self.patience.duration(), self.elements.get());
+        let bytes = |sizes: &[NonZeroUsize]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
+        let (elements, steps) = (self.elements.get(), self.steps.get());
+        implicit::run(bench, self.patience.duration(), &bytes(&self.host_buffers));
         self.nonzero(bench);
-        transfer::run(bench, self.elements.get());
-        double_buffer::run(bench, self.elements.get(), self.steps.get());
+        transfer::run(bench, elements, &bytes(&self.transfers));
+        double_buffer::run(bench, elements, steps);
+        buffers::run(bench, elements, steps);
+        for ratio in &self.kernel_ratios {
+            sweep::run(bench, self.sweep.get(), steps, *ratio);
+        }
+        self.same(bench);
     }
 
     fn record(&self, recorder: &mut TraceRecorder) {
@@ -106,19 +141,6 @@ fn fp32_bytes(elements: usize) -> f64 {
 impl Overlap {
     fn execution(&self, bench: &mut Bench) {
         let elements = self.draws.get();
-        bench
-            .group("Execution", [("elements", elements.into()), ("library", "rand_distr, fp32, 1 thread".into())])
-            .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
-                room_for::<f32>(elements.saturating_mul(3))?;
-                let mut random = StdRng::seed_from_u64(0);
-                Ok(move || {
-                    let mut normal =
-                        || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
-                    Ok([normal(), normal(), normal()])
-                })
-            })
-            .run();
-
         let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3], DeviceError> {
             Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
         };
@@ -139,6 +161,16 @@ impl Overlap {
                 })
             })
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
+            .having([("library", "rand_distr, fp32, 1 thread".into())])
+            .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
+                room_for::<f32>(elements.saturating_mul(3))?;
+                let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
+                Ok(move || {
+                    let mut normal =
+                        || -> Vec<f32> { (0..elements).map(|_| StandardNormal.sample(&mut random)).collect() };
+                    Ok([normal(), normal(), normal()])
+                })
+            })
             .run();
     }
 
@@ -165,6 +197,23 @@ impl Overlap {
                 })
             })
             .work(Work::copy(bytes + 2.0 * bytes * count, "width · elements + 2 · width · elements · adds", bytes))
+            .run();
+    }
+
+    /// The copy of a host buffer to the device, twice.
+    fn same(&self, bench: &mut Bench) {
+        let elements = self.elements.get();
+        let bytes = elements * size_of::<f32>();
+        bench
+            .group("The same code twice", [("bytes", bytes.into())])
+            .setup(move |device| HostCopy::new(device, HostKind::Pageable, elements))
+            .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], |buffers| {
+                let buffers = Rc::clone(buffers);
+                Ok(move || {
+                    buffers.to_device()?;
+                    buffers.stream.synchronize()
+                })
+            })
             .run();
     }
 

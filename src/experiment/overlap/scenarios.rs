@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use rand::SeedableRng;
-use rand::rngs::StdRng;
+use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{Overlap, double_buffer};
@@ -16,7 +16,7 @@ pub(super) fn record(overlap: &Overlap, recorder: &mut TraceRecorder) {
     let (adds, scales) = (overlap.adds.get(), overlap.scales.get());
     recorder.record("overlap.execution.host", [("elements", draws.into())], |device| {
         room_for::<f32>(draws)?;
-        let (device, mut random) = (device.clone(), StdRng::seed_from_u64(0));
+        let (device, mut random) = (device.clone(), Xoshiro256PlusPlus::seed_from_u64(0));
         Ok(Box::new(move || {
             for _ in 0..3 {
                 let mut normal = || -> Vec<f32> { (0..draws).map(|_| StandardNormal.sample(&mut random)).collect() };

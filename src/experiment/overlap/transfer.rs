@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::rc::Rc;
 
-use crate::device::HostKind;
+use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::HostCopy;
 use crate::experiment::{Bench, Formula};
@@ -42,67 +42,89 @@ const DIRECTIONS: [Direction; 2] = [
     },
 ];
 
-pub(super) fn run(bench: &mut Bench, elements: usize) {
-    for kind in KINDS {
-        for mode in ["non-blocking", "blocking"] {
-            for direction in &DIRECTIONS {
-                copies(bench, direction, kind, mode, elements);
-            }
-        }
-        host_read(bench, kind, elements);
-    }
+/// What the copies of one kind of memory use; why there is none, where the engine has no such memory.
+type Made = Result<Rc<HostCopy>, DeviceError>;
+
+/// Copies of `elements` elements, and of as many as each of `sizes` (bytes) holds.
+pub(super) fn run(bench: &mut Bench, elements: usize, sizes: &[usize]) {
+    let others = sizes.iter().map(|bytes| (bytes / size_of::<f32>()).max(1));
+    // The first is what a table shows that does not tell sizes apart.
+    copies(bench, elements);
+    others.filter(|other| *other != elements).for_each(|other| copies(bench, other));
+    host_read(bench, elements);
     buffers(bench, elements);
 }
 
-/// One direction, until the call returns and until the copy is complete.
-fn copies(bench: &mut Bench, direction: &Direction, kind: HostKind, mode: &'static str, elements: usize) {
-    let Direction { free: [free, free_label], done: [done, done_label], rate: [rate, rate_label], copy, work } =
-        *direction;
+/// Both directions and both modes of each kind of memory, until the call returns and until the copy is complete: one group.
+fn copies(bench: &mut Bench, elements: usize) {
     let bytes = elements * size_of::<f32>();
     let amount = bytes as f64;
-    let case = move |wait: bool| {
-        move |buffers: &Rc<HostCopy>| {
-            let buffers = Rc::clone(buffers);
+    let case = |kind: usize, copy: fn(&HostCopy) -> Result<(), DeviceError>, wait: bool| {
+        move |made: &[Made; KINDS.len()]| {
+            let buffers = made[kind].clone()?;
             Ok(move || {
                 copy(&buffers)?;
                 if wait { buffers.stream.synchronize() } else { Ok(()) }
             })
         }
     };
-    bench
-        .group("Transfers", [("memory", kind.to_string().into()), ("mode", mode.into()), ("bytes", bytes.into())])
-        .setup(move |device| HostCopy::new(device, kind, elements))
-        .host_time(free, free_label, case(mode == "blocking"))
-        .host_time(done, done_label, case(true))
-        .work(work(amount, "bytes", amount))
-        .derived(
-            rate,
-            rate_label,
-            Unit::BytesPerSecond,
-            Formula::of("bytes / done", [done], move |[time]| amount / time),
-        )
-        .work(work(amount, "bytes", amount))
-        .run();
+    let mut group = bench
+        .group("Transfers", [("bytes", bytes.into())])
+        .setup(move |device| Ok(KINDS.map(|kind| HostCopy::new(device, kind, elements))));
+    for (place, kind) in KINDS.into_iter().enumerate() {
+        for mode in ["non-blocking", "blocking"] {
+            group = group.having([("memory", kind.to_string().into()), ("mode", mode.into())]);
+            for direction in &DIRECTIONS {
+                let Direction { free, done, rate, copy, work } = *direction;
+                group = group
+                    .host_time(free[0], free[1], case(place, copy, mode == "blocking"))
+                    .host_time(done[0], done[1], case(place, copy, true))
+                    .work(work(amount, "bytes", amount))
+                    .derived(
+                        rate[0],
+                        rate[1],
+                        Unit::BytesPerSecond,
+                        Formula::of("bytes / done", [done[0]], move |[time]| amount / time),
+                    )
+                    .work(work(amount, "bytes", amount));
+            }
+        }
+    }
+    group.run();
 }
 
-fn host_read(bench: &mut Bench, kind: HostKind, elements: usize) {
+/// The host reads a buffer of each kind: one group.
+fn host_read(bench: &mut Bench, elements: usize) {
     let bytes = elements * size_of::<f32>();
-    bench
-        .group("Transfers", [("memory", kind.to_string().into()), ("bytes", bytes.into())])
-        .host_time("overlap.transfer.host-read", "Host reads the buffer", move |device| {
-            let buffers = HostCopy::new(device, kind, elements)?;
-            Ok(move || {
-                // Bits, so that the loop is as fast as the memory.
-                let bits = |all: u32, x: &f32| all ^ x.to_bits();
-                Ok(black_box(buffers.buffer.borrow().read()?.iter().fold(0, bits)))
-            })
-        })
-        .run();
+    let mut group = bench.group("Transfers", [("bytes", bytes.into())]);
+    for kind in KINDS {
+        group = group.having([("memory", kind.to_string().into())]).host_time(
+            "overlap.transfer.host-read",
+            "Host reads the buffer",
+            move |device| {
+                let buffers = HostCopy::new(device, kind, elements)?;
+                Ok(move || {
+                    // Bits, so that the loop is as fast as the memory.
+                    let bits = |all: u32, x: &f32| all ^ x.to_bits();
+                    Ok(black_box(buffers.buffer.borrow().read()?.iter().fold(0, bits)))
+                })
+            },
+        );
+    }
+    group.run();
 }
 
-/// What a host buffer costs: each row is a group of its own.
+/// What a host buffer costs: one group.
 fn buffers(bench: &mut Bench, elements: usize) {
     let bytes = elements * size_of::<f32>();
+    let buffer = move |kind: HostKind| {
+        move |device: &Device| {
+            // Once here, so that an engine without such memory says so.
+            device.host_buffer::<f32>(kind, 1)?;
+            let device = device.clone();
+            Ok(move || device.host_buffer::<f32>(kind, elements))
+        }
+    };
     bench
         .group("Transfers", [("bytes", bytes.into())])
         .host_time("overlap.transfer.d2h.new-array", "Device to a new host array", move |device| {
@@ -110,19 +132,7 @@ fn buffers(bench: &mut Bench, elements: usize) {
             Ok(move || x.to_vec())
         })
         .work(Work::to_host(bytes as f64, "bytes", bytes as f64))
+        .host_time("overlap.transfer.pageable", "Allocate a zeroed pageable buffer", buffer(HostKind::Pageable))
+        .host_time("overlap.transfer.pin", "Allocate a zeroed pinned buffer", buffer(HostKind::Pinned))
         .run();
-    for (id, label, kind) in [
-        ("overlap.transfer.pageable", "Allocate a zeroed pageable buffer", HostKind::Pageable),
-        ("overlap.transfer.pin", "Allocate a zeroed pinned buffer", HostKind::Pinned),
-    ] {
-        bench
-            .group("Transfers", [("bytes", bytes.into())])
-            .host_time(id, label, move |device| {
-                // Once here, so that an engine without such memory says so.
-                device.host_buffer::<f32>(kind, 1)?;
-                let device = device.clone();
-                Ok(move || device.host_buffer::<f32>(kind, elements))
-            })
-            .run();
-    }
 }

@@ -6,10 +6,14 @@
 //! - *pending* rows launch a matmul and then time the read alone by the host's clock; *ready* rows synchronize between
 //!   the two.
 //! - Printing writes to the null device: formatting and a system call, but no terminal.
+//! - *gap*, *linear*, *idle*: a file each.
 //! - In the *multi-stream* rows a kernel that spins for a known time keeps the other stream busy.
 //!
 //! What it does not cover: the cost of a framework's own dispatch, which a program in another language adds.
 
+mod gap;
+mod idle;
+mod linear;
 mod reads;
 mod streams;
 
@@ -21,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
 use super::host_copy::room_for;
-use super::{Bench, Experiment, Formula, TraceRecorder, count};
+use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
 use crate::experiment::counts;
@@ -35,9 +39,12 @@ use crate::units::Unit;
 pub struct SyncPoints {
     /// The element types; the rows that the document shows for one type are measured for the first.
     pub dtypes: Vec<FloatType>,
-    /// Iterations of a loop of matmuls: one sample is one loop.
+    /// Iterations of a loop of small matmuls: one sample is one loop.
     #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
+    /// Iterations of a loop of large matmuls, where that are fewer.
+    #[serde(deserialize_with = "counts::million")]
+    pub big_iters: NonZeroUsize,
     /// Rows and columns of the large matrices.
     #[serde(deserialize_with = "counts::million")]
     pub big: NonZeroUsize,
@@ -50,6 +57,15 @@ pub struct SyncPoints {
     /// Inputs of the inference-like loop.
     #[serde(deserialize_with = "counts::million")]
     pub samples: NonZeroUsize,
+    /// Iterations of the loops that show whether the cost adds up, each a row of its own.
+    #[serde(deserialize_with = "counts::millions")]
+    pub loops: Vec<NonZeroUsize>,
+    /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub kernels: Vec<f64>,
+    /// The lengths of the kernels after which a scalar is read, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub after: Vec<f64>,
 }
 
 impl Default for SyncPoints {
@@ -57,10 +73,14 @@ impl Default for SyncPoints {
         Self {
             dtypes: FloatType::ALL.to_vec(),
             iters: count(50),
+            big_iters: count(10),
             big: count(8192),
             small: count(512),
             steps: count(50),
             samples: count(64),
+            loops: [10, 100, 1000].map(count).to_vec(),
+            kernels: vec![5e-6, 1e-4, 1e-3, 2e-2],
+            after: vec![5e-6, 2e-2],
         }
     }
 }
@@ -72,7 +92,16 @@ impl Experiment for SyncPoints {
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
     fn default_for(engine: &str) -> Self {
         match engine {
-            "cpu" => Self { iters: count(5), big: count(768), small: count(96), steps: count(10), ..Self::default() },
+            "cpu" => Self {
+                iters: count(5),
+                big: count(768),
+                small: count(96),
+                steps: count(10),
+                loops: [5, 20, 50].map(count).to_vec(),
+                kernels: vec![5e-6, 1e-4, 1e-3],
+                after: vec![5e-6, 5e-3],
+                ..Self::default()
+            },
             _ => Self::default(),
         }
     }
@@ -87,13 +116,9 @@ impl Experiment for SyncPoints {
 
     fn run(&self, bench: &mut Bench) {
         let (big, small) = (self.big.get(), self.small.get());
-        for &dtype in &self.dtypes {
-            with_float!(dtype, T => {
-                self.loops::<T>(bench, "Large matmul", BIG, big);
-                self.loops::<T>(bench, "Small matmul", SMALL, small);
-                self.scalar_reads::<T>(bench);
-            });
-        }
+        self.loops(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
+        self.loops(bench, "Small matmul", SMALL, small, self.iters.get());
+        self.scalar_reads(bench);
         let Some(&first) = self.dtypes.first() else { return };
         with_float!(first, T => {
             self.other_reads::<T>(bench);
@@ -106,7 +131,12 @@ impl Experiment for SyncPoints {
                 streams::two_matmuls::<T>(bench, model, size);
             }
             streams::scope::<T>(bench, small);
+            linear::run::<T>(bench, small, &self.loops);
+            idle::run::<T>(bench, small, self.iters.get());
+            self.same::<T>(bench);
         });
+        gap::run(bench, &self.kernels);
+        reads::after(bench, &self.after);
     }
 
     /// A few iterations of the large matmul, without and with a synchronize in each.
@@ -133,6 +163,7 @@ impl Experiment for SyncPoints {
 }
 
 /// The rows of a loop without and with a synchronize in each iteration, and their difference.
+#[derive(Clone, Copy)]
 struct Loops {
     without: &'static str,
     each: &'static str,
@@ -161,34 +192,59 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
     Ok((stream, x, w))
 }
 
-impl SyncPoints {
-    fn loops<T: Float>(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize) {
-        let iters = self.iters.get();
-        let iterate = move |synchronize: bool| {
-            move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
-                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
-                let body = move || {
-                    for _ in 0..iters {
-                        black_box(x.matmul(&w)?);
-                        if synchronize {
-                            device.synchronize()?;
-                        }
+/// The loops of one size and one type.
+fn loops<T: Float>(group: Group<'_, Device>, rows: Loops, n: usize, iters: usize) -> Group<'_, Device> {
+    let iterate = move |synchronize: bool| {
+        move |device: &Device| {
+            let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
+            let body = move || {
+                for _ in 0..iters {
+                    black_box(x.matmul(&w)?);
+                    if synchronize {
+                        device.synchronize()?;
                     }
-                    Ok(())
-                };
-                Ok((stream.clone(), body))
-            }
-        };
+                }
+                Ok(())
+            };
+            Ok((stream, body))
+        }
+    };
+    group
+        .device_time(rows.without, "No synchronize in the loop", iterate(false))
+        .per(iters)
+        .work(matmul(n))
+        .device_time(rows.each, "Synchronize each iteration", iterate(true))
+        .per(iters)
+        .work(matmul(n))
+        .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+}
+
+impl SyncPoints {
+    /// The loops of one size and all types: one group.
+    fn loops(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
+        let mut group = bench.group(heading, [("size", n.into()), ("iters", iters.into())]);
+        for &dtype in &self.dtypes {
+            group = group.having([("dtype", dtype.name().into())]);
+            group = with_float!(dtype, T => loops::<T>(group, rows, n, iters));
+        }
+        group.run();
+    }
+
+    /// The loop of small matmuls with a synchronize in each iteration, twice.
+    fn same<T: Float>(&self, bench: &mut Bench) {
+        let (n, iters) = (self.small.get(), self.iters.get());
         bench
-            .group(heading, [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+            .group("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
             .setup(move |device| operands::<T>(device, n))
-            .device_time(rows.without, "No synchronize in the loop", iterate(false))
-            .per(iters)
-            .work(matmul(n))
-            .device_time(rows.each, "Synchronize each iteration", iterate(true))
-            .per(iters)
-            .work(matmul(n))
-            .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+            .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
+                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+                Ok(move || {
+                    (0..iters).try_for_each(|_| {
+                        black_box(x.matmul(&w)?);
+                        device.synchronize()
+                    })
+                })
+            })
             .run();
     }
 

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::environment::{DeviceDescription, Environment, Host, Program};
-use super::super::row::{Derivation, MetricSpec, Parameters, Row, Series};
+use super::super::row::{self, Derivation, MetricSpec, Parameters, Provenance, Row, Series};
 use super::super::run::{
-    ExperimentRun, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE, TelemetrySample,
+    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    TelemetrySample,
 };
 use super::super::selection::Selection;
-use super::super::system::System;
+use super::super::system::{Machine, System, SystemRow};
 use super::described;
 use crate::device::Telemetry;
 use crate::measure::{Clock, StoppedBy};
@@ -33,7 +34,7 @@ struct OldRun {
     environment: OldEnvironment,
     experiments: Vec<OldExperiment>,
     #[serde(default)]
-    peers: Vec<System>,
+    peers: Vec<OldPeer>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +102,17 @@ struct OldRow {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct OldPeer {
+    schema_version: u32,
+    name: String,
+    started: String,
+    versions: Vec<(String, String)>,
+    machine: Machine,
+    rows: Vec<OldRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OldTimeline {
     name: String,
     parameters: Parameters,
@@ -111,10 +123,10 @@ struct OldTimeline {
     recorded_s: Vec<f64>,
 }
 
-/// What came of a row of schema 1. Files of other systems have it, too.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+/// What came of a row.
+#[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Outcome {
+enum Outcome {
     /// It was measured.
     Measured {
         /// What took the samples.
@@ -237,15 +249,9 @@ impl From<OldRun> for Results {
         let environment = Environment::from(old.environment);
         let run = Run { id, system, started, resumed, environment, telemetry, order, outcome };
         let (suite, selection, schema_version) = (suite(old.suite), old.selection, SCHEMA_VERSION);
-        let mut results = Results { schema_version, suite, selection, runs: vec![run], rows, timelines };
-        for mut system in old.peers {
-            system.rows.iter_mut().for_each(|row| row.parameters = parameters(std::mem::take(&mut row.parameters)));
-            let id = format!("{}-{}", system.name, results.runs.len());
-            let specs: Vec<MetricSpec> = results.rows.iter().map(|row| row.spec.clone()).collect();
-            let (run, rows) = system.into_run(id, &specs);
-            results.runs.push(run);
-            results.merge(rows);
-        }
+        let (plan, runs) = (Plan::default(), vec![run]);
+        let mut results = Results { schema_version, suite, selection, plan, runs, rows, timelines };
+        old.peers.into_iter().for_each(|peer| results.add_run(peer.into()));
         results
     }
 }
@@ -278,6 +284,46 @@ impl From<OldEnvironment> for Environment {
                 command: program.command,
             },
             cuda_unavailable: old.cuda_unavailable,
+        }
+    }
+}
+
+impl From<OldPeer> for System {
+    fn from(old: OldPeer) -> Self {
+        let row = |row: OldRow| SystemRow {
+            id: row.id,
+            parameters: parameters(row.parameters),
+            unit: row.unit,
+            outcome: row.outcome.split().1,
+        };
+        Self {
+            schema_version: old.schema_version,
+            name: old.name,
+            started: old.started,
+            versions: old.versions,
+            machine: old.machine,
+            rows: old.rows.into_iter().map(row).collect(),
+        }
+    }
+}
+
+impl Outcome {
+    /// How its samples were taken, and what came of it. What was not measured has no clock: the host's stands there.
+    fn split(self) -> (Provenance, row::Outcome) {
+        let measured = |clock| Provenance::measured(clock);
+        let (order, started) = (Vec::new(), Vec::new());
+        match self {
+            Self::Measured { instrument, samples, stopped_by } => (
+                measured(instrument.into()),
+                row::Outcome::Measured { samples, order, started, warmup: Vec::new(), stopped_by },
+            ),
+            Self::Derived { derivation, formula, samples } => {
+                (Provenance::Derived { derivation, formula }, row::Outcome::Derived { samples })
+            }
+            Self::NotApplicable { reason } => (measured(Clock::Host), row::Outcome::NotApplicable { reason }),
+            Self::Interrupted => (measured(Clock::Host), row::Outcome::Interrupted),
+            Self::Skipped { reason } => (measured(Clock::Host), row::Outcome::Skipped { reason }),
+            Self::Failed { reason } => (measured(Clock::Host), row::Outcome::Failed { reason }),
         }
     }
 }

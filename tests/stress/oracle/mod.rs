@@ -5,8 +5,8 @@
 //!
 //! **Gates.** The oracle knows which closed gates each stream waits for, directly or through events. Before a step that
 //! blocks, another step opens them: it comes earlier in the sequence, but nothing makes the blocking step wait for it, so
-//! that calls do block. A step that waits for an event behind a gate follows all steps of its stream that come before the
-//! gate's opening, so that none of these can wait for it.
+//! that calls do block. A step that waits for an event behind a gate follows all earlier steps of its stream. So a stream waits
+//! for no gate before the step that brings it, whichever threads are late, and what a step's event is behind is known.
 
 mod draft;
 mod numbers;
@@ -204,6 +204,8 @@ impl Oracle {
                 let x = self.choose(device, second, |x| x.dtype == DType::F32);
                 let len = x.map_or(length(third), |x| x.len);
                 let id = self.device_wide(thread, Action::NewBuffer { device, len });
+                // To page-lock memory may keep other calls out: those before the opening of a gate, too.
+                self.program.steps[id].after.extend(&self.opens);
                 let memory = self.new_memory(device, vec![0; len]);
                 self.buffers.push(Buffer { id, device, memory, last: id, held: BTreeSet::new() });
             }

@@ -56,26 +56,22 @@ impl Oracle {
         id
     }
 
-    pub(super) fn drop_handle(&mut self, of: Id, thread: usize) {
+    pub(super) fn drop_handle(&mut self, of: Id, thread: usize) -> Id {
         let mut uses = self.users[of].clone();
         uses.push(of);
-        self.call(thread, &uses, Action::Drop { of });
+        self.call(thread, &uses, Action::Drop { of })
     }
 
     /// Opens those of some gates that are closed, by another thread than the one that is about to block.
     pub(super) fn open(&mut self, gates: &BTreeSet<Id>, thread: usize) {
         for &gate in gates {
             if self.gates.contains(&gate) {
-                self.opens(gate);
-                self.call((thread + 1 + gate % (THREADS - 1)) % THREADS, &[gate], Action::Open { gate });
+                self.gates.retain(|closed| *closed != gate);
+                let opener = (thread + 1 + gate % (THREADS - 1)) % THREADS;
+                let id = self.call(opener, &[gate], Action::Open { gate });
+                self.opens.push(id);
             }
         }
-    }
-
-    /// The next step opens the gate.
-    pub(super) fn opens(&mut self, gate: Id) {
-        self.gates.retain(|closed| *closed != gate);
-        self.opened.insert(gate, self.program.steps.len());
     }
 
     pub(super) fn place(&mut self, planned: Planned<'_>) -> Id {
@@ -101,10 +97,9 @@ impl Oracle {
             if blocks {
                 self.open(&held, thread);
             }
-            for gate in brought {
-                // What comes before the step that opens the gate is not to wait for it.
-                let opened = self.opened.get(&gate).copied().unwrap_or(Id::MAX);
-                after.extend(self.streams[stream].steps.iter().filter(|&&step| step < opened));
+            if !brought.is_empty() {
+                // An earlier step that comes late would wait for a gate that it does not know of.
+                after.extend(&self.streams[stream].steps);
             }
             self.streams[stream].held = held;
         }

@@ -1,6 +1,6 @@
 //! What the oracle knows: which tensors, streams and graphs there are, what the memories hold, and who touched them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use syncscope::device::DType;
 
@@ -68,9 +68,10 @@ pub(super) struct Oracle {
     pub(super) memories: Vec<Memory>,
     pub(super) graphs: Vec<Graph>,
     pub(super) buffers: Vec<Buffer>,
-    /// Closed gates; and the others, with the steps that open them.
+    /// Closed gates.
     pub(super) gates: Vec<Id>,
-    pub(super) opened: BTreeMap<Id, Id>,
+    /// Steps that open one.
+    pub(super) opens: Vec<Id>,
     /// By step: the gates that its stream may wait for behind it, and who used what it made.
     pub(super) held_behind: Vec<BTreeSet<Id>>,
     pub(super) users: Vec<Vec<Id>>,

@@ -84,9 +84,9 @@ impl Oracle {
     pub(super) fn drop_something(&mut self, thread: usize, second: usize, third: usize) -> Option<()> {
         match second % 8 {
             0 if !self.gates.is_empty() => {
-                let gate = self.gates[third % self.gates.len()];
-                self.opens(gate);
-                self.drop_handle(gate, thread);
+                let gate = self.gates.remove(third % self.gates.len());
+                let id = self.drop_handle(gate, thread);
+                self.opens.push(id);
             }
             1 if !self.graphs.is_empty() => {
                 let graph = self.graphs.remove(third % self.graphs.len());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use syncscope::device::{Device, Gate, Graph, HostKind, Stream};
+use syncscope::device::{Device, Graph, HostKind, Stream};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
@@ -186,17 +186,12 @@ impl World {
                 Object::Buffer(device.host_buffer(kind(device), *len).map_err(text)?)
             }
             Action::Drop { of } => {
-                lock(&self.gates).retain(|gate| !self.is_made(*of, gate));
+                lock(&self.gates).retain(|(gate, _)| gate != of);
                 self.take(*of);
                 return Ok(None);
             }
             other => return self.without_object(other).map(|()| None),
         }))
-    }
-
-    /// Whether step `id` made this gate.
-    fn is_made(&self, id: Id, gate: &Gate) -> bool {
-        matches!(&*lock(&self.objects[id]), Some(Object::Gate(made)) if format!("{made:?}") == format!("{gate:?}"))
     }
 
     fn without_object(&self, action: &Action) -> Outcome<()> {

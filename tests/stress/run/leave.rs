@@ -43,10 +43,10 @@ pub(super) fn leave(device: &Device, how: usize) -> Outcome<()> {
 fn leave_with_copy(device: &Device) -> Result<(), DeviceError> {
     let (stream, gate) = (device.stream()?, device.gate()?);
     let mut buffer = device.host_buffer::<f32>(kind(device), 64)?;
+    let source = device.host_buffer::<f32>(kind(device), 64)?;
     let x = stream.full::<f32>([64], 2.0)?;
     stream.wait_gate(&gate)?;
     x.copy_to(&mut buffer)?;
-    let source = device.host_buffer::<f32>(kind(device), 64)?;
     x.copy_from(&source)?;
     x.add(&stream.full::<f32>([65], 1.0)?)?;
     Ok(())

@@ -2,12 +2,14 @@
 
 mod actions;
 mod leave;
+mod states;
+mod threads;
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use syncscope::device::{Device, Event, Gate, Graph, HostBuffer, Stream};
@@ -35,10 +37,12 @@ struct World {
     devices: [Device; DEVICES],
     objects: Vec<Mutex<Option<Object>>>,
     events: Vec<OnceLock<Event>>,
-    /// Open all of them, and no stream is held.
-    gates: Mutex<Vec<Gate>>,
+    /// With the steps that made them. Open all of them, and no stream is held.
+    gates: Mutex<Vec<(Id, Gate)>>,
     progress: Mutex<Progress>,
     advanced: Condvar,
+    /// Whether an event is recorded behind every step on a stream, so that the report of a hang says how far each is.
+    marks_all: bool,
     /// By thread: its step and one more; 0 before the first.
     at: [AtomicUsize; THREADS],
 }
@@ -62,6 +66,7 @@ pub(crate) fn run(program: &Program, devices: &[Device; DEVICES], patience: Dura
         gates: Mutex::default(),
         progress: Mutex::new(Progress { done: vec![false; steps], failed: None, since: Instant::now() }),
         advanced: Condvar::new(),
+        marks_all: std::env::var_os("SYNCSCOPE_STRESS_MARKS").is_some(),
         at: Default::default(),
     });
     let (ended, ends) = mpsc::channel();
@@ -101,7 +106,13 @@ impl World {
     }
 
     /// Waits for `count` ends. After a hang the gates are opened, so that threads which only wait for them come to an end.
-    fn watch(&self, ends: &mpsc::Receiver<()>, count: usize, patience: Duration, phase: &str) -> Outcome<()> {
+    fn watch(
+        self: &Arc<Self>,
+        ends: &mpsc::Receiver<()>,
+        count: usize,
+        patience: Duration,
+        phase: &str,
+    ) -> Outcome<()> {
         let mut ended = 0;
         while ended < count {
             match ends.recv_timeout(Duration::from_millis(200)) {
@@ -111,23 +122,26 @@ impl World {
                 Err(RecvTimeoutError::Timeout) => {
                     let said = self.hang(patience, phase);
                     // Whoever waits for another step gives up at once, and the others when their gates are open.
-                    let freed = (ended..count).all(|_| ends.recv_timeout(patience).is_ok());
-                    let after = if freed { "it went on" } else { "it did not go on" };
-                    return Err(format!("{said}; {after} when the gates of the program were opened"));
+                    let freed = self.open_in_turn(ends, count - ended, patience);
+                    let after = freed
+                        .map_or("it did not go on when the gates of the program were opened".to_owned(), |gate| {
+                            format!("it went on when {gate} was opened")
+                        });
+                    return Err(format!("{said}; {after}"));
                 }
             }
         }
         Ok(())
     }
 
-    /// What hangs; opens the gates.
+    /// What hangs. Where the threads and the streams are is printed, of the first hang alone: a failure that shrinks has many.
     #[cold]
-    fn hang(&self, patience: Duration, phase: &str) -> String {
+    fn hang(self: &Arc<Self>, patience: Duration, phase: &str) -> String {
         let mut said = format!("{HANGS} for {} s", patience.as_secs());
         if !phase.is_empty() {
             let _ = write!(said, " in {phase}");
         }
-        let mut progress = self.progress();
+        let progress = self.progress();
         for (thread, at) in self.at.iter().enumerate() {
             match at.load(Ordering::Relaxed).checked_sub(1) {
                 Some(id) if !progress.done[id] => {
@@ -136,11 +150,37 @@ impl World {
                 _ => {}
             }
         }
-        progress.failed.get_or_insert_with(|| said.clone());
         drop(progress);
+        static FIRST: Once = Once::new();
+        FIRST.call_once(|| {
+            println!("{said}\n{:?}", self.program);
+            println!("{}", threads::where_all_are());
+            println!("{}", self.states());
+        });
+        self.progress().failed.get_or_insert_with(|| said.clone());
         self.advanced.notify_all();
-        lock(&self.gates).iter().for_each(Gate::open);
         said
+    }
+
+    /// Opens the gates one after the other, those of held streams last; the one behind which all ended.
+    fn open_in_turn(&self, ends: &mpsc::Receiver<()>, mut left: usize, patience: Duration) -> Option<String> {
+        let gates = lock(&self.gates).clone();
+        let nothing = ("nothing".to_owned(), None);
+        let turns =
+            std::iter::once(nothing).chain(gates.into_iter().map(|(id, gate)| (format!("gate {id}"), Some(gate))));
+        let turns: Vec<_> = turns.collect();
+        let last = turns.len() - 1;
+        for (turn, (name, gate)) in turns.into_iter().enumerate() {
+            gate.iter().for_each(Gate::open);
+            let most = if turn == last { patience } else { patience.min(Duration::from_secs(2)) };
+            while left > 0 && ends.recv_timeout(most).is_ok() {
+                left -= 1;
+            }
+            if left == 0 {
+                return Some(name);
+            }
+        }
+        None
     }
 
     /// The steps of one thread, until one fails on any.
@@ -162,7 +202,7 @@ impl World {
             if let Err(error) = outcome {
                 progress.failed.get_or_insert(format!("step {id}, {step}: {error}"));
                 // Nobody is to wait for what this thread would have opened.
-                lock(&self.gates).iter().for_each(Gate::open);
+                lock(&self.gates).iter().for_each(|(_, gate)| gate.open());
             }
             drop(progress);
             self.advanced.notify_all();
@@ -261,11 +301,12 @@ impl World {
         };
         if let Some(made) = made {
             if let Object::Gate(gate) = &made {
-                lock(&self.gates).push(gate.clone());
+                lock(&self.gates).push((id, gate.clone()));
             }
             self.put(id, made);
         }
-        if let (true, Some(stream)) = (step.records, &stream) {
+        let marked = self.marks_all && !matches!(step.action, Action::Capture { .. });
+        if let (true, Some(stream)) = (step.records || marked, &stream) {
             let event = stream.device().event().map_err(text)?;
             stream.record(&event).map_err(text)?;
             let _ = self.events[id].set(event);

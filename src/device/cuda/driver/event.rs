@@ -27,12 +27,17 @@ impl Event {
         if let Some(raw) = context.given_up().events[usize::from(timing)].pop() {
             return Ok(Self { raw, timing, context: context.clone() });
         }
-        context.bind()?;
-        let flags = if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
-        let mut raw = ptr::null_mut();
-        // Safety: writes one handle, which is never destroyed, but used again.
-        context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
-        Ok(Self { raw, timing, context: context.clone() })
+        Ok(Self { raw: create(context, timing)?, timing, context: context.clone() })
+    }
+
+    /// Has at least `count` events without timing at hand.
+    pub(crate) fn reserve(context: &Context, count: usize) -> Result<()> {
+        let missing = count.saturating_sub(context.given_up().events[0].len());
+        for _ in 0..missing {
+            let raw = create(context, false)?;
+            context.given_up().events[0].push(raw);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -74,6 +79,14 @@ impl Event {
             }
         }
     }
+}
+
+fn create(context: &Context, timing: bool) -> Result<CUevent> {
+    context.bind()?;
+    let flags = if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
+    let mut raw = ptr::null_mut();
+    // Safety: writes one handle, which is never destroyed, but used again.
+    context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) }).map(|()| raw)
 }
 
 impl Drop for Event {

@@ -19,7 +19,7 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Executable {
-    /// Makes `graph`, which ends here, ready to launch on `stream`.
+    /// Makes `graph`, which ends here, ready to launch; `stream` has nothing else to do.
     pub(super) fn instantiate(context: &Arc<Context>, graph: CUgraph, stream: CUstream) -> Result<Self> {
         let dead = std::mem::take(&mut context.given_up().graphs);
         for raw in dead {

@@ -231,13 +231,14 @@ impl Stream {
         self.context.check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode) })
     }
 
-    /// Ends a capture and makes its graph ready to launch on `target`.
-    pub(crate) fn end_capture(&self, target: &Stream) -> Result<Executable> {
+    /// Ends a capture and makes its graph ready to launch. That is enqueued here, where no gate can hold it: behind a gate it
+    /// would keep back what makes other graphs ready.
+    pub(crate) fn end_capture(&self) -> Result<Executable> {
         self.bind()?;
         let mut graph = ptr::null_mut();
         // Safety: writes one handle; null where the capture went wrong.
         self.context.check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.raw, &mut graph) })?;
-        Executable::instantiate(&self.context, graph, target.raw)
+        Executable::instantiate(&self.context, graph, self.raw)
     }
 
     /// Enqueues captured work.

@@ -37,6 +37,10 @@ const CELL_BYTES: usize = 64;
 /// The size of a block of cells, and the least of one of slots.
 const BLOCK_BYTES: usize = 64 << 10;
 
+/// How many pieces of a kind are left at least when a gate is made, and how many staging buffers.
+const FEWEST_PIECES: usize = 16;
+const STAGING_BUFFERS: usize = 4;
+
 /// What a cell is used for, once and for all: a gate's flag must never be set back, as clearing fault words would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -182,6 +186,26 @@ impl Pinned {
         }
         let piece = pieces.slots[size].pop();
         Ok(Slot { piece, size, arrived: AtomicBool::new(false), pinned: self.clone() })
+    }
+
+    /// Has pieces of every kind at hand: as many as were made at first, and a staging buffer for each of a few threads.
+    pub(crate) fn reserve(&self) -> Result<()> {
+        let mut pieces = lock(&self.pieces);
+        if pieces.cells.len() < FEWEST_PIECES {
+            let more = pieces.block_of(&self.context, CELL_BYTES)?;
+            pieces.cells.extend(more);
+        }
+        for (slots, size) in SLOTS.into_iter().enumerate() {
+            if pieces.slots[slots].len() < FEWEST_PIECES {
+                let more = pieces.block_of(&self.context, size)?;
+                pieces.slots[slots].extend(more);
+            }
+        }
+        while pieces.staging.len() < STAGING_BUFFERS {
+            let more = pieces.staging_buffer(&self.context)?;
+            pieces.staging.push(more);
+        }
+        Ok(())
     }
 
     /// A staging buffer that nobody uses.

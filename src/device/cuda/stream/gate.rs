@@ -32,12 +32,9 @@ pub(crate) struct CudaGate {
 
 impl CudaGate {
     /// A closed gate.
-    ///
-    /// Loads all kernels first: to load one behind a closed gate can wait for the stream that the gate holds. Where
-    /// there is no compiler, the operations that need one say so.
     pub(crate) fn new(device: &Arc<Opened>) -> Result<Self> {
         device.check()?;
-        let _ = device.gpu.kernels.load_all();
+        device.gpu.prepare_to_hold()?;
         let cell = device.gpu.pinned.take_cell(Purpose::Gate)?;
         let target = cell.flag().load(Ordering::Acquire).wrapping_add(1);
         Ok(Self { device: device.clone(), cell: Some(cell), target, holds: AtomicBool::new(false) })

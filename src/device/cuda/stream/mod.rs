@@ -97,7 +97,13 @@ impl EngineStream for CudaStream {
         match transfer {
             Transfer::Borrowed { bytes } => bytes > SLOT_BYTES,
             Transfer::ToHost(kind) => kind == HostKind::Pageable,
+            Transfer::FromHost(_) => false,
         }
+    }
+
+    /// The driver stages pageable memory: it copies a small buffer aside and returns, and stands in the call for a large one.
+    fn may_wait(&self, transfer: Transfer) -> bool {
+        transfer == Transfer::FromHost(HostKind::Pageable)
     }
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {

@@ -31,8 +31,9 @@ const REDUCE_BLOCKS: u32 = 1024;
 /// What a reduction needs: two words and a result a block.
 const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
 
-/// From this width on a row is worth a warp.
+/// From this width on a row is worth a warp, and one for each so many bytes of it, as `kernels/gather.cu` has them.
 const WIDE_ROW: usize = 32;
+const ROW_PIECE: usize = 4096;
 
 /// Enqueues `operation`.
 #[inline]
@@ -205,7 +206,10 @@ fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Reg
     let (rows_out, rows_in, columns) = (rows.len as u64, (x.len / width) as u64, width as u64);
     let (fault, ticket) = (guard.stream().fault(), guard.ticket());
     let (kernel, items) = match width {
-        WIDE_ROW.. => (Kernel::GATHER_WIDE, rows.len.saturating_mul(32)),
+        WIDE_ROW.. => {
+            let pieces = (width * x.dtype().size()).div_ceil(ROW_PIECE);
+            (Kernel::GATHER_WIDE, rows.len.saturating_mul(pieces).saturating_mul(32))
+        }
         _ => (Kernel::GATHER_NARROW, out.len),
     };
     let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault, ticket];

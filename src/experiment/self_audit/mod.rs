@@ -8,6 +8,9 @@
 //! - `enqueue`: the host time of launching one elementwise operation on a small tensor, in a loop that does not wait, in
 //!   place and with a new tensor, beside the engine's own lowest-level launch of a similar kernel. On CUDA that is a plain
 //!   `cuLaunchKernel`; the library's launch may be cheaper, where kernels can start before the previous one ends.
+//! - `stopwatch`: what each way to time one kernel makes of a kernel of known length.
+
+mod stopwatch;
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -30,11 +33,14 @@ pub struct SelfAudit {
     /// Calls in a loop: one sample is one loop, divided by this.
     #[serde(deserialize_with = "counts::million")]
     pub calls: NonZeroUsize,
+    /// The lengths of the kernel that all stopwatches time, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub spins: Vec<f64>,
 }
 
 impl Default for SelfAudit {
     fn default() -> Self {
-        Self { calls: count(500) }
+        Self { calls: count(500), spins: vec![2e-6, 2e-5, 2e-4, 2e-3, 2e-2] }
     }
 }
 
@@ -42,22 +48,36 @@ impl Experiment for SelfAudit {
     const NAME: &'static str = "self-audit";
     const SUMMARY: &'static str = "Resolution and overhead of the clocks, and what the library adds to a bare launch";
 
+    /// On the CPU engine without the longest kernel, which would take most of a short run.
+    fn default_for(engine: &str) -> Self {
+        match engine {
+            "cpu" => Self { spins: vec![2e-6, 2e-5, 2e-4, 2e-3], ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
         Some(&mut self.calls)
     }
 
     fn run(&self, bench: &mut Bench) {
         let calls = self.calls.get();
-        clocks(bench, calls);
-        events(bench, calls);
+        instruments(bench, calls);
         launches(bench, calls);
+        stopwatch::run(bench, &self.spins);
+        same(bench, calls);
     }
 }
 
-fn clocks(bench: &mut Bench, calls: usize) {
+fn instruments(bench: &mut Bench, calls: usize) {
     let least = |values: Vec<f64>| values.into_iter().fold(f64::INFINITY, f64::min);
+    let record = move |stream: &Stream, event: Event| {
+        let stream = stream.clone();
+        move || (0..calls).try_for_each(|_| stream.record(&event))
+    };
     bench
         .group("Instruments", [("calls", calls.into())])
+        .setup(|device| Ok((device.clone(), device.stream()?)))
         .time_by(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
             Ok(move || Ok(least(timer_resolution(100))))
         })
@@ -73,17 +93,6 @@ fn clocks(bench: &mut Bench, calls: usize) {
             })
         })
         .per(calls)
-        .run();
-}
-
-fn events(bench: &mut Bench, calls: usize) {
-    let record = move |stream: &Stream, event: Event| {
-        let stream = stream.clone();
-        move || (0..calls).try_for_each(|_| stream.record(&event))
-    };
-    bench
-        .group("Instruments", [("calls", calls.into())])
-        .setup(|device| Ok((device.clone(), device.stream()?)))
         .host_time("self-audit.event.cost", "Recording an event", move |(device, stream)| {
             Ok(record(stream, device.event()?))
         })
@@ -145,5 +154,17 @@ fn launches(bench: &mut Bench, calls: usize) {
                 |[in_place, raw]| in_place / raw,
             ),
         )
+        .run();
+}
+
+/// A loop of launches, twice.
+fn same(bench: &mut Bench, calls: usize) {
+    bench
+        .group("The same code twice", [("calls", calls.into())])
+        .setup(|device| device.stream()?.zeros::<f32>([1024]))
+        .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
+            let x = x.clone();
+            Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+        })
         .run();
 }

@@ -11,13 +11,15 @@
 //!   each time, n·(t1 + t2 + t3). The three times are measured by themselves, then the totals beside what they predict.
 //!   The model holds while t1 is less than t2; else the host is the limit.
 
+mod model;
+
 use std::fs::File;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 
 use ndarray::Array2;
 use rand::SeedableRng;
-use rand::rngs::StdRng;
+use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
 use super::counts;
 use super::host_copy::room_for;
-use super::{Bench, Experiment, Formula, count};
+use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::Stopwatch;
@@ -107,13 +109,13 @@ impl Experiment for AsyncFrontend {
     }
 
     fn run(&self, bench: &mut Bench) {
-        self.host(bench);
-        self.device(bench);
+        self.loops(bench);
         graph_value(bench);
         self.branches(bench);
         self.synchronization_points(bench);
         self.throughput(bench);
-        self.model(bench);
+        model::run(bench, self.size.get(), &self.operations);
+        self.same(bench);
     }
 }
 
@@ -124,29 +126,8 @@ fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>, Devic
 }
 
 impl AsyncFrontend {
-    fn host(&self, bench: &mut Bench) {
-        let (iters, n) = (self.iters.get(), self.size.get());
-        // The library is a parameter: a host time without its name says nothing.
-        let library = "ndarray with matrixmultiply, fp64, 1 thread; rand_distr";
-        bench
-            .group("Host and device", [("iters", iters.into()), ("size", n.into()), ("library", library.into())])
-            .host_time("async-frontend.host", "Loop by a host array library", move |_| {
-                // The matrix and its product.
-                room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
-                let mut random = StdRng::seed_from_u64(0);
-                Ok(move || {
-                    for _ in 0..iters {
-                        let a: Array2<f64> =
-                            Array2::from_shape_simple_fn((n, n), || StandardNormal.sample(&mut random));
-                        black_box(a.dot(&a));
-                    }
-                    Ok(())
-                })
-            })
-            .run();
-    }
-
-    fn device(&self, bench: &mut Bench) {
+    /// The loop by a host array library and on the device: one group.
+    fn loops(&self, bench: &mut Bench) {
         let (iters, n) = (self.iters.get(), self.size.get());
         bench
             .group("Host and device", self.loop_parameters())
@@ -164,6 +145,21 @@ impl AsyncFrontend {
                 })
             })
             .work(Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters"))
+            // The library is a parameter: a host time without its name says nothing.
+            .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
+            .host_time("async-frontend.host", "Loop by a host array library", move |_| {
+                // The matrix and its product.
+                room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
+                let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
+                Ok(move || {
+                    for _ in 0..iters {
+                        let a: Array2<f64> =
+                            Array2::from_shape_simple_fn((n, n), || StandardNormal.sample(&mut random));
+                        black_box(a.dot(&a));
+                    }
+                    Ok(())
+                })
+            })
             .run();
     }
 
@@ -173,21 +169,26 @@ impl AsyncFrontend {
 
     fn branches(&self, bench: &mut Bench) {
         let chain = self.chain.get();
-        for (branch, n) in [("small", self.small_branch.get()), ("large", self.large_branch.get())] {
+        let branches = [("small", self.small_branch.get()), ("large", self.large_branch.get())];
+        let mut group = bench
+            .group("Dependency graph", [("chain", chain.into())])
+            .setup(move |device| Ok([weights(device, branches[0].1)?, weights(device, branches[1].1)?]));
+        for (place, (branch, n)) in branches.into_iter().enumerate() {
             let matmuls = || Work::matmul(2.0 * matmul_flops(n) * chain as f64, "4 · size³ · chain");
-            bench
-                .group("Dependency graph", [("branch", branch.into()), ("size", n.into()), ("chain", chain.into())])
-                .setup(move |device| weights(device, n))
-                .host_time_within("async-frontend.graph.one-stream", "Two chains on one stream", move |(w, v)| {
+            group = group
+                .having([("branch", branch.into()), ("size", n.into())])
+                .host_time_within("async-frontend.graph.one-stream", "Two chains on one stream", move |weights| {
+                    let (w, v) = &weights[place];
                     Ok(chains(w.clone(), v.on(w.stream())?, chain))
                 })
                 .work(matmuls())
-                .host_time_within("async-frontend.graph.two-streams", "Two chains on two streams", move |(w, v)| {
+                .host_time_within("async-frontend.graph.two-streams", "Two chains on two streams", move |weights| {
+                    let (w, v) = &weights[place];
                     Ok(chains(w.clone(), v.clone(), chain))
                 })
-                .work(matmuls())
-                .run();
+                .work(matmuls());
         }
+        group.run();
     }
 
     fn synchronization_points(&self, bench: &mut Bench) {
@@ -239,14 +240,16 @@ impl AsyncFrontend {
             .run();
     }
 
-    /// One group for each `k`, so that a loop that reads seldom is not sampled as seldom as the slowest.
+    /// One group, so that loops that read more and less often can be compared.
     fn throughput(&self, bench: &mut Bench) {
         let (steps, n) = (self.steps.get(), self.model.get());
         let every = self.every.iter().map(|every| every.get()).filter(|every| *every < steps).chain([steps]);
+        let mut group = bench
+            .group("Throughput", [("steps", steps.into()), ("size", n.into())])
+            .setup(move |device| operands(device, n));
         for every in every {
-            bench
-                .group("Throughput", [("every", every.into()), ("steps", steps.into()), ("size", n.into())])
-                .setup(move |device| operands(device, n))
+            group = group
+                .having([("every", every.into())])
                 .host_time("async-frontend.throughput", "One iteration, loss read every k", move |shared| {
                     let (x, w) = shared.clone();
                     Ok(move || {
@@ -266,79 +269,25 @@ impl AsyncFrontend {
                     })
                 })
                 .per(steps)
-                .work(Work::matmul(matmul_flops(n), "2 · size³"))
-                .run();
+                .work(Work::matmul(matmul_flops(n), "2 · size³"));
         }
+        group.run();
     }
 
-    fn model(&self, bench: &mut Bench) {
-        const LOOP: usize = 100;
-        let n = self.size.get();
-        let group = bench.group("Cost model", [("size", n.into())]);
-        let base = group.parameters();
-        let launch = |(x, w): &(Tensor<f32>, Tensor<f32>)| {
-            let (x, w) = (x.clone(), w.clone());
-            move || (0..LOOP).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))
-        };
-        group
-            .setup(move |device| operands(device, n))
-            .host_time("async-frontend.model.t1", "t1: dispatch of one matmul", move |shared| Ok(launch(shared)))
-            .per(LOOP)
-            .work(Work::launches(1.0, "1"))
-            .device_time("async-frontend.model.t2", "t2: one matmul on the device", move |shared| {
-                Ok((shared.0.stream().clone(), launch(shared)))
-            })
-            .per(LOOP)
-            .work(Work::matmul(matmul_flops(n), "2 · size³"))
-            .host_time_within("async-frontend.model.t3", "t3: device-to-host latency", |shared| {
-                let (x, w) = shared.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let y = x.matmul(&w)?;
-                    y.stream().synchronize()?;
-                    watch.time(|| y.get([0, 0])?.item()).map(drop)
+    /// The loop on the device until completion, twice.
+    fn same(&self, bench: &mut Bench) {
+        let (iters, n) = (self.iters.get(), self.size.get());
+        bench
+            .group("The same code twice", self.loop_parameters())
+            .setup(|device| device.stream())
+            .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
+                let stream = stream.clone();
+                Ok(move || {
+                    iterate(&stream, n, iters)?;
+                    stream.device().synchronize()
                 })
             })
             .run();
-
-        let times = ["async-frontend.model.t1", "async-frontend.model.t2", "async-frontend.model.t3"];
-        for operations in self.operations.iter().map(|operations| operations.get()) {
-            let matmuls = || Work::matmul(matmul_flops(n) * operations as f64, "2 · size³ · operations");
-            let count = operations as f64;
-            bench
-                .group("Cost model", [("size", n.into()), ("operations", operations.into())])
-                .setup(move |device| operands(device, n))
-                .host_time("async-frontend.model.queued", "n matmuls and one read, measured", move |shared| {
-                    let (x, w) = shared.clone();
-                    Ok(move || {
-                        (1..operations).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))?;
-                        x.matmul(&w)?.get([0, 0])?.item()
-                    })
-                })
-                .work(matmuls())
-                .derived(
-                    "async-frontend.model.queued.predicted",
-                    "n matmuls and one read, predicted",
-                    Unit::Seconds,
-                    Formula::of("t1 + n·t2 + t3", times, move |[t1, t2, t3]| t1 + count * t2 + t3)
-                        .with_parameters(&base),
-                )
-                .host_time("async-frontend.model.serial", "n matmuls, each read, measured", move |shared| {
-                    let (x, w) = shared.clone();
-                    Ok(move || {
-                        let read = || x.matmul(&w)?.get([0, 0])?.item();
-                        (0..operations).try_for_each(|_| read().map(|value| _ = black_box(value)))
-                    })
-                })
-                .work(matmuls())
-                .derived(
-                    "async-frontend.model.serial.predicted",
-                    "n matmuls, each read, predicted",
-                    Unit::Seconds,
-                    Formula::of("n·(t1 + t2 + t3)", times, move |[t1, t2, t3]| count * (t1 + t2 + t3))
-                        .with_parameters(&base),
-                )
-                .run();
-        }
     }
 }
 
@@ -380,16 +329,19 @@ fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopw
 
 /// `x · y + 2` of ones, whose elements are 3, and its printing.
 fn graph_value(bench: &mut Bench) {
+    let mut group = bench.group("Dependency graph", []).setup(|device| device.stream());
     for element in [0_usize, 1] {
-        bench
-            .group("Dependency graph", [("element", element.into())])
-            .setup(|device| device.stream())
-            .observed("async-frontend.graph.value", "One element of x · y + 2", Unit::Number, move |stream| {
+        group = group.having([("element", element.into())]).observed(
+            "async-frontend.graph.value",
+            "One element of x · y + 2",
+            Unit::Number,
+            move |stream| {
                 let stream = stream.clone();
                 Ok(move || Ok(f64::from(graph(&stream)?.get([0, element])?.item()?)))
-            })
-            .run();
+            },
+        );
     }
+    group.run();
     bench
         .group("Dependency graph", [])
         .setup(|device| device.stream())

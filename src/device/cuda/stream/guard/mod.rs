@@ -5,23 +5,22 @@
 //! driver's stream of the user is never in capture mode, so that what other threads do (drop, free, wait for the device)
 //! meets no capture.
 //!
+//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues.
+//!
 //! What a drop does takes no guard: a thread may hold it while the driver blocks in it, because the stream's queue is full
 //! and a gate holds it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+mod enqueue;
 
-use crate::device::HostKind;
-use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
-use crate::device::cuda::driver::{
-    Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, Span, Stream,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use crate::device::cuda::driver::{Allocation, Event, Stream};
 use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock};
-use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
-use crate::device::engine::{Captured, Operation, Result};
+use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
 use crate::error::DeviceError;
 
@@ -85,6 +84,12 @@ struct Capturing {
     captured: Captured,
     /// Given up after `onto`, whose end it tells.
     _in_progress: CaptureInProgress,
+}
+
+/// The right to enqueue on a stream; see the module.
+pub(crate) struct StreamGuard<'a> {
+    stream: &'a Arc<StreamInner>,
+    state: MutexGuard<'a, State>,
 }
 
 impl StreamInner {
@@ -151,7 +156,7 @@ impl StreamInner {
         if matches!(state.mode, Mode::Capturing(_))
             && let Mode::Capturing(Capturing { onto, captured, .. }) = std::mem::replace(&mut state.mode, Mode::Normal)
         {
-            let _ = onto.end_capture(&onto);
+            let _ = onto.end_capture();
             drop(state);
             drop(captured);
         }
@@ -173,7 +178,7 @@ impl StreamInner {
     #[cold]
     fn fail(state: &mut State, failure: DeviceError) -> DeviceError {
         if let Mode::Capturing(given_up) = std::mem::replace(&mut state.mode, Mode::Failed(failure.clone())) {
-            let _ = given_up.onto.end_capture(&given_up.onto);
+            let _ = given_up.onto.end_capture();
         }
         failure
     }
@@ -314,276 +319,5 @@ impl StreamInner {
 
     fn injected(&self, call: &'static str) -> DeviceError {
         DeviceError::CallFailed { device: self.device.name().to_owned(), call, reason: injection::REASON.to_owned() }
-    }
-}
-
-/// The right to enqueue on a stream; see the module.
-pub(crate) struct StreamGuard<'a> {
-    stream: &'a Arc<StreamInner>,
-    state: MutexGuard<'a, State>,
-}
-
-impl<'a> StreamGuard<'a> {
-    /// Its stream.
-    #[inline]
-    pub(crate) fn stream(&self) -> &'a Arc<StreamInner> {
-        self.stream
-    }
-
-    fn unless_pageable(self, block: &HostBlock) -> (&'a Arc<StreamInner>, Option<Self>) {
-        (self.stream, (block.kind() != HostKind::Pageable).then_some(self))
-    }
-
-    /// Where operations go.
-    #[inline]
-    fn target(&self) -> &Stream {
-        match &self.state.mode {
-            Mode::Capturing(capturing) => &capturing.onto,
-            _ => &self.stream.raw,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_capturing(&self) -> bool {
-        matches!(self.state.mode, Mode::Capturing(_))
-    }
-
-    /// Has a capture in progress hold on to what `operation` uses.
-    #[inline]
-    pub(crate) fn keep(&mut self, operation: &Operation<'_>) {
-        if let Mode::Capturing(capturing) = &mut self.state.mode {
-            capturing.captured.take(operation);
-        }
-    }
-
-    #[inline]
-    fn may_fail(&self, what: Injected, call: &'static str) -> Result<()> {
-        if self.stream.device.injection.strikes(what) { Err(self.stream.injected(call)) } else { Ok(()) }
-    }
-
-    /// The handle of a kernel.
-    #[inline]
-    pub(crate) fn function(&self, kernel: Kernel) -> Result<Function> {
-        self.stream.device.gpu.kernels.function(kernel)
-    }
-
-    /// Enqueues a kernel.
-    #[inline]
-    pub(crate) fn launch(
-        &self,
-        kernel: Kernel,
-        blocks: u32,
-        threads: u32,
-        arguments: &mut [Argument<'_>],
-    ) -> Result<()> {
-        let function = self.function(kernel)?;
-        self.may_fail(Injected::Launch, "launch")?;
-        let early = self.stream.device.gpu.kernels.start_early();
-        self.target().launch(function, blocks, threads, early, arguments)
-    }
-
-    /// Enqueues a kernel of one block by the plainest call there is; not captured.
-    #[inline]
-    pub(crate) fn launch_bare(&self, function: Function, threads: u32, arguments: &mut [Argument<'_>]) -> Result<()> {
-        self.stream.raw.launch_bare(function, threads, arguments)
-    }
-
-    /// The ticket of a launch that can report a fault.
-    pub(crate) fn ticket(&mut self) -> u64 {
-        self.state.tickets += 1;
-        self.state.tickets
-    }
-
-    /// Enqueues zeroing memory.
-    pub(crate) fn clear(&self, span: Span) -> Result<()> {
-        self.fill(span, 0)
-    }
-
-    /// Enqueues setting every byte of `span`.
-    pub(crate) fn fill(&self, span: Span, byte: u8) -> Result<()> {
-        self.may_fail(Injected::Launch, "fill")?;
-        self.target().fill(span, byte)
-    }
-
-    /// Enqueues a copy within the device.
-    pub(crate) fn copy(&self, from: Span, to: Span) -> Result<()> {
-        self.may_fail(Injected::Launch, "copy")?;
-        self.target().copy(from, to)
-    }
-
-    /// Enqueues a matrix multiplication.
-    #[inline]
-    pub(crate) fn multiply(
-        &self,
-        descriptors: &Descriptors,
-        algorithm: &Algorithm,
-        workspace: Option<Span>,
-        operands: [Span; 3],
-    ) -> Result<()> {
-        self.may_fail(Injected::Launch, "matmul")?;
-        let blas = self.stream.device.gpu.blas()?;
-        self.target().multiply(blas, descriptors, algorithm, workspace, operands)
-    }
-
-    /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
-    pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
-        let apart = Stream::new(&self.stream.device.gpu.context)?;
-        let _in_progress = self.stream.device.gpu.begin_capture();
-        apart.begin_capture()?;
-        let enqueued = enqueue(&apart);
-        // Made ready there, too: this one may be held.
-        let graph = apart.end_capture(&apart);
-        enqueued.and(graph)
-    }
-
-    /// Enqueues captured work.
-    #[inline]
-    pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
-        self.may_fail(Injected::Launch, "launch_graph")?;
-        self.stream.raw.launch_graph(graph)
-    }
-
-    /// Enqueues a copy of a whole block into `to`; of a pageable one without the lock, as the driver's call may block.
-    pub(crate) fn upload(self, from: &HostBlock, to: Span) -> Result<()> {
-        self.may_fail(Injected::Copy, "upload")?;
-        let (stream, guard) = self.unless_pageable(from);
-        let outcome = stream.raw.upload(from, to);
-        drop(guard);
-        outcome
-    }
-
-    /// Enqueues a copy of the head of a piece into all of `to`.
-    pub(crate) fn upload_piece(&self, from: &HostPiece, to: Span) -> Result<()> {
-        self.may_fail(Injected::Copy, "upload")?;
-        self.stream.raw.upload_piece(from, to)
-    }
-
-    /// Copies borrowed bytes, and waits for that without the lock.
-    pub(crate) fn upload_and_wait(self, from: &[u8], to: Span) -> Result<()> {
-        self.may_fail(Injected::Copy, "upload")?;
-        let stream = self.stream;
-        drop(self);
-        stream.raw.upload_and_wait(from, to)
-    }
-
-    /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
-    pub(crate) fn download(self, from: Span, to: &HostBlock) -> Result<()> {
-        self.may_fail(Injected::Copy, "download")?;
-        let (stream, guard) = self.unless_pageable(to);
-        let outcome = stream.raw.download(from, to);
-        drop(guard);
-        outcome
-    }
-
-    /// Enqueues a copy of all of `from` into the head of a piece.
-    pub(crate) fn download_piece(&self, from: Span, to: &HostPiece) -> Result<()> {
-        self.may_fail(Injected::Copy, "download")?;
-        self.stream.raw.download_piece(from, to)
-    }
-
-    /// Enqueues a recording of `event`.
-    #[inline]
-    pub(crate) fn record(&self, event: &Event) -> Result<()> {
-        self.stream.raw.record(event)
-    }
-
-    /// Enqueues a wait for the latest recording of `event`, whose failures are this stream's from now on.
-    pub(crate) fn wait(&mut self, event: &Event, causes: &Causes) -> Result<()> {
-        self.stream.raw.wait(event)?;
-        self.state.causes.merge(causes, self.stream.device.name());
-        Ok(())
-    }
-
-    /// Whose failures are those of an event that is recorded now.
-    pub(crate) fn causes(&self) -> Causes {
-        let mut causes = self.state.causes.clone();
-        causes.add(&self.stream.fault, self.state.tickets);
-        causes
-    }
-
-    /// Enqueues a wait until a flag is set.
-    pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
-        self.stream.raw.wait_flag(flag, target)
-    }
-
-    /// Whether everything enqueued so far has completed. Never blocks.
-    pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.stream.raw.is_complete()
-    }
-
-    /// From now on operations are captured.
-    pub(crate) fn begin_capture(&mut self) -> Result<()> {
-        let onto = Stream::new(&self.stream.device.gpu.context)?;
-        let in_progress = self.stream.device.gpu.begin_capture();
-        onto.begin_capture()?;
-        self.state.mode = Mode::Capturing(Capturing { onto, captured: Captured::default(), _in_progress: in_progress });
-        Ok(())
-    }
-
-    /// Ends a capture: the work, ready to launch here, and what it uses.
-    pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
-        match std::mem::replace(&mut self.state.mode, Mode::Normal) {
-            Mode::Capturing(Capturing { onto, captured, .. }) => Ok((onto.end_capture(&self.stream.raw)?, captured)),
-            other => {
-                self.state.mode = other;
-                Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
-            }
-        }
-    }
-
-    /// Memory in this stream's order; `bytes` is more than 0.
-    #[inline]
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<Allocation> {
-        match self.stream.recycled(bytes)? {
-            Some(allocation) => Ok(allocation),
-            None => self.new_memory(bytes),
-        }
-    }
-
-    /// Memory that this stream has not freed: what others are past, or the pool's.
-    #[cold]
-    fn new_memory(&self, bytes: usize) -> Result<Allocation> {
-        let (stream, bytes) = (self.stream, free_list::rounded(bytes));
-        self.let_go();
-        stream.device.gpu.reclaim();
-        if let Some(allocation) = lock(&stream.free).take(bytes) {
-            return Ok(allocation);
-        }
-        let excess = lock(&stream.free).take_excess();
-        excess.into_iter().for_each(|allocation| stream.raw.free(allocation));
-        let gpu = &stream.device.gpu;
-        let allocate = || stream.raw.allocate(&gpu.pool, bytes);
-        match allocate() {
-            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(allocate),
-            outcome => outcome,
-        }
-    }
-
-    /// Lets go of what the stream is past, and marks the rest.
-    pub(crate) fn let_go(&self) {
-        self.stream.mark();
-        let reached = lock(&self.stream.limbo).reached();
-        drop(reached);
-    }
-
-    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
-    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<Span> {
-        let mut scratch = self.stream.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
-        if let Some(known) = known.filter(|known| known.size() >= bytes) {
-            return Ok(known.span());
-        }
-        let piece = self.allocate(bytes.next_power_of_two())?;
-        let span = piece.span();
-        if !matches!(purpose, Scratch::Workspace) {
-            // At once, also while a capture is in progress: each launch of the graph needs it zero.
-            if let Err(error) = self.stream.raw.fill(span, 0) {
-                self.stream.free(piece);
-                return Err(error);
-            }
-        }
-        let outgrown = scratch.current.get_mut(purpose as usize).and_then(|place| place.replace(piece));
-        scratch.outgrown.extend(outgrown);
-        Ok(span)
     }
 }

@@ -4,10 +4,13 @@
 //! - *streams*: one stream writes a tensor that another copies. A spinning kernel delays the write, so that a copy that
 //!   nothing orders behind it reads the old values. Stale elements are counted; a race that was not seen is not reported.
 //!   All three orderings end with a synchronize of the device, which orders the host and no stream.
-//! - *scope*: two streams are kept busy for known times, with an event in the middle of one. For how long the wait for
-//!   the event, for its stream and for the device blocks the host shows what each of them waited for.
+//! - *scope*: what a wait for an event, for a stream and for the device waits for.
+//! - *clock*: the host time of one small launch and a spin of known length behind it, without and with a synchronize of the
+//!   device. What the time does not change by, it does not show.
 //! - *loop*: a loop with a synchronize in each iteration; one without, until dispatch returns; one without, until
 //!   completion. The second is what a host clock shows of a loop without a synchronize, and is not the time of the work.
+
+mod scope;
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -21,7 +24,6 @@ use super::counts;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
-use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::{Seconds, Unit};
@@ -41,11 +43,23 @@ pub struct Synchronize {
     pub elements: NonZeroUsize,
     /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,
+    /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub spins: Vec<f64>,
+    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
+    pub patience: Seconds,
 }
 
 impl Default for Synchronize {
     fn default() -> Self {
-        Self { size: count(1024), iters: count(1000), elements: count(1 << 20), busy: Seconds::milliseconds(2) }
+        Self {
+            size: count(1024),
+            iters: count(1000),
+            elements: count(1 << 20),
+            busy: Seconds::milliseconds(2),
+            spins: vec![0.0, 0.005],
+            patience: Seconds::milliseconds(20),
+        }
     }
 }
 
@@ -67,8 +81,10 @@ impl Experiment for Synchronize {
     fn run(&self, bench: &mut Bench) {
         self.timing(bench);
         self.streams(bench);
-        scope(bench);
+        scope::run(bench, self.patience.duration());
+        self.clocks(bench);
         self.loops(bench);
+        self.same(bench);
     }
 }
 
@@ -134,6 +150,41 @@ impl Synchronize {
                 stale(device),
             )
             .host_time("synchronize.streams.device.time", "Time, device synchronize", time(device))
+            .run();
+    }
+
+    fn clocks(&self, bench: &mut Bench) {
+        let mut group = bench.group("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
+        for spin in &self.spins {
+            let launch = move |x: &Tensor<f32>| {
+                let (x, spin) = (x.clone(), Duration::from_secs_f64(*spin));
+                // Without a spin the kernel is there all the same: the launches do not differ.
+                move || x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(spin))
+            };
+            group = group
+                .having([("spin_seconds", (*spin).into())])
+                .host_time("synchronize.clock.without", "A launch and a spin, without a synchronize", move |x| {
+                    Ok(launch(x))
+                })
+                .work(Work::launches(2.0, "2"))
+                .host_time("synchronize.clock.with", "A launch and a spin, with a device synchronize", move |x| {
+                    let (launch, device) = (launch(x), x.stream().device().clone());
+                    Ok(move || launch().and_then(|()| device.synchronize()))
+                });
+        }
+        group.run();
+    }
+
+    /// One matmul and a synchronize, twice.
+    fn same(&self, bench: &mut Bench) {
+        let n = self.size.get();
+        bench
+            .group("The same code twice", [("size", n.into())])
+            .setup(|device| device.stream())
+            .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
+                let stream = stream.clone();
+                Ok(move || random_matmul(&stream, n).and_then(|y| stream.device().synchronize().map(|()| y)))
+            })
             .run();
     }
 
@@ -217,49 +268,4 @@ impl Handover {
     fn stale(&self) -> Result<f64, DeviceError> {
         Ok(self.copy.add_scalar(-1.0)?.nonzero()?.len() as f64)
     }
-}
-
-/// Two streams: one busy for 2 ms, then an event, then busy for 2 ms more; the other busy for 8 ms.
-fn scope(bench: &mut Bench) {
-    const EVENT: Duration = Duration::from_millis(2);
-    const REST: Duration = Duration::from_millis(2);
-    const OTHER: Duration = Duration::from_millis(8);
-    let begin = |a: &Stream, b: &Stream, event: &Event| {
-        a.spin(EVENT)?;
-        a.record(event)?;
-        a.spin(REST)?;
-        b.spin(OTHER)
-    };
-    bench
-        .group(
-            "Scope of a synchronization",
-            [
-                ("event_seconds", EVENT.as_secs_f64().into()),
-                ("stream_seconds", (EVENT + REST).as_secs_f64().into()),
-                ("device_seconds", OTHER.as_secs_f64().into()),
-            ],
-        )
-        .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
-        .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| event.synchronize())
-            })
-        })
-        .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| a.synchronize())
-            })
-        })
-        .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| a.device().synchronize())
-            })
-        })
-        .run();
 }

@@ -1,0 +1,18 @@
+"""The rows of each experiment, in PyTorch. A module declares its functions when it is imported."""
+
+from . import (  # noqa: F401
+    async_frontend,
+    buffers,
+    ceilings,
+    idle_device,
+    implementation,
+    implicit,
+    launch_path,
+    overlap,
+    self_audit,
+    streams,
+    stopwatches,
+    sync_points,
+    synchronize,
+    transfer,
+)

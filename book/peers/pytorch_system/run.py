@@ -1,0 +1,165 @@
+"""Measures the rows of a plan in one process: groups in a random order, recorded groups last, computed rows at the end."""
+
+import gc
+import random
+import sys
+import time
+
+from . import answer as outcomes
+from . import catalogue, derived, sampling
+from .catalogue import LeftOut, NotApplicable, Skipped, attempt
+from .lab import RecordedCase
+from .recording import NotRecorded, Recorder
+from .sampling import Interrupted, one_line
+
+NOT_REACHED = "the run was interrupted before this row was reached"
+
+
+class DeviceLost(Exception):
+    """An error of CUDA that stays: no call works any more in this process."""
+
+
+class Run:
+    """`interrupted` says whether to stop, and `keep` is called whenever the answer has grown."""
+
+    def __init__(self, plan, lab, answer, interrupted, keep):
+        self.plan, self.lab, self.answer = plan, lab, answer
+        self.interrupted, self.keep = interrupted, keep
+        self.random = random.Random(plan.sampling.seed)
+        self.recorder = Recorder(lab.torch)
+
+    def measure(self):
+        """Raises `DeviceLost` where an error ended the run; all that was measured is in the answer."""
+        groups, refused = catalogue.divide(self.plan.rows)
+        groups = self.in_order(groups)
+        rows = {row.key: row for row in self.plan.rows}
+        for key, reason in refused.items():
+            self.answer.put(rows[key], outcomes.failed(reason))
+        self.put_all((row for group in groups for row in group.rows), outcomes.skipped(NOT_REACHED))
+        self.begun = time.perf_counter()
+        # No collection falls into a sample, and those between groups leave out what PyTorch itself is made of.
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        try:
+            for number, group in enumerate(groups):
+                if self.interrupted():
+                    break
+                self.keep()
+                try:
+                    self.measure_group(group)
+                except DeviceLost as error:
+                    later = (row for group in groups[number + 1:] for row in group.rows)
+                    self.put_all(later, outcomes.failed(f"the device could not be used any more: {error}"))
+                    raise
+        finally:
+            gc.enable()
+            gc.unfreeze()
+            derived.compute(self.plan, self.answer)
+            self.keep()
+
+    def in_order(self, groups):
+        """The order is drawn from the seed; recorded groups come last."""
+        first = [group for group in groups if not group.recipe.recorded]
+        last = [group for group in groups if group.recipe.recorded]
+        self.random.shuffle(first)
+        self.random.shuffle(last)
+        return first + last
+
+    def measure_group(self, group):
+        print(group.title, file=sys.stderr, flush=True)
+        try:
+            self.clear()
+            cases = self.cases(group)
+            if cases:
+                sample = self.sample_recorded if group.recipe.recorded else self.sample
+                for row, outcome in sample(cases):
+                    self.answer.put(row, outcome)
+        except Interrupted:
+            pass
+        except Exception as error:
+            reason = one_line(error)
+            print(f"  failed: {reason}", file=sys.stderr, flush=True)
+            waiting = [row for row in group.rows if self.answer.outcome(row.key) == outcomes.skipped(NOT_REACHED)]
+            self.put_all(waiting, outcomes.failed(reason))
+            self.check_device(reason)
+
+    def clear(self):
+        """What an earlier group left behind is gone before the next begins."""
+        gc.collect()
+        self.lab.synchronize()
+        self.lab.torch.cuda.empty_cache()
+
+    def cases(self, group):
+        """The rows of the group that can be measured, each with its case; the others get their outcome."""
+        cases = []
+        for wanted in group.wanted():
+            try:
+                made = group.recipe.make(self.lab, wanted)
+            except (NotApplicable, Skipped, LeftOut) as absent:
+                made = dict.fromkeys((row.id for row in wanted.rows), absent)
+            for row in wanted.rows:
+                case = made.get(row.id, LeftOut())
+                if isinstance(case, LeftOut):
+                    self.answer.outcomes.pop(row.key, None)
+                elif isinstance(case, NotApplicable):
+                    self.answer.put(row, outcomes.not_applicable(str(case)))
+                elif isinstance(case, Skipped):
+                    self.answer.put(row, outcomes.skipped(str(case)))
+                elif isinstance(case, Exception):
+                    self.answer.put(row, outcomes.failed(one_line(case)))
+                else:
+                    cases.append((row, case))
+        return cases
+
+    def sample(self, cases):
+        samples = self.rounds([(row.title, case.measure) for row, case in cases])
+        kept = zip(cases, samples.values, samples.order, samples.started)
+        return [(row, outcomes.measured(*found, samples.stopped_by)) for (row, _), *found in kept]
+
+    def sample_recorded(self, cases):
+        """Samples in a session of the profiler; the samples are what it recorded. Cases that need no record stay as they are."""
+
+        def acting(case):
+            return lambda: self.recorder.act(case)
+
+        def recorded(case):
+            return isinstance(case, RecordedCase)
+
+        with self.recorder.session() as session:
+            samples = self.rounds([(row.title, acting(case) if recorded(case) else case.measure) for row, case in cases])
+        trials = attempt(lambda: self.recorder.trials(session))
+        result = []
+        for (row, case), values, order, started in zip(cases, samples.values, samples.order, samples.started):
+            try:
+                if recorded(case):
+                    values = [float(case.judge(_trial(trials, number))) for number in values]
+                result.append((row, outcomes.measured(values, order, started, samples.stopped_by)))
+            except NotRecorded as error:
+                result.append((row, outcomes.failed(str(error))))
+        return result
+
+    def rounds(self, cases):
+        return sampling.sample(
+            cases, self.plan.sampling, self.random, self.lab.synchronize, self.interrupted, self.begun)
+
+    def check_device(self, reason):
+        """Raises where the error stays."""
+        try:
+            self.lab.synchronize()
+            self.lab.torch.zeros(1, device=self.lab.device).item()
+        except Exception as error:
+            raise DeviceLost(reason) from error
+
+    def put_all(self, rows, outcome):
+        for row in rows:
+            self.answer.put(row, outcome)
+
+
+def _trial(trials, number):
+    if isinstance(trials, Exception):
+        raise NotRecorded(one_line(trials))
+    trial = trials.get(int(number))
+    if trial is None:
+        raise NotRecorded("the profiler recorded no such trial")
+    return trial

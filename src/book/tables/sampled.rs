@@ -1,0 +1,86 @@
+//! Whether the rows of a table were sampled in turn: read from when their samples began.
+//!
+//! Rows of one group are sampled round by round, so that the times in which they were sampled overlap; rows of different
+//! groups are sampled one after the other. What drifts, such as a clock rate, affects the first alike and may look like a
+//! difference between the second.
+
+use crate::book::document::{DocumentTable, TableEntry};
+use crate::results::{Outcome, Results, Row};
+
+/// How the rows of a table were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::book) enum Sampled {
+    /// All in turn.
+    InTurn,
+    /// Those of each case in turn, the cases one after the other.
+    ByCase,
+    /// Some one after the other.
+    Apart,
+    /// The file does not say when.
+    Unknown,
+}
+
+impl Sampled {
+    /// In a sentence, for what a machine is called.
+    pub(in crate::book) fn sentence(self, machine: &str) -> String {
+        match self {
+            Sampled::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
+            Sampled::ByCase => format!(
+                "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
+                 between two cases may look like a difference."
+            ),
+            Sampled::Apart => format!(
+                "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
+                 like a difference."
+            ),
+            Sampled::Unknown => {
+                format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
+            }
+        }
+    }
+}
+
+/// How the measured rows of a table were sampled; `None` where there are fewer than two.
+pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Option<Sampled> {
+    let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
+    let mut rows: Vec<(&str, &Row)> = Vec::new();
+    for entry in TableEntry::all(table, &cases) {
+        let Ok(measured) = entry.measured(&lookup) else { continue };
+        let spec = measured.metric.spec;
+        let found = results.rows.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
+        rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
+    }
+    let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
+    let mut found = pairs().next().map(|_| Sampled::InTurn)?;
+    for ((case, one), (other_case, other)) in pairs() {
+        match together(one, other) {
+            None => return Some(Sampled::Unknown),
+            Some(true) => {}
+            Some(false) if case == other_case => found = Sampled::Apart,
+            Some(false) if found == Sampled::InTurn => found = Sampled::ByCase,
+            Some(false) => {}
+        }
+    }
+    Some(found)
+}
+
+fn is_measured(row: &Row) -> bool {
+    row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
+}
+
+/// Whether the times in which two rows were sampled overlap in every run that measured both; `None` where no run says when.
+fn together(one: &Row, other: &Row) -> Option<bool> {
+    let times = one.series.iter().filter_map(|series| {
+        let (own, [start, end]) = (window(&series.outcome)?, window(other.outcome(&series.run)?)?);
+        Some(own[0] <= end && start <= own[1])
+    });
+    times.reduce(|all, overlap| all && overlap)
+}
+
+/// When the first and when the last sample began; a single sample is no stretch of time.
+fn window(outcome: &Outcome) -> Option<[f64; 2]> {
+    match outcome {
+        Outcome::Measured { started, .. } if started.len() > 1 => Some([*started.first()?, *started.last()?]),
+        _ => None,
+    }
+}

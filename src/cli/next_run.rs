@@ -1,0 +1,102 @@
+//! `report next-run`: what `report run` starts for each run. Not for users: no help lists it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::{Signal, getpid, getppid, kill_process};
+
+use super::interrupt::Interrupt;
+use super::keep::Keeper;
+use super::progress::Bar;
+use super::run::{command_line, same_place};
+use super::{Carried, End, recorded};
+use crate::device::Device;
+use crate::experiment::RunObserver;
+use crate::measure::Progress;
+use crate::results::{Environment, Parameters, Results, Row};
+use crate::runner::{Session, Suite};
+
+/// Measure the next run of a checkpoint
+#[derive(Args)]
+#[command(hide = true)]
+pub(super) struct Arguments {
+    /// The checkpoint
+    #[arg(value_name = "RESULTS.json")]
+    file: PathBuf,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let file = &arguments.file;
+    let results = recorded::read(file, carried)?;
+    let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
+    let device = Device::open(&results.environment().device.name)?;
+    let mut environment = Environment::now(&device, command_line());
+    environment.program.command = results.environment().program.command.clone();
+    same_place(file, results.environment(), &environment)?;
+    let keeper = Arc::new(Keeper::of_checkpoint(file)?);
+    let rescuer = Arc::clone(&keeper);
+    let interrupt = Interrupt::listen(move || rescuer.rescue())?;
+    end_with_parent();
+    let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
+    let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
+    let session = Session {
+        suite: &suite,
+        registry: &carried.registry,
+        device: &device,
+        observer,
+        interrupt: Arc::clone(&interrupt.flag),
+    };
+    let results = session.next(results, environment);
+    watch.bar.finish();
+    let written = keeper.finish(&results)?;
+    interrupt.ended();
+    if written != *file {
+        say!("{}", written.display());
+    }
+    Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
+}
+
+/// Ends the run, as Ctrl-C does, when the process that started it is gone.
+fn end_with_parent() {
+    const OFTEN: Duration = Duration::from_millis(500);
+    let parent = getppid();
+    thread::spawn(move || {
+        while getppid() == parent {
+            thread::sleep(OFTEN);
+        }
+        // A process can always be told of a signal of its own.
+        let _ = kill_process(getpid(), Signal::INT);
+    });
+}
+
+/// Shows what a run does and keeps what it leaves.
+struct Watch {
+    bar: Bar,
+    keeper: Arc<Keeper>,
+}
+
+impl RunObserver for Watch {
+    fn experiment(&self, place: usize, of: usize, name: &str) {
+        self.bar.experiment(place, of, name);
+    }
+
+    fn group(&self, rows: &[&str], parameters: &Parameters) {
+        self.bar.group(rows, parameters);
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.bar.progress(progress);
+    }
+
+    fn measured(&self, rows: &[Row]) {
+        self.keeper.measured(rows);
+    }
+
+    fn keep(&self, results: &Results) {
+        self.keeper.keep(results);
+    }
+}

@@ -1,0 +1,105 @@
+//! Other systems that are measured by turns with this one: each run is a process of a script that comes with the program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use std::os::unix::process::CommandExt;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use include_dir::{Dir, include_dir};
+use serde::Serialize;
+
+use super::interrupt::Forward;
+use super::{Carried, recorded};
+use crate::measure::Protocol;
+use crate::results::{MetricSpec, Results, System};
+use crate::runner::{Suite, planned};
+
+static SCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/peers");
+
+/// Another system that can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Peer {
+    /// PyTorch, by book/peers/pytorch.py
+    #[value(name = "pytorch")]
+    PyTorch,
+}
+
+/// What a script is to measure (JSON).
+#[derive(Serialize)]
+pub(super) struct PeerPlan {
+    schema_version: u32,
+    sampling: Protocol,
+    device: String,
+    rows: Vec<MetricSpec>,
+}
+
+impl PeerPlan {
+    const SCHEMA_VERSION: u32 = 1;
+
+    /// The rows of a suite on a device, for a run that draws by `seed`.
+    pub(super) fn new(suite: &Suite, device: &str, carried: &Carried, seed: u64) -> Self {
+        let engine = device.split(':').next().unwrap_or(device);
+        let rows = planned(suite, &carried.registry, engine);
+        let sampling = Protocol { seed, ..suite.sampling.clone() };
+        Self { schema_version: Self::SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
+    }
+}
+
+impl Peer {
+    /// Its name in results files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Peer::PyTorch => "PyTorch",
+        }
+    }
+
+    /// The one that a results file was begun with.
+    pub(super) fn named(names: &[String]) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|peer| names.iter().any(|name| name == peer.name()))
+    }
+
+    fn script(self) -> &'static str {
+        match self {
+            Peer::PyTorch => "pytorch.py",
+        }
+    }
+
+    /// Measures its next run, the `number`th; within it why it cannot be measured here.
+    pub(super) fn measure(
+        self,
+        python: &Path,
+        results: &Results,
+        number: usize,
+        forward: &Forward,
+        carried: &Carried,
+    ) -> anyhow::Result<Result<System, String>> {
+        let suite = Suite::of_results(&results.suite, "the suite", &carried.registry)?;
+        let mut plan = PeerPlan::new(&suite, &results.environment().device.name, carried, number as u64);
+        plan.rows.retain(|spec| results.selection.holds(&spec.id));
+        let folder = tempfile::tempdir().context("cannot make a folder for the other system's files")?;
+        SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
+        let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
+        fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
+        let mut command = Command::new(python);
+        command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Ok(Err(format!("{} cannot be started: {error}", python.display()))),
+        };
+        let status = forward.attend(child)?.status;
+        if !measured.is_file() {
+            return Ok(Err(format!("{} ended with {status}", self.script())));
+        }
+        let catalog = recorded::catalog(std::slice::from_ref(results), carried);
+        let system = System::read(&measured, &catalog)?;
+        let mismatches = system.mismatches(results);
+        Ok(match mismatches.first() {
+            Some(mismatch) => Err(format!("it ran elsewhere: {mismatch}")),
+            None => Ok(system),
+        })
+    }
+}

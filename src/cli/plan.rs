@@ -1,0 +1,38 @@
+//! `report plan`: prints what a suite measures, for a script that measures the same in another program.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::course::Course;
+use super::peer::PeerPlan;
+use super::{Carried, End, output};
+
+/// Print the rows of a suite, as the script of another program takes them; needs no device
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  report plan --suite full > plan.json
+  python3 book/peers/pytorch.py --plan plan.json --out pytorch.json
+  report attach pytorch.json --into results.json")]
+pub(super) struct Arguments {
+    /// A suite's name: quick, full, or one of the course; or a suite's file
+    #[arg(long, value_name = "SUITE", default_value = "quick")]
+    suite: PathBuf,
+    /// The device that the other program measures
+    #[arg(long, value_name = "NAME", default_value = "cuda:0")]
+    device: String,
+    /// Draws the order of groups and cases
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    #[command(flatten)]
+    course: Course,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let book = arguments.course.project(carried)?;
+    let suite = arguments.course.suite(&arguments.suite, &book, carried)?;
+    let plan = PeerPlan::new(&suite, &arguments.device, carried, arguments.seed);
+    say!("{}", output::json(&plan)?);
+    Ok(End::Well)
+}

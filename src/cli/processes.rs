@@ -1,0 +1,142 @@
+//! Measures the runs of a results file, each in a process of its own, so that none inherits the state of another and one
+//! that crashes costs its own rows alone.
+//!
+//! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::interrupt::Forward;
+use super::keep::Keeper;
+use super::peer::Peer;
+use super::{Carried, End, program, recorded};
+use crate::book::Warning;
+use crate::results::{Results, SYNCSCOPE};
+
+/// What a run left, and where it is: the file that was asked for, if that could be written.
+pub(super) struct Attended {
+    pub(super) results: Results,
+    pub(super) file: PathBuf,
+    is_elsewhere: bool,
+}
+
+/// How the runs of a file are measured.
+#[derive(Default)]
+pub(super) struct Means {
+    /// The other system that is measured by turns, and what runs its script.
+    pub(super) peer: Option<(Peer, PathBuf)>,
+    /// After how long no further process is begun.
+    pub(super) budget: Option<Duration>,
+}
+
+/// Measures what `results` lack, and writes the results file. `resumed` is the file that they were read from.
+pub(super) fn measure(
+    mut results: Results,
+    out: &Path,
+    resumed: Option<&Path>,
+    means: &Means,
+    carried: &Carried,
+) -> anyhow::Result<Attended> {
+    let keeper = Keeper::begin(out, resumed)?;
+    let mut file = keeper.checkpoint(&results)?;
+    let forward = Forward::listen()?;
+    let begun = Instant::now();
+    let mut longest = Duration::ZERO;
+    while results.is_partial() && !forward.is_interrupted() {
+        if means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
+            note!("the budget leaves no time for another run");
+            break;
+        }
+        let start = Instant::now();
+        let system = next_system(&results);
+        let number = results.runs_of(&system).filter(|run| run.is_over()).count() + 1;
+        note!("run {number} of {}: {system}", results.plan.runs);
+        match &means.peer {
+            Some((peer, python)) if system != SYNCSCOPE => {
+                match peer.measure(python, &results, number, &forward, carried)? {
+                    Ok(measured) => results.add_run(measured),
+                    Err(reason) => {
+                        note!("{system} is not measured: {reason}");
+                        results.plan.with.clear();
+                    }
+                }
+            }
+            _ => {
+                let ended = own_process(&file, &forward)?;
+                if let Some(elsewhere) = ended.elsewhere {
+                    file = elsewhere;
+                }
+                results = recorded::read(&file, carried)?;
+                if !forward.is_interrupted() && ended.status.code() != Some(End::Interrupted as i32) {
+                    results.end_open_run(&how_it_ended(ended.status));
+                }
+                // An error that a process could tell is the next one's, too.
+                if results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0) {
+                    break;
+                }
+            }
+        }
+        file = keeper.checkpoint(&results)?;
+        longest = longest.max(start.elapsed());
+    }
+    let measured = !results.rows.is_empty();
+    let file = if measured { keeper.finish(&results)? } else { keeper.give_up() };
+    anyhow::ensure!(measured || forward.is_interrupted(), "nothing was measured");
+    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
+    for warning in Warning::of(&results).iter().filter(shared) {
+        note!("{warning}");
+    }
+    Ok(Attended { is_elsewhere: measured && file != out, results, file })
+}
+
+/// The system whose turn it is: of those with the fewest runs the first.
+fn next_system(results: &Results) -> String {
+    let over = |system: &&str| results.runs_of(system).filter(|run| run.is_over()).count();
+    let own = results.run().system.as_str();
+    let all = std::iter::once(own).chain(results.plan.with.iter().map(String::as_str));
+    all.min_by_key(over).unwrap_or(own).to_owned()
+}
+
+struct Ended {
+    status: ExitStatus,
+    /// Where the process left the results, where that is another file.
+    elsewhere: Option<PathBuf>,
+}
+
+/// Runs this program to measure the next run of `file`.
+fn own_process(file: &Path, forward: &Forward) -> anyhow::Result<Ended> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(own);
+    command.arg("next-run").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+    // Its own group: a signal of the terminal reaches it through this process alone, once.
+    let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
+    let output = forward.attend(child)?;
+    let elsewhere = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+    let elsewhere = Some(PathBuf::from(elsewhere)).filter(|path| fs::metadata(path).is_ok());
+    Ok(Ended { status: output.status, elsewhere })
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was ended by signal {signal}"),
+        (None, Some(code)) => format!("its process ended with the exit code {code}"),
+        (None, None) => "its process ended".to_owned(),
+    }
+}
+
+impl Attended {
+    /// How the runs ended; where some are missing with the command that goes on.
+    pub(super) fn end(&self) -> End {
+        if self.results.is_partial() {
+            note!("not all was measured; to go on: {} run --resume {}", program(), self.file.display());
+            return End::Interrupted;
+        }
+        if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
+    }
+}

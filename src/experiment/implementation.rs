@@ -1,0 +1,149 @@
+//! `implementation`: what a call of PyTorch does inside, as PyTorch's profiler records it.
+//!
+//! The rows are declared here, so that there is one catalogue of rows, and have a meaning in PyTorch alone, but for the order
+//! in which kernels of one stream start: that is of the driver, and is recorded here, too.
+
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, count, counts};
+use crate::device::{Device, Stream};
+use crate::error::DeviceError;
+use crate::timeline::{Kind, Timeline};
+use crate::units::Unit;
+
+/// What a call of PyTorch does inside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Implementation {
+    /// How many kernels are launched to see in which order they start.
+    #[serde(deserialize_with = "counts::million")]
+    pub kernels: NonZeroUsize,
+}
+
+impl Default for Implementation {
+    fn default() -> Self {
+        Self { kernels: count(50) }
+    }
+}
+
+/// Why a row has no meaning here.
+const PYTORCH: &str = "it is about the calls inside PyTorch, which its profiler records";
+
+impl Experiment for Implementation {
+    const NAME: &'static str = "implementation";
+    const SUMMARY: &'static str = "What a call of PyTorch does inside";
+
+    fn run(&self, bench: &mut Bench) {
+        let heading = "Calls recorded inside PyTorch";
+        let mut group = bench
+            .group(heading, [])
+            .foreign(
+                "implementation.device-synchronize.stream-call",
+                "The device synchronize calls the stream synchronize",
+                Unit::Ratio,
+                PYTORCH,
+            )
+            .foreign("implementation.numpy.returns", "numpy() of a GPU tensor returns an array", Unit::Ratio, PYTORCH)
+            .foreign(
+                "implementation.nonzero.count-read",
+                "nonzero copies a count to the host and waits for it",
+                Unit::Ratio,
+                PYTORCH,
+            )
+            .foreign(
+                "implementation.pin-memory.pinned-allocation",
+                "pin_memory allocates pinned memory of CUDA",
+                Unit::Ratio,
+                PYTORCH,
+            )
+            .foreign(
+                "implementation.copy.other-stream",
+                "A non-blocking copy runs on another stream than the current one",
+                Unit::Ratio,
+                PYTORCH,
+            );
+        for mode in ["blocking", "non-blocking"] {
+            group = group
+                .having([("mode", mode.into())])
+                .foreign(
+                    "implementation.copy.asynchronous-call",
+                    "The copy calls the asynchronous copy",
+                    Unit::Ratio,
+                    PYTORCH,
+                )
+                .foreign(
+                    "implementation.copy.waits-inside",
+                    "A stream synchronize follows inside the copy",
+                    Unit::Ratio,
+                    PYTORCH,
+                );
+        }
+        for device in ["same", "other"] {
+            group = group.having([("device", device.into())]).foreign(
+                "implementation.idle-device.waiting",
+                "Host time in synchronize with work pending, a loop",
+                Unit::Seconds,
+                PYTORCH,
+            );
+        }
+        group.run();
+
+        let kernels = self.kernels.get();
+        bench
+            .group(heading, [])
+            .recorded()
+            .setup(Device::stream)
+            .observed(
+                "implementation.order.starts-in-order",
+                "Kernels of one stream start in the order of submission",
+                Unit::Ratio,
+                move |stream| {
+                    let stream = stream.clone();
+                    Ok(move || record(&stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))))
+                },
+            )
+            .run();
+    }
+}
+
+/// Short kernels of different kinds on one stream.
+fn record(stream: &Stream, kernels: usize) -> Result<Timeline, DeviceError> {
+    let x = stream.ones::<f32>([1024])?;
+    let launch = || {
+        (0..kernels).try_for_each(|place| match place % 3 {
+            0 => x.sum().map(drop),
+            1 => x.add_scalar(1.0).map(drop),
+            _ => x.affine_in_place(1.0, 0.0),
+        })
+    };
+    stream.device().record(launch).map(|((), timeline)| timeline)
+}
+
+/// Whether kernels start in the order of the calls that launched them; of none, not.
+fn starts_in_order(timeline: &Timeline) -> bool {
+    let mut kernels: Vec<(u64, u64)> = timeline
+        .spans
+        .iter()
+        .filter(|span| span.kind == Kind::Kernel)
+        .filter_map(|span| Some((span.correlation?, span.start_ns)))
+        .collect();
+    kernels.sort_unstable();
+    !kernels.is_empty() && kernels.is_sorted_by_key(|(_, start)| *start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::by_hand::{span, timeline};
+
+    #[test]
+    fn kernels_start_in_order_where_each_starts_after_the_one_that_was_launched_before_it() {
+        let one = |first, second| timeline(vec![span(Kind::Kernel, 0, first, 1), span(Kind::Kernel, 0, second, 2)]);
+        assert!(starts_in_order(&one((0, 4), (4, 6))));
+        assert!(!starts_in_order(&one((5, 6), (0, 4))));
+        assert!(!starts_in_order(&timeline(Vec::new())));
+    }
+}

@@ -1,0 +1,181 @@
+//! `launch-path`: what it takes to hand a device many small kernels, by the way in which they are launched.
+//!
+//! The same work, additions to one small tensor in place, `n` times:
+//!
+//! - *one-by-one*: each launched and waited for;
+//! - *batched*: all launched, and one wait;
+//! - *graph*: captured once, launched as one, and one wait. Capturing and instantiating is timed by itself.
+//!
+//! The launch queue (`queue`) limits how far the host runs ahead.
+//!
+//! *host-free* is the time until the last call has returned, *complete* until the device is done.
+
+mod queue;
+
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counts;
+use super::{Bench, Experiment, Formula, Group, count};
+use crate::device::{Device, Graph, Stream};
+use crate::error::DeviceError;
+use crate::tensor::Tensor;
+use crate::units::{Seconds, Unit};
+
+/// The same work launched one by one, batched and as a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LaunchPath {
+    /// How many operations there are: the rows are produced for each.
+    #[serde(deserialize_with = "counts::millions")]
+    pub operations: Vec<NonZeroUsize>,
+    /// Elements of the tensor.
+    #[serde(deserialize_with = "counts::trillion")]
+    pub elements: NonZeroUsize,
+    /// Iterations of each loop: one sample is one loop, divided by this.
+    #[serde(deserialize_with = "counts::million")]
+    pub iterations: NonZeroUsize,
+    /// After how long a launch that has not returned counts as one that blocks.
+    pub patience: Seconds,
+}
+
+impl Default for LaunchPath {
+    fn default() -> Self {
+        Self {
+            operations: [1, 10, 100, 1000].map(count).to_vec(),
+            elements: count(1024),
+            iterations: count(3),
+            patience: Seconds::milliseconds(20),
+        }
+    }
+}
+
+impl Experiment for LaunchPath {
+    const NAME: &'static str = "launch-path";
+    const SUMMARY: &'static str = "What launching the same work one by one, batched and as a graph costs";
+
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iterations)
+    }
+
+    fn run(&self, bench: &mut Bench) {
+        let (elements, iterations) = (self.elements.get(), self.iterations.get());
+        let counts: Vec<usize> = self.operations.iter().map(|operations| operations.get()).collect();
+        let all = counts.clone();
+        let mut group = bench
+            .group("Launch path", [("elements", elements.into())])
+            .setup(move |device| all.iter().map(|count| Batch::new(device, elements, *count)).collect());
+        for (place, operations) in counts.into_iter().enumerate() {
+            group = group.having([("operations", operations.into())]);
+            group = rows(group, place, operations, iterations);
+        }
+        group.run();
+        queue::run(bench, elements, self.patience.duration());
+        self.same(bench);
+    }
+}
+
+impl LaunchPath {
+    /// A batch and a synchronize, twice.
+    fn same(&self, bench: &mut Bench) {
+        const OPERATIONS: usize = 100;
+        let elements = self.elements.get();
+        bench
+            .group("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
+            .setup(move |device| device.stream()?.zeros::<f32>([elements]))
+            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], |x| {
+                let x = x.clone();
+                Ok(move || {
+                    (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
+                    x.stream().device().synchronize()
+                })
+            })
+            .run();
+    }
+}
+
+/// The same work in all three ways.
+struct Batch {
+    stream: Stream,
+    x: Tensor<f32>,
+    operations: usize,
+    graph: Graph,
+}
+
+impl Batch {
+    fn new(device: &Device, elements: usize, operations: usize) -> Result<Rc<Self>, DeviceError> {
+        let stream = device.stream()?;
+        let x = stream.zeros::<f32>([elements])?;
+        let graph = stream.capture(|| launch_all(&x, operations))?.1;
+        Ok(Rc::new(Self { stream, x, operations, graph }))
+    }
+
+    fn launch(&self) -> Result<(), DeviceError> {
+        self.x.affine_in_place(1.0, 1.0)
+    }
+
+    fn launch_all(&self) -> Result<(), DeviceError> {
+        launch_all(&self.x, self.operations)
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.stream.device().synchronize()
+    }
+}
+
+fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
+    (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0))
+}
+
+/// The rows of one number of operations, whose batch is the one at `place`.
+fn rows(
+    group: Group<'_, Vec<Rc<Batch>>>,
+    place: usize,
+    operations: usize,
+    iterations: usize,
+) -> Group<'_, Vec<Rc<Batch>>> {
+    group
+        .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize())))
+        })
+        .per(iterations)
+        .host_time("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || batch.launch_all())
+        })
+        .host_time("launch-path.batched.complete", "Batched, completion", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize())))
+        })
+        .per(iterations)
+        .host_time("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || batch.graph.launch())
+        })
+        .host_time("launch-path.graph.complete", "As a graph, completion", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize())))
+        })
+        .per(iterations)
+        .host_time("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
+            let batch = Rc::clone(&batches[place]);
+            Ok(move || {
+                let graph = batch.stream.capture(|| batch.launch_all())?.1;
+                batch.synchronize().map(|()| graph)
+            })
+        })
+        .derived(
+            "launch-path.graph.gain",
+            "Batched / as a graph, completion",
+            Unit::Ratio,
+            Formula::of(
+                "batched / graph",
+                ["launch-path.batched.complete", "launch-path.graph.complete"],
+                |[batched, graph]| batched / graph,
+            ),
+        )
+}

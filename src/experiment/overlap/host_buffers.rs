@@ -1,0 +1,94 @@
+//! `overlap.implicit.from-…`, `to-…`: which copies between a host buffer and the device wait, by kind of memory and size.
+//!
+//! A *blocking* copy is the copy and a stream synchronize behind it; a *non-blocking* one is the copy alone, which a driver
+//! may make the host wait for all the same: it may copy a small pageable buffer aside at once and wait for a large one.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::implicit::{BUSY, Id, two};
+use crate::device::{Device, HostKind};
+use crate::error::DeviceError;
+use crate::experiment::host_copy::HostCopy;
+use crate::experiment::{Bench, Group};
+
+/// A copy: its rows, the kind of memory, and what copies.
+struct Copying {
+    rows: [Id; 2],
+    kind: HostKind,
+    copy: fn(&HostCopy) -> Result<(), DeviceError>,
+}
+
+const FROM: [Copying; 2] = [
+    Copying {
+        rows: [
+            ["overlap.implicit.from-pageable.blocks", "Copy from pageable memory: blocked"],
+            ["overlap.implicit.from-pageable.stall", "Copy from pageable memory: stall"],
+        ],
+        kind: HostKind::Pageable,
+        copy: HostCopy::to_device,
+    },
+    Copying {
+        rows: [
+            ["overlap.implicit.from-pinned.blocks", "Copy from pinned memory: blocked"],
+            ["overlap.implicit.from-pinned.stall", "Copy from pinned memory: stall"],
+        ],
+        kind: HostKind::Pinned,
+        copy: HostCopy::to_device,
+    },
+];
+
+const TO: [Copying; 2] = [
+    Copying {
+        rows: [
+            ["overlap.implicit.to-pageable.blocks", "Copy to pageable memory: blocked"],
+            ["overlap.implicit.to-pageable.stall", "Copy to pageable memory: stall"],
+        ],
+        kind: HostKind::Pageable,
+        copy: HostCopy::to_host,
+    },
+    Copying {
+        rows: [
+            ["overlap.implicit.to-pinned.blocks", "Copy to pinned memory: blocked"],
+            ["overlap.implicit.to-pinned.stall", "Copy to pinned memory: stall"],
+        ],
+        kind: HostKind::Pinned,
+        copy: HostCopy::to_host,
+    },
+];
+
+/// All copies of all sizes are one group.
+pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
+    let mut group = bench.group("Implicit synchronization", [("busy_seconds", BUSY.as_secs_f64().into())]);
+    for elements in sizes.iter().map(|bytes| (bytes / size_of::<f32>()).max(1)) {
+        let bytes = || ("bytes", (elements * size_of::<f32>()).into());
+        for mode in ["blocking", "non-blocking"] {
+            group = group.having([bytes(), ("mode", mode.into())]);
+            for copying in &FROM {
+                group = rows(group, patience, copying, elements, mode == "blocking");
+            }
+        }
+        group = group.having([bytes()]);
+        for copying in &TO {
+            group = rows(group, patience, copying, elements, false);
+        }
+    }
+    group.run();
+}
+
+fn rows<'a>(
+    group: Group<'a, Device>,
+    patience: Duration,
+    &Copying { rows, kind, copy }: &Copying,
+    elements: usize,
+    waits: bool,
+) -> Group<'a, Device> {
+    two(group, patience, rows, move |device| {
+        let buffers: Rc<HostCopy> = HostCopy::new(device, kind, elements)?;
+        let stream = buffers.stream.clone();
+        Ok((stream, move || {
+            copy(&buffers)?;
+            if waits { buffers.stream.synchronize() } else { Ok(()) }
+        }))
+    })
+}

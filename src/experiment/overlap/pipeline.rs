@@ -1,0 +1,153 @@
+//! Loops of copies and kernels: with two device buffers on two streams, and with one buffer and a synchronize in each
+//! iteration. Both have `steps − 1` copies and as many kernels.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use crate::device::{Device, Event, HostBuffer, HostKind, Stream};
+use crate::error::DeviceError;
+use crate::measure::DeviceClock;
+use crate::tensor::Tensor;
+
+/// Which waits there are between the two streams.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Waits {
+    /// A kernel for its copy, and a copy for the kernel whose buffer it overwrites.
+    BothWays,
+    /// A kernel for all copies enqueued before it.
+    OneWay,
+}
+
+/// The streams, buffers and events of the loop.
+pub(super) struct Pipeline {
+    transfer: Stream,
+    compute: Stream,
+    /// One for each iteration, so that the data of each differ.
+    host: Vec<HostBuffer<f32>>,
+    device: [Tensor<f32>; 2],
+    copied: [Event; 2],
+    computed: [Event; 2],
+}
+
+impl Pipeline {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self, DeviceError> {
+        let (transfer, compute) = (device.stream()?, device.stream()?);
+        let buffer = |step: usize| {
+            let mut buffer = device.host_buffer::<f32>(kind, elements)?;
+            buffer.write()?.fill(step as f32);
+            Ok(buffer)
+        };
+        let pair = || Ok::<_, DeviceError>([device.event()?, device.event()?]);
+        Ok(Self {
+            host: (0..steps).map(buffer).collect::<Result<_, DeviceError>>()?,
+            device: [transfer.zeros([elements])?, transfer.zeros([elements])?],
+            transfer,
+            compute,
+            copied: pair()?,
+            computed: pair()?,
+        })
+    }
+
+    /// Runs the loop to its end. The outputs of all iterations but the first: the kernel doubles. With `slowed`, a spin of
+    /// that length goes before each.
+    pub(super) fn run(&self, waits: Waits, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>, DeviceError> {
+        let mut outputs = Vec::with_capacity(self.host.len());
+        for step in 0..self.host.len() {
+            let (own, next) = (step % 2, (step + 1) % 2);
+            if step > 0 {
+                if waits == Waits::BothWays {
+                    self.compute.wait(&self.copied[own])?;
+                }
+                if let Some(duration) = slowed {
+                    self.compute.spin(duration)?;
+                }
+                outputs.push(self.device[own].on(&self.compute)?.multiply_scalar(2.0)?);
+                self.compute.record(&self.computed[own])?;
+            }
+            if let Some(data) = self.host.get(step + 1) {
+                if waits == Waits::BothWays && step > 1 {
+                    self.transfer.wait(&self.computed[next])?;
+                }
+                self.device[next].copy_from(data)?;
+                self.transfer.record(&self.copied[next])?;
+                if waits == Waits::OneWay {
+                    self.compute.wait(&self.copied[next])?;
+                }
+            }
+        }
+        self.transfer.device().synchronize()?;
+        Ok(outputs)
+    }
+
+    /// The device that it runs on.
+    pub(super) fn device(&self) -> &Device {
+        self.transfer.device()
+    }
+
+    /// How many elements of the outputs are not twice their iteration's data.
+    pub(super) fn wrong(outputs: &[Tensor<f32>]) -> Result<f64, DeviceError> {
+        (1..).zip(outputs).try_fold(0.0, |wrong, (step, output)| {
+            Ok(wrong + output.add_scalar(-2.0 * step as f32)?.nonzero()?.len() as f64)
+        })
+    }
+
+    /// All copies of the loop, and nothing beside them.
+    pub(super) fn copies(&self) -> Result<(), DeviceError> {
+        self.host.iter().skip(1).try_for_each(|data| self.device[0].copy_from(data))?;
+        self.transfer.device().synchronize()
+    }
+
+    /// All kernels of the loop, slowed as there, and nothing beside them.
+    pub(super) fn computes(&self, slowed: Option<Duration>) -> Result<(), DeviceError> {
+        let x = [self.device[0].on(&self.compute)?, self.device[1].on(&self.compute)?];
+        // The buffers alternate and all outputs are kept, as in the loop: nothing is fast because it is still in a cache.
+        let kernel = |step: usize| {
+            slowed.map_or(Ok(()), |duration| self.compute.spin(duration))?;
+            x[step % 2].multiply_scalar(2.0)
+        };
+        let outputs = (1..self.host.len()).map(kernel).collect::<Result<Vec<_>, _>>()?;
+        self.compute.device().synchronize()?;
+        drop(black_box(outputs));
+        Ok(())
+    }
+}
+
+/// One buffer: each iteration is a copy, a kernel and a synchronize.
+pub(super) struct Single {
+    stream: Stream,
+    data: HostBuffer<f32>,
+    x: Tensor<f32>,
+    steps: usize,
+}
+
+impl Single {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self, DeviceError> {
+        let stream = device.stream()?;
+        let mut data = device.host_buffer::<f32>(kind, elements)?;
+        data.write()?.fill(1.0);
+        Ok(Self { x: stream.zeros([elements])?, stream, data, steps })
+    }
+
+    /// Runs the loop to its end; with `slowed`, a spin of that length goes before each kernel.
+    pub(super) fn run(&self, slowed: Option<Duration>) -> Result<(), DeviceError> {
+        (1..self.steps).try_for_each(|_| {
+            self.x.copy_from(&self.data)?;
+            slowed.map_or(Ok(()), |duration| self.stream.spin(duration))?;
+            black_box(self.x.multiply_scalar(2.0)?);
+            self.stream.device().synchronize()
+        })
+    }
+
+    /// The seconds of one copy and of one kernel, by events on the device: of several of each the shortest.
+    pub(super) fn times(&self) -> Result<[f64; 2], DeviceError> {
+        const TRIALS: usize = 5;
+        let mut clock = DeviceClock::new(&self.stream)?;
+        let mut shortest = |work: &dyn Fn() -> Result<(), DeviceError>| {
+            let mut times = (0..TRIALS).map(|_| clock.time(work).map(|((), seconds)| seconds));
+            times.try_fold(f64::INFINITY, |least, time| Ok(least.min(time?)))
+        };
+        let copy = shortest(&|| self.x.copy_from(&self.data))?;
+        let kernel = shortest(&|| self.x.multiply_scalar(2.0).map(|y| drop(black_box(y))))?;
+        Ok([copy, kernel])
+    }
+}

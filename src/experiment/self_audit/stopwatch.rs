@@ -1,0 +1,154 @@
+//! `self-audit.stopwatch`: one kernel of known length (a spin) under eight stopwatches. What each shows less the length is
+//! its bias.
+//!
+//! - *host*, *host-wait*: the host's clock around the launch, without and with a synchronize of the device.
+//! - *events*: events around it on its stream, all enqueued while a gate and a short kernel are pending.
+//! - *events-idle*: the same on an idle stream, whose first event is reached before the kernel is launched.
+//! - *events-wrong-stream*: events on another stream, which nothing orders behind the kernel.
+//! - *span*: the kernel's span in a recording. It is measured after all other rows, so that it is not sampled in turn with
+//!   them.
+//! - *loop*: the host's clock around a loop and one synchronize, divided by its iterations; *loop-flushed*: a loop in which
+//!   each kernel comes after a write to more memory than the L2 cache holds, timed by events around each kernel alone.
+//!
+//! A loop has 100 iterations, or as many as take [`LOOP`] seconds.
+
+use std::time::Duration;
+
+use crate::device::{Device, Event, Stream};
+use crate::error::DeviceError;
+use crate::experiment::{Bench, Group};
+use crate::measure::Clock;
+use crate::units::Unit;
+
+/// How long a loop may take.
+const LOOP: f64 = 0.02;
+
+/// The work that is pending before the kernel that events time.
+const PENDING: Duration = Duration::from_micros(20);
+
+/// Elements (fp32) of the tensor that is written to flush the cache: 256 MiB.
+const FLUSHED: usize = 1 << 26;
+
+/// What the cases of a length share.
+type Streams = (Stream, Stream);
+
+pub(super) fn run(bench: &mut Bench, spins: &[f64]) {
+    for seconds in spins.iter().copied() {
+        let spin = Duration::from_secs_f64(seconds);
+        let turns = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
+        group(bench, seconds)
+            .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
+                let stream = stream.clone();
+                Ok(move || stream.spin(spin))
+            })
+            .host_time("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
+                let stream = stream.clone();
+                Ok(move || stream.spin(spin).and_then(|()| stream.device().synchronize()))
+            })
+            .time_by(
+                Clock::DeviceEvents,
+                "self-audit.stopwatch.events",
+                "Events behind pending work",
+                move |(stream, _)| {
+                    let (stream, pair) = (stream.clone(), pair(stream.device())?);
+                    Ok(move || behind_pending_work(&stream, &pair, spin))
+                },
+            )
+            .device_time("self-audit.stopwatch.events-idle", "Events on an idle stream", move |(stream, _)| {
+                let own = stream.clone();
+                Ok((stream.clone(), move || own.spin(spin)))
+            })
+            .device_time(
+                "self-audit.stopwatch.events-wrong-stream",
+                "Events on another stream",
+                move |(stream, other)| {
+                    let stream = stream.clone();
+                    Ok((other.clone(), move || stream.spin(spin)))
+                },
+            )
+            .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
+                let stream = stream.clone();
+                Ok(move || {
+                    (0..turns).try_for_each(|_| stream.spin(spin))?;
+                    stream.device().synchronize()
+                })
+            })
+            .per(turns)
+            .time_by(
+                Clock::DeviceEvents,
+                "self-audit.stopwatch.loop-flushed",
+                "Loop with the L2 cache flushed, events around each kernel",
+                move |(stream, _)| flushed(stream, spin, turns),
+            )
+            .per(turns)
+            .run();
+        group(bench, seconds)
+            .recorded()
+            .observed("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
+                let stream = stream.clone();
+                Ok(move || span(&stream, spin))
+            })
+            .run();
+    }
+}
+
+fn group(bench: &mut Bench, seconds: f64) -> Group<'_, Streams> {
+    bench
+        .group("Stopwatches", [("spin_seconds", seconds.into())])
+        .setup(|device| Ok((device.stream()?, device.stream()?)))
+}
+
+fn pair(device: &Device) -> Result<[Event; 2], DeviceError> {
+    Ok([device.timing_event()?, device.timing_event()?])
+}
+
+/// The seconds between two events around a spin, where neither the events nor the spin wait for the host.
+fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64, DeviceError> {
+    let gate = stream.device().gate()?;
+    stream.wait_gate(&gate)?;
+    stream.spin(PENDING)?;
+    stream.record(start)?;
+    stream.spin(spin)?;
+    stream.record(end)?;
+    gate.open();
+    end.synchronize()?;
+    Ok(end.elapsed_since(start)?.as_secs_f64())
+}
+
+/// The seconds of all kernels of a loop, each by events of its own, with the cache flushed before each.
+fn flushed(
+    stream: &Stream,
+    spin: Duration,
+    turns: usize,
+) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
+    let device = stream.device();
+    if device.properties().engine == "cpu" {
+        let (what, device) = ("flushing the device's cache".to_owned(), device.name().to_owned());
+        let reason = "the workers share the host's caches".to_owned();
+        return Err(DeviceError::NotApplicable { what, device, reason });
+    }
+    let (stream, buffer) = (stream.clone(), stream.zeros::<f32>([FLUSHED])?);
+    let pairs = (0..turns).map(|_| pair(device)).collect::<Result<Vec<_>, _>>()?;
+    Ok(move || {
+        for [start, end] in &pairs {
+            buffer.affine_in_place(1.0, 1.0)?;
+            stream.record(start)?;
+            stream.spin(spin)?;
+            stream.record(end)?;
+        }
+        stream.synchronize()?;
+        pairs.iter().try_fold(0.0, |sum, [start, end]| Ok(sum + end.elapsed_since(start)?.as_secs_f64()))
+    })
+}
+
+/// The length of the kernel's span in a recording.
+fn span(stream: &Stream, spin: Duration) -> Result<f64, DeviceError> {
+    let device = stream.device();
+    let ((), timeline) = device.record(|| stream.spin(spin))?;
+    let kernel = timeline.spans.iter().find(|span| span.kind == crate::timeline::Kind::Kernel);
+    kernel.map(|span| span.duration_ns() as f64 * 1e-9).ok_or_else(|| DeviceError::CallFailed {
+        device: device.name().to_owned(),
+        call: "record",
+        reason: "the recording holds no kernel".to_owned(),
+    })
+}

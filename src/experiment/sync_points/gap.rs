@@ -1,0 +1,40 @@
+//! `sync-points.gap`: how long the device idles between two kernels where the host synchronizes after the first, by the
+//! length of the kernels.
+//!
+//! An event directly behind the first kernel and one directly before the second give the gap on the device's clock. Without
+//! the synchronize (*none*) nothing lies between the two events but what recording them takes.
+
+use std::time::Duration;
+
+use crate::device::Stream;
+use crate::experiment::Bench;
+use crate::measure::Clock;
+
+pub(super) fn run(bench: &mut Bench, kernels: &[f64]) {
+    let mut group = bench.group("Gap between kernels", []).setup(|device| device.stream());
+    for seconds in kernels {
+        let kernel = Duration::from_secs_f64(*seconds);
+        let gap = move |synchronize: bool| {
+            move |stream: &Stream| {
+                let (stream, device) = (stream.clone(), stream.device().clone());
+                let (end, start) = (device.timing_event()?, device.timing_event()?);
+                Ok(move || {
+                    stream.spin(kernel)?;
+                    stream.record(&end)?;
+                    if synchronize {
+                        device.synchronize()?;
+                    }
+                    stream.record(&start)?;
+                    stream.spin(kernel)?;
+                    stream.synchronize()?;
+                    Ok(start.elapsed_since(&end)?.as_secs_f64())
+                })
+            }
+        };
+        group = group
+            .having([("kernel_seconds", (*seconds).into())])
+            .time_by(Clock::DeviceEvents, "sync-points.gap", "Gap that a synchronize leaves", gap(true))
+            .time_by(Clock::DeviceEvents, "sync-points.gap.none", "Gap without a synchronize", gap(false));
+    }
+    group.run();
+}

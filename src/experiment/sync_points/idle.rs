@@ -1,0 +1,76 @@
+//! `sync-points.idle`: the share of the time in which the device runs no kernel, in a loop of small matmuls without and with a
+//! synchronize in each iteration.
+//!
+//! The kernels' spans come from a recording, and the time is that from the start of the first kernel to the end of the
+//! last. A recording makes calls dearer, so that the device idles more than without one.
+
+use std::hint::black_box;
+
+use super::{dtype, operands};
+use crate::device::{Float, Stream};
+use crate::experiment::Bench;
+use crate::tensor::Tensor;
+use crate::timeline::{Kind, Timeline};
+use crate::units::Unit;
+
+pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, iters: usize) {
+    let share = move |synchronize: bool| {
+        move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
+            let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+            Ok(move || {
+                let region = || {
+                    (0..iters).try_for_each(|_| {
+                        black_box(x.matmul(&w)?);
+                        if synchronize { device.synchronize() } else { Ok(()) }
+                    })
+                };
+                device.record(region).map(|((), timeline)| idle_share(&timeline))
+            })
+        }
+    };
+    bench
+        .group("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+        .setup(move |device| operands::<T>(device, n))
+        .recorded()
+        .observed("sync-points.idle.each", "Idle share, synchronize each iteration", Unit::Ratio, share(true))
+        .observed("sync-points.idle.none", "Idle share, no synchronize in the loop", Unit::Ratio, share(false))
+        .run();
+}
+
+/// The share of the time between the first kernel's start and the last one's end in which no kernel ran.
+fn idle_share(timeline: &Timeline) -> f64 {
+    let mut kernels: Vec<(u64, u64)> = timeline
+        .spans
+        .iter()
+        .filter(|span| span.kind == Kind::Kernel)
+        .map(|span| (span.start_ns, span.end_ns))
+        .collect();
+    kernels.sort_unstable();
+    let Some(&(first, mut until)) = kernels.first() else { return 1.0 };
+    let mut idle = 0;
+    for (start, end) in kernels {
+        idle += start.saturating_sub(until);
+        until = until.max(end);
+    }
+    if until > first { idle as f64 / (until - first) as f64 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::by_hand::{span, timeline};
+
+    #[test]
+    fn the_device_idles_between_kernels_and_not_before_the_first_or_after_the_last() {
+        let line = timeline(vec![
+            span(Kind::Enqueue, 0, (0, 10), 1),
+            span(Kind::Kernel, 0, (10, 40), 1),
+            span(Kind::Kernel, 1, (20, 50), 2),
+            span(Kind::Copy, 0, (50, 60), 3),
+            span(Kind::Kernel, 0, (80, 110), 4),
+            span(Kind::Synchronize, 0, (40, 200), 5),
+        ]);
+        assert!((idle_share(&line) - 0.3).abs() < 1e-12, "{}", idle_share(&line));
+        assert!((idle_share(&timeline(Vec::new())) - 1.0).abs() < 1e-12);
+    }
+}

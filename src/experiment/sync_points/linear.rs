@@ -1,0 +1,43 @@
+//! `sync-points.linear`: whether the cost of a synchronize in each iteration adds up, by the number of iterations. Loops of all
+//! lengths are one group.
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+
+use super::{dtype, matmul, operands};
+use crate::device::{Float, Stream};
+use crate::experiment::Bench;
+use crate::tensor::Tensor;
+
+pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, loops: &[NonZeroUsize]) {
+    let mut group =
+        bench.group("Linearity", [dtype::<T>(), ("size", n.into())]).setup(move |device| operands::<T>(device, n));
+    for iters in loops.iter().map(|iters| iters.get()) {
+        let iterate = move |synchronize: bool| {
+            move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
+                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+                let body = move || {
+                    (0..iters).try_for_each(|_| {
+                        black_box(x.matmul(&w)?);
+                        if synchronize { device.synchronize() } else { Ok(()) }
+                    })
+                };
+                Ok((stream.clone(), body))
+            }
+        };
+        group = group
+            .having([("iters", iters.into())])
+            .device_time("sync-points.linear.async", "No synchronize in the loop", iterate(false))
+            .per(iters)
+            .work(matmul(n))
+            .device_time("sync-points.linear.forced", "Synchronize each iteration", iterate(true))
+            .per(iters)
+            .work(matmul(n))
+            .difference(
+                "sync-points.linear.delta",
+                "Cost of a synchronize, per iteration",
+                ["sync-points.linear.forced", "sync-points.linear.async"],
+            );
+    }
+    group.run();
+}

@@ -1,0 +1,118 @@
+//! When a warm-up has lasted long enough.
+//!
+//! # Method
+//! After the rounds that the protocol asks for, the warm-up goes on until nothing moves any more: the last three samples of
+//! no case rise or fall in one direction by more than 5 %, and between the last two rounds the device's clock rate has moved
+//! by no more than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
+//! rounds asked for, or after half of the time limit. What was not steady then shows in the samples that are kept, as a
+//! trend.
+
+use super::protocol::Protocol;
+use crate::device::Telemetry;
+
+/// How far the last three samples of a case may move in one direction.
+const SAMPLES_MOVE: f64 = 0.05;
+/// How far the clock rate may move from one round to the next.
+const CLOCK_MOVES: f64 = 0.02;
+/// How far the power may move from one round to the next.
+const POWER_MOVES: f64 = 0.1;
+/// The limit, in rounds asked for.
+const MOST_ROUNDS: usize = 3;
+/// The limit, as a share of the time limit.
+const MOST_TIME: f64 = 0.5;
+
+/// The warm-up of some cases.
+pub(crate) struct Warmup<'a> {
+    protocol: &'a Protocol,
+    /// What was sampled, case by case.
+    pub(crate) samples: Vec<Vec<f64>>,
+    /// Clock rate and power after each round, where they can be read.
+    conditions: Vec<(Option<f64>, Option<f64>)>,
+}
+
+impl<'a> Warmup<'a> {
+    pub(crate) fn new(protocol: &'a Protocol, cases: usize) -> Self {
+        Self { protocol, samples: vec![Vec::new(); cases], conditions: Vec::new() }
+    }
+
+    /// The rounds so far.
+    pub(crate) fn rounds(&self) -> usize {
+        self.conditions.len()
+    }
+
+    /// Adds a complete round.
+    pub(crate) fn keep(&mut self, round: impl Iterator<Item = f64>, sensors: Option<&Telemetry>) {
+        self.samples.iter_mut().zip(round).for_each(|(samples, value)| samples.push(value));
+        let clock = sensors.and_then(|sensors| sensors.sm_clock_mhz).map(f64::from);
+        self.conditions.push((clock, sensors.and_then(|sensors| sensors.power_w)));
+    }
+
+    /// Whether it has lasted long enough, `elapsed` seconds after it began.
+    pub(crate) fn is_over(&self, elapsed: f64) -> bool {
+        let (rounds, asked) = (self.rounds(), self.protocol.warmup);
+        let late = self.protocol.time_limit.is_some_and(|limit| elapsed >= MOST_TIME * limit);
+        // Without a warm-up asked for there is none.
+        asked == 0 || rounds >= asked && (late || rounds >= MOST_ROUNDS * asked || self.is_steady())
+    }
+
+    fn is_steady(&self) -> bool {
+        self.samples.iter().all(|samples| !is_moving(samples)) && self.conditions_are_steady()
+    }
+
+    fn conditions_are_steady(&self) -> bool {
+        let [.., before, last] = self.conditions.as_slice() else { return true };
+        let within = |a: Option<f64>, b: Option<f64>, share: f64| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() <= share * a.abs(),
+            _ => true,
+        };
+        within(before.0, last.0, CLOCK_MOVES) && within(before.1, last.1, POWER_MOVES)
+    }
+}
+
+fn is_moving(samples: &[f64]) -> bool {
+    let [.., a, b, c] = *samples else { return false };
+    let one_way = (a < b && b < c) || (a > b && b > c);
+    one_way && (c - a).abs() > SAMPLES_MOVE * b.abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(rounds: &[f64], clocks: &[u32], asked: usize) -> bool {
+        let protocol = Protocol::samples(10).with_warmup(asked);
+        let mut warmup = Warmup::new(&protocol, 1);
+        for (place, value) in rounds.iter().enumerate() {
+            let sensors =
+                clocks.get(place).map(|clock| Telemetry { sm_clock_mhz: Some(*clock), ..Telemetry::default() });
+            warmup.keep([*value].into_iter(), sensors.as_ref());
+        }
+        warmup.is_over(0.0)
+    }
+
+    #[test]
+    fn it_lasts_until_the_samples_no_longer_move() {
+        assert!(!after(&[1.0, 1.0], &[], 3));
+        assert!(after(&[1.0, 1.0, 1.0], &[], 3));
+        assert!(!after(&[1.5, 1.3, 1.1], &[], 3));
+        assert!(after(&[1.5, 1.3, 1.1, 1.12], &[], 3));
+        assert!(after(&[1.02, 1.01, 1.0], &[], 3), "a move of 2 % is none");
+    }
+
+    #[test]
+    fn it_lasts_until_the_clock_no_longer_moves() {
+        assert!(!after(&[1.0; 3], &[1980, 1980, 1600], 3));
+        assert!(after(&[1.0; 4], &[1980, 1980, 1600, 1605], 3));
+    }
+
+    #[test]
+    fn it_ends_at_its_limit_whatever_moves() {
+        let falling: Vec<f64> = (0..9).map(|i| 10.0 - f64::from(i)).collect();
+        assert!(!after(&falling[..8], &[], 3) && after(&falling, &[], 3));
+        assert!(after(&[], &[], 0), "none was asked for");
+        let protocol = Protocol::samples(10).with_warmup(1).with_time_limit(2.0);
+        let mut warmup = Warmup::new(&protocol, 1);
+        [3.0, 2.0, 1.0].into_iter().take(2).for_each(|value| warmup.keep([value].into_iter(), None));
+        assert!(warmup.is_over(1.0));
+    }
+}
