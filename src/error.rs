@@ -287,10 +287,10 @@ pub enum BookError {
         /// The folder.
         path: PathBuf,
     },
-    /// A notebook that comes with the program is none.
-    #[error("notebooks/{name}.ipynb: {message}")]
+    /// What is to be a notebook is none.
+    #[error("{name}: {message}")]
     Notebook {
-        /// The notebook's name.
+        /// The notebook's file.
         name: String,
         /// What is wrong with it.
         message: String,

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use super::project::at;
 use crate::error::BookError;
 
-/// The most bytes that all files of a project may hold.
+/// The most bytes that all files of a project may hold, and the most files and folders in it, each counted as often as a
+/// link leads to it.
 const MOST_BYTES: u64 = 256 << 20;
+const MOST_ENTRIES: usize = 20_000;
 
 /// A project's folder, read file by file.
 pub(super) struct Folder<'a> {
@@ -20,13 +22,14 @@ pub(super) struct Folder<'a> {
     /// Where it is.
     root: PathBuf,
     left: u64,
+    entries: usize,
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl<'a> Folder<'a> {
     pub(super) fn open(named: &'a Path) -> Result<Self, BookError> {
         let root = fs::canonicalize(named).map_err(at(named))?;
-        Ok(Self { named, root, left: MOST_BYTES, files: BTreeMap::new() })
+        Ok(Self { named, root, left: MOST_BYTES, entries: 0, files: BTreeMap::new() })
     }
 
     /// What was read, by the path within the folder.
@@ -71,6 +74,11 @@ impl<'a> Folder<'a> {
             let entry = entry.map_err(at(&full))?;
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
+            }
+            self.entries += 1;
+            if self.entries > MOST_ENTRIES {
+                let reason = format!("a book has {MOST_ENTRIES} files and folders at most");
+                return Err(BookError::Outside { path: self.named.to_owned(), reason });
             }
             let name = name.join(entry.file_name());
             if self.inside(&name)?.is_dir() {

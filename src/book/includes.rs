@@ -9,8 +9,10 @@ use std::path::{Component, Path, PathBuf};
 
 /// How deep files may include each other.
 const MOST_DEEP: usize = 10;
-/// The most bytes of a page with all that it includes, and the most directives in it.
+/// The most bytes of a page with all that it includes, of the files that are read for it, and of one directive; the most
+/// directives.
 const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES_OF_A_DIRECTIVE: usize = 4096;
 const MOST_DIRECTIVES: usize = 10_000;
 
 /// The files of a book by their path in it.
@@ -35,7 +37,7 @@ pub(super) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
 /// # Errors
 /// A directive, and why it cannot be followed.
 pub(super) fn resolved(text: &str, path: &Path, files: &Files) -> Result<String, String> {
-    let mut page = Page { files, text: String::new(), directives: 0 };
+    let mut page = Page { files, text: String::new(), directives: 0, read: 0 };
     page.expand(text, folder_of(path), 0)?;
     Ok(page.text)
 }
@@ -45,6 +47,8 @@ struct Page<'a> {
     files: &'a Files,
     text: String,
     directives: usize,
+    /// The bytes of all files that were read for it, each as often as it was.
+    read: usize,
 }
 
 impl Page<'_> {
@@ -81,6 +85,10 @@ impl Page<'_> {
         let content = self.files.get(&path).ok_or("the book has no such file")?;
         let content = std::str::from_utf8(content).map_err(|_| "the file is not text")?;
         self.directives += 1;
+        self.read += content.len();
+        if self.read > MOST_BYTES {
+            return Err(format!("the files that the page includes hold more than {} MB", MOST_BYTES >> 20));
+        }
         if depth == MOST_DEEP || self.directives > MOST_DIRECTIVES {
             return Err("files include each other without an end".to_owned());
         }
@@ -108,10 +116,19 @@ struct Directive<'a> {
 impl<'a> Directive<'a> {
     /// The directive that `text` begins with.
     fn at(text: &'a str) -> Option<Self> {
-        let inner = text.get(2..text.find("}}")?)?;
-        let (kind, arguments) = inner.trim_start().strip_prefix('#')?.split_once(char::is_whitespace)?;
-        let known = ["include", "rustdoc_include", "playground", "playpen"].contains(&kind);
-        (known && !inner.contains('}')).then(|| Self { text: &text[..inner.len() + 4], kind, arguments })
+        // Its first word before its end, which may be far: a page may hold braces without an end.
+        let begin = text.get(2..)?.trim_start().strip_prefix('#')?;
+        let known = ["include", "rustdoc_include", "playground", "playpen"];
+        let of_kind = |kind: &&str| begin.strip_prefix(*kind).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+        let kind = known.into_iter().find(of_kind)?;
+        let mut most = text.len().min(MOST_BYTES_OF_A_DIRECTIVE);
+        while !text.is_char_boundary(most) {
+            most -= 1;
+        }
+        let end = text[..most].find('}')?;
+        let rest = text.len() - begin.len() + kind.len();
+        let arguments = text.get(rest..end).filter(|_| text[end..].starts_with("}}"))?;
+        Some(Self { text: &text[..end + 2], kind, arguments })
     }
 }
 
@@ -144,7 +161,7 @@ impl<'a> Part<'a> {
 
     /// The part, or, with `hiding`, the whole with a mark before each line outside of it.
     fn of_text(&self, text: &str, hiding: bool) -> String {
-        let mut lines: Vec<String> = Vec::new();
+        let mut part = String::new();
         let mut inside = matches!(self, Part::All);
         for (number, line) in text.lines().enumerate() {
             match self {
@@ -159,13 +176,14 @@ impl<'a> Part<'a> {
                     }
                 }
             }
-            match (inside, hiding) {
-                (true, _) => lines.push(line.to_owned()),
-                (false, true) => lines.push(format!("# {line}")),
-                (false, false) => {}
+            if inside || hiding {
+                part.push_str(if inside { "" } else { "# " });
+                part.push_str(line);
+                part.push('\n');
             }
         }
-        lines.join("\n")
+        part.pop();
+        part
     }
 }
 
@@ -218,6 +236,21 @@ mod tests {
             ("{{ name }} and {{#other a}}", "{{ name }} and {{#other a}}"),
         ] {
             assert_eq!(page(text).as_deref(), Ok(is), "{text}");
+        }
+    }
+
+    #[test]
+    fn braces_without_an_end_and_files_without_number_are_found_out_in_time() {
+        for text in
+            ["{{".repeat(1 << 20), "{{#include ".repeat(1 << 15), "{{ ".repeat(1 << 19) + &" ".repeat(1 << 20) + "}}"]
+        {
+            assert_eq!(page(&text).as_deref(), Ok(text.as_str()));
+        }
+        let mut files = files();
+        files.insert("src/large.rs".into(), vec![b'x'; 4 << 20]);
+        for directive in ["{{#include large.rs:1}}", "{{#playground large.rs}}", "{{#rustdoc_include large.rs:1}}"] {
+            let refusal = resolved(&directive.repeat(9), Path::new("src/page.md"), &files).unwrap_err();
+            assert!(refusal.contains("more than 16 MB") || refusal.contains("longer than 16 MB"), "{refusal}");
         }
     }
 

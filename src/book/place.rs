@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::project::at;
 use crate::error::BookError;
-use crate::files::{Lock, replace};
+use crate::files::{Lock, read_text, replace};
 
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
@@ -36,11 +36,28 @@ pub fn check_place(out: &Path) -> Result<(), BookError> {
 
 /// Whether there is nothing, an empty folder, or what this program made. A link is somebody's own.
 fn may_replace(place: &Path) -> bool {
-    match fs::symlink_metadata(place) {
-        Err(_) => true,
-        Ok(there) if !there.is_dir() => false,
-        Ok(_) => place.join(MARKER).is_file() || fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none()),
-    }
+    fs::symlink_metadata(place).is_err() || is_made(place) || is_empty(place)
+}
+
+/// Whether this is a folder, no link to one, that this program made: what the marker says is the program's alone.
+fn is_made(place: &Path) -> bool {
+    let marker = place.join(MARKER);
+    let plain = fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file());
+    is_folder(place) && plain && read_text(&marker, MARKED.len()).is_ok_and(|text| text == MARKED)
+}
+
+fn is_empty(place: &Path) -> bool {
+    is_folder(place) && fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn is_folder(place: &Path) -> bool {
+    fs::symlink_metadata(place).is_ok_and(|there| there.is_dir())
+}
+
+/// Leaves the marker in a folder.
+fn mark(folder: &Path) -> Result<(), BookError> {
+    let marker = folder.join(MARKER);
+    fs::write(&marker, MARKED).map_err(at(&marker))
 }
 
 /// A working folder in `out`, which no other process makes a book in meanwhile.
@@ -59,6 +76,7 @@ impl<'a> Place<'a> {
         clear(out);
         check_place(out)?;
         let work = tempfile::Builder::new().prefix(WORK).tempdir_in(out).map_err(at(out))?;
+        mark(work.path())?;
         Ok(Self { out, work, _lock: lock })
     }
 
@@ -70,8 +88,7 @@ impl<'a> Place<'a> {
     /// Puts both folders in their places; a failure leaves what was there.
     pub(super) fn put(self) -> Result<[PathBuf; 2], BookError> {
         for name in FOLDERS {
-            let marker = self.working(name).join(MARKER);
-            fs::write(&marker, MARKED).map_err(at(&marker))?;
+            mark(&self.working(name))?;
         }
         let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
         for name in FOLDERS {
@@ -93,24 +110,56 @@ impl<'a> Place<'a> {
     }
 }
 
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        remove(self.work.path());
+    }
+}
+
 fn old(name: &str) -> String {
     format!("old-{name}")
 }
 
-/// Removes the working folders of processes that were killed. Where the kill came between two steps, the folder that was
-/// in a place goes back to it.
+/// Removes the working folders of processes that were killed, and no other of such a name. Where the kill came between two
+/// steps, the folder that was in a place goes back to it.
 fn clear(out: &Path) {
     let entries = fs::read_dir(out).into_iter().flatten().flatten();
     for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
+        let left = left.path();
+        if !is_made(&left) {
+            remove_begun(&left);
+            continue;
+        }
         for name in FOLDERS {
-            let (kept, place) = (left.path().join(old(name)), out.join(name));
-            if kept.is_dir() && fs::symlink_metadata(&place).is_err() {
+            let (kept, place) = (left.join(old(name)), out.join(name));
+            if is_made(&kept) && fs::symlink_metadata(&place).is_err() {
                 let _ = fs::rename(kept, place);
             }
         }
-        // What cannot be removed is in nobody's way.
-        let _ = fs::remove_dir_all(left.path());
+        remove(&left);
     }
+}
+
+/// Removes a working folder, the marker last, so that the next run finds what this one cannot remove.
+fn remove(work: &Path) {
+    for entry in fs::read_dir(work).into_iter().flatten().flatten() {
+        if entry.file_name() != MARKER {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    if fs::read_dir(work).is_ok_and(|entries| entries.count() <= 1) {
+        let _ = fs::remove_dir_all(work);
+    }
+}
+
+/// Removes a working folder that a kill left before its marker was whole. One that holds anything else stays.
+fn remove_begun(work: &Path) {
+    let marker = work.join(MARKER);
+    let alone = is_folder(work) && fs::read_dir(work).is_ok_and(|entries| entries.count() == 1);
+    if alone && fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file() && marker.len() == 0) {
+        let _ = fs::remove_file(&marker);
+    }
+    let _ = fs::remove_dir(work);
 }
 
 #[cfg(test)]
@@ -160,11 +209,37 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_with_another_marker_and_what_is_named_like_a_working_folder_are_the_users() {
+        let out = tempfile::tempdir().unwrap();
+        let cache = out.path().join(".render-cache");
+        fs::create_dir(&cache).unwrap();
+        fs::write(cache.join("mine"), "mine").unwrap();
+        #[cfg(unix)]
+        {
+            let other = tempfile::tempdir().unwrap();
+            fs::create_dir_all(other.path().join("old-book")).unwrap();
+            std::os::unix::fs::symlink(other.path(), out.path().join(".render-link")).unwrap();
+            drop(Place::claim(out.path()).unwrap());
+            assert!(other.path().join("old-book").exists() && out.path().join(".render-link").is_symlink());
+        }
+        drop(Place::claim(out.path()).unwrap());
+        assert_eq!(fs::read_to_string(cache.join("mine")).unwrap(), "mine");
+        for marker in ["", "my own settings", &format!("{MARKED}and more")] {
+            let site = out.path().join("site");
+            fs::create_dir_all(&site).unwrap();
+            fs::write(site.join(MARKER), marker).unwrap();
+            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })), "{marker}");
+        }
+    }
+
+    #[test]
     fn the_next_run_clears_what_a_killed_one_left_and_puts_back_the_folder_that_it_had_taken_away() {
         let out = tempfile::tempdir().unwrap();
         put(out.path(), "first").unwrap();
         let left = out.path().join(".render-dead");
         fs::create_dir_all(left.join("site")).unwrap();
+        mark(&left).unwrap();
+        fs::create_dir(out.path().join(".render-began")).unwrap();
         fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
         let place = Place::claim(out.path()).unwrap();
         assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");

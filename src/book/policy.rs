@@ -18,26 +18,42 @@ use crate::error::BookError;
 const TITLES: &str = "+ result.doc.breadcrumbs + '</a>'";
 const TITLES_AS_TEXT: &str = "+ escapeHTML(result.doc.breadcrumbs) + '</a>'";
 
-/// Makes the site's pages safe to open.
-pub(super) fn apply(site: &Path) -> Result<(), BookError> {
-    let mut searchers = 0;
+/// What a browser takes for a page by its name.
+const MARKUP: [&str; 5] = [".html", ".htm", ".xhtml", ".xht", ".shtml"];
+
+/// Makes the site's pages safe to open. `is_own` says of a path within the site whether it is a file of the book's own, as it
+/// lay there, and no page of mdBook.
+pub(super) fn apply(site: &Path, is_own: impl Fn(&Path) -> bool) -> Result<(), BookError> {
+    let (mut searched, mut escaped) = (false, false);
     each_file(site, &mut |path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with(".html") {
-            let page = fs::read_to_string(path).map_err(at(path))?;
-            return fs::write(path, with_policy(&page)).map_err(at(path));
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let own = path.strip_prefix(site).is_ok_and(&is_own);
+        if MARKUP.iter().any(|ending| name.ends_with(ending)) {
+            let page = fs::read(path).map_err(at(path))?;
+            let page = match std::str::from_utf8(&page) {
+                Ok(page) if !own => with_policy(page).into_bytes(),
+                _ => [meta("default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:").as_bytes(), &page]
+                    .concat(),
+            };
+            return fs::write(path, page).map_err(at(path));
         }
-        if name.starts_with("searcher") && name.ends_with(".js") {
-            searchers += 1;
+        searched |= name.starts_with("searchindex") && !own;
+        if name.starts_with("searcher") && name.ends_with(".js") && !own {
+            escaped = true;
             let script = fs::read_to_string(path).map_err(at(path))?;
             if script.matches(TITLES).count() != 1 {
-                let message = format!("{name} is not the search that is known: titles in it could not be escaped");
-                return Err(BookError::Build { message });
+                return Err(unknown_search());
             }
             return fs::write(path, script.replace(TITLES, TITLES_AS_TEXT)).map_err(at(path));
         }
         Ok(())
-    })
+    })?;
+    if searched && !escaped { Err(unknown_search()) } else { Ok(()) }
+}
+
+fn unknown_search() -> BookError {
+    let message = "its search is not the one that is known: titles in it could not be escaped".to_owned();
+    BookError::Build { message }
 }
 
 fn each_file(folder: &Path, act: &mut impl FnMut(&Path) -> Result<(), BookError>) -> Result<(), BookError> {
@@ -64,8 +80,12 @@ fn with_policy(page: &str) -> String {
          font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'",
         hashes.concat()
     );
-    let meta = format!("{HEAD}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
-    page.replacen(HEAD, &meta, 1)
+    page.replacen(HEAD, &format!("{HEAD}\n{}", meta(&policy)), 1)
+}
+
+/// The element that states a policy. Where no head has begun, it begins one.
+fn meta(policy: &str) -> String {
+    format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")
 }
 
 /// The scripts that stand in the page itself.

@@ -133,6 +133,15 @@ impl BookProject {
         Ok(Names { rows: Arc::new(catalog.clone()), hardware: Arc::new(self.hardware()?) })
     }
 
+    /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.
+    pub fn takes_in(&self, place: &Path) -> bool {
+        let there = place.ancestors().find_map(|above| Some((above, fs::canonicalize(or_here(above)).ok()?)));
+        let (Some(folder), Some((above, found))) = (&self.folder, there) else { return false };
+        let place = found.join(place.strip_prefix(above).unwrap_or(Path::new("")));
+        let folders = FOLDERS.iter().filter_map(|(name, _)| fs::canonicalize(folder.join(name)).ok());
+        folders.into_iter().any(|folder| place.starts_with(folder))
+    }
+
     /// Writes the project into a folder that is empty or not there.
     ///
     /// # Errors
@@ -181,6 +190,10 @@ impl BookProject {
             }
         }
     }
+}
+
+fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// All files below an embedded folder.

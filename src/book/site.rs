@@ -69,7 +69,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site)?;
-    policy::apply(&site)?;
+    policy::apply(&site, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
 }

@@ -1,6 +1,6 @@
 //! The files of the mdBook: prose by hand, chapters and pages from templates, the configuration with the title.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use mdbook_driver::config::Config;
@@ -49,11 +49,14 @@ impl Source {
         }
         source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
         source.configure(project, first.title())?;
+        let notebooks = notebooks::of(project)?;
 
         let templates = Templates::of(project)?;
         let rows = results.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
         let described = project.documents(&catalog.clone().with(rows))?;
-        let beyond = undocumented(&described, results);
+        let pages: BTreeSet<String> =
+            source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
+        let beyond = undocumented(&described, results, &pages);
         // What mirrors a text says what was not measured; a chapter beyond the texts needs something that was.
         let shown = described.iter().map(|document| document.with_tables(results));
         let shown =
@@ -71,7 +74,6 @@ impl Source {
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
         source.link_terms();
         // Not searched for terms: a notebook is shown as it is stored.
-        let notebooks = notebooks::of(project)?;
         for notebook in &notebooks {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
             source.files.insert(page("md"), notebook.chapter.clone().into_bytes());
@@ -103,6 +105,11 @@ impl Source {
         content.ok_or_else(|| BookError::Missing { name: path.to_owned() })
     }
 
+    /// Whether a file of the site is one of the book as it lies there, and not made by mdBook.
+    pub(super) fn is_copied(&self, path: &Path) -> bool {
+        ["src", ""].iter().any(|folder| self.files.contains_key(&Path::new(folder).join(path)))
+    }
+
     /// What the page at `path` within `src` is made of, where it is not that page itself.
     pub(super) fn origin(&self, path: &Path) -> Option<PathBuf> {
         self.origins.get(path).cloned()
@@ -125,6 +132,13 @@ impl Source {
         self.config = config;
         self.config.book.title = Some(title);
         Ok(())
+    }
+
+    /// The names of the pages that there are, without their ending.
+    fn pages(&self) -> impl Iterator<Item = String> {
+        let is_page = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "md" || ending == "html");
+        let pages = self.files.keys().filter(|path| path.parent() == Some(Path::new("src"))).filter(is_page);
+        pages.filter_map(|path| path.file_stem()).map(|name| name.to_string_lossy().to_lowercase())
     }
 
     fn add(&mut self, page: &str, origin: &str, text: String) {
@@ -170,10 +184,11 @@ impl Source {
     }
 }
 
-/// The experiments in the results that no document describes, in the order in which they ran first.
-fn undocumented(documents: &[Document], results: &[Results]) -> Vec<Document> {
-    /// Pages that every book has.
-    const PAGES: [&str; 5] = ["readme", "summary", "claims", "machine", "sources"];
+/// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
+/// name of `pages`, which are the project's own.
+fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
+    /// Pages that every book has, and those that mdBook makes.
+    const PAGES: [&str; 9] = ["readme", "summary", "claims", "machine", "sources", "index", "print", "toc", "404"];
     let mut names: Vec<&str> = Vec::new();
     for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
         let name = spec.experiment();
@@ -185,7 +200,10 @@ fn undocumented(documents: &[Document], results: &[Results]) -> Vec<Document> {
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);
         let taken = |id: &str, made: &[Document]| {
-            id.is_empty() || PAGES.contains(&id) || documents.iter().chain(made).any(|document| document.id == id)
+            id.is_empty()
+                || PAGES.contains(&id)
+                || pages.contains(id)
+                || documents.iter().chain(made).any(|document| document.id == id)
         };
         while taken(&document.id, &made) {
             document.id = format!("experiment-{}", document.id);

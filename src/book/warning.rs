@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::device::Telemetry;
 use crate::results::{Results, Run, RunOutcome, code_of};
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
@@ -25,6 +26,13 @@ pub enum Warning {
         experiment: String,
         /// How many there were, at most.
         processes: u32,
+    },
+    /// Memory of the device was held by somebody whom the driver does not list.
+    SharedUnseen {
+        /// Around which experiment.
+        experiment: String,
+        /// How much, at most.
+        bytes: u64,
     },
     /// An interrupt came before some rows or cut their sampling short.
     Interrupted {
@@ -108,9 +116,13 @@ impl Warning {
             warnings.push(Warning::Throttled { experiment: experiment(), reasons });
         }
         let samples = runs.iter().flat_map(|run| run.telemetry_of(name));
-        let others = samples.filter_map(|sample| sample.sensors.other_processes);
-        if let Some(processes) = others.max().filter(|processes| *processes > 0) {
-            warnings.push(Warning::Shared { experiment: experiment(), processes });
+        let sensors: Vec<&Telemetry> = samples.map(|sample| &sample.sensors).collect();
+        let others = sensors.iter().filter_map(|sensors| sensors.other_processes).max().unwrap_or(0);
+        let unseen = sensors.iter().filter_map(|sensors| sensors.unlisted_bytes).max().unwrap_or(0);
+        if others > 0 {
+            warnings.push(Warning::Shared { experiment: experiment(), processes: others });
+        } else if unseen > 0 {
+            warnings.push(Warning::SharedUnseen { experiment: experiment(), bytes: unseen });
         }
         warnings
     }
@@ -153,6 +165,15 @@ impl fmt::Display for Warning {
                      uses it (`nvidia-smi` names it), and run again."
                 )
             }
+            Warning::SharedUnseen { experiment, bytes } => {
+                let held = *bytes as f64 / 1e9;
+                write!(
+                    f,
+                    "{held:.1} GB of the device's memory were held around {experiment} by no process that the driver lists \
+                     here, as by one of another container: times may be too long, and scatter. End what else uses the \
+                     device, and run again."
+                )
+            }
             Warning::Throttled { experiment, reasons } => {
                 let reasons = reasons.join(", ");
                 write!(
@@ -169,7 +190,6 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::device::Telemetry;
     use crate::results::{ExperimentRun, TelemetrySample};
 
     #[test]
@@ -186,5 +206,9 @@ mod tests {
         results.runs[0].telemetry.push(sample(Some(2)));
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(warnings.len() == 1 && warnings[0].contains("shared with 2 other processes around a"), "{warnings:?}");
+        let sensors = Telemetry { other_processes: Some(0), unlisted_bytes: Some(5 << 30), ..Telemetry::default() };
+        results.runs[0].telemetry = vec![TelemetrySample { at: None, experiment: "a".to_owned(), sensors }];
+        let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
+        assert!(warnings.len() == 1 && warnings[0].contains("5.4 GB of the device's memory"), "{warnings:?}");
     }
 }

@@ -63,6 +63,18 @@ pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), Book
     book::check(project, &recorded::catalog(&[], carried))
 }
 
+/// Refuses a place where a book cannot be put, before anything is measured for it.
+pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<()> {
+    if project.takes_in(out) {
+        let out = out.display();
+        return Err(UsageError(format!(
+            "{out}: the book would become a part of the course; give another folder by --out"
+        ))
+        .into());
+    }
+    Ok(book::check_place(out)?)
+}
+
 /// Renders the book of `all` into `out` and says where it is and how to open it.
 pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
     let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::course::{self, Place};
 use super::run::{What, measure};
-use super::{Carried, End, recorded};
+use super::{Carried, End, UsageError, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
 
@@ -21,7 +21,15 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     let book = place.course.project(carried)?;
     course::check(&book, carried)?;
     let file = place.out.join("results.json");
-    book::check_place(&place.out)?;
+    course::check_place(&book, &place.out)?;
+    // The user named the folder, not this file.
+    if file.exists() && recorded::read(&file, carried).is_err() {
+        let file = file.display();
+        return Err(UsageError(format!(
+            "{file}: this is no results file, so it is not replaced; move it away or give another folder by --out"
+        ))
+        .into());
+    }
     let attended = measure(&what, &place.course, &book, &file, carried)?;
     let results = &attended.results;
     print_summary(results, &book, carried)?;

@@ -24,6 +24,8 @@ pub(super) struct Keeper {
 
 struct State {
     target: Option<Target>,
+    /// Whether the target is a checkpoint itself: no other is written beside it.
+    is_checkpoint: bool,
     checkpoint: Checkpoint,
     kept: Option<Results>,
     running: Vec<Row>,
@@ -58,15 +60,23 @@ impl Keeper {
         let mut places: VecDeque<PathBuf> = folders.map(|folder| free(&folder, stem)).collect();
         let left = out.with_file_name(format!("{stem}{CHECKPOINT}.json"));
         match resumed {
-            Some(file) => places.push_front(file.to_owned()),
+            // Of files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
+            Some(file) if file != out && out_of(file) == out => places.push_front(file.to_owned()),
             None if left.is_file() => {
                 note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), left.display());
             }
             _ => {}
         }
         let checkpoint = Checkpoint { places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), checkpoint, kept: None, running: Vec::new() };
+        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
         Ok(Self { out: out.to_owned(), state: Mutex::new(state) })
+    }
+
+    /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
+    pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
+        let keeper = Self::begin(file, None)?;
+        keeper.state().is_checkpoint = true;
+        Ok(keeper)
     }
 
     /// Writes a checkpoint.
@@ -79,6 +89,10 @@ impl Keeper {
             return;
         }
         let Ok(text) = results.to_json(&self.out) else { return };
+        let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
+        if itself.is_some_and(|target| target.write(text.as_bytes()).is_ok()) {
+            return;
+        }
         if let Err(error) = state.checkpoint.write(text.as_bytes())
             && !std::mem::replace(&mut state.checkpoint.failed, true)
         {
@@ -125,9 +139,15 @@ impl Keeper {
         match state.checkpoint.write(text.as_bytes()) {
             Ok(path) => {
                 note!("the results went to {} instead", path.display());
+                // Its lock goes with it.
+                state.checkpoint.current = None;
                 Ok(path)
             }
-            Err(error) => Err(anyhow::anyhow!("the results could not be written anywhere: {error}")),
+            Err(error) => {
+                let last = state.checkpoint.written.last();
+                let kept = last.map_or_else(String::new, |path| format!("; a part of them is in {}", path.display()));
+                Err(anyhow::anyhow!("the results could not be written anywhere: {error}{kept}"))
+            }
         }
     }
 

@@ -243,10 +243,15 @@ fn refuse(error: &clap::Error) -> End {
         note!("error: {message}");
         return End::Refused;
     }
+    if error.use_stderr() {
+        // It repeats the arguments, and a pattern of the shell makes arguments of the names of files.
+        note!("{}", error.render().to_string().trim_end());
+        return End::Refused;
+    }
     if let Err(unwritten) = error.print() {
         output::failed(unwritten);
     }
-    if error.use_stderr() { End::Refused } else { End::Well }
+    End::Well
 }
 
 /// An error with its causes, without those that it tells itself.
@@ -280,6 +285,7 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Reference { .. }
             | BookError::NotOurs { .. }
             | BookError::Template { .. }
+            | BookError::Notebook { .. }
     )
 }
 

@@ -45,7 +45,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut environment = Environment::now(&device, command_line());
     environment.program.command = results.environment().program.command.clone();
     same_place(file, results.environment(), &environment)?;
-    let keeper = Arc::new(Keeper::begin(file, Some(file))?);
+    let keeper = Arc::new(Keeper::of_checkpoint(file)?);
     let rescuer = Arc::clone(&keeper);
     let interrupt = Interrupt::listen(move || rescuer.rescue())?;
     end_with_parent();

@@ -107,7 +107,8 @@ pub(super) fn measure(
     let measured = !results.rows.is_empty();
     let file = if measured { keeper.finish(&results)? } else { keeper.give_up() };
     anyhow::ensure!(measured || forward.is_interrupted(), "nothing was measured");
-    for warning in Warning::of(&results).iter().filter(|warning| matches!(warning, Warning::Shared { .. })) {
+    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
+    for warning in Warning::of(&results).iter().filter(shared) {
         note!("{warning}");
     }
     Ok(Attended { is_elsewhere: measured && file != out, results, file })

@@ -22,6 +22,7 @@ pub(super) struct Arguments {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = arguments.place.course.project(carried)?;
+    course::check_place(&book, &arguments.place.out)?;
     let all = arguments.results.iter().map(|path| recorded::read(path, carried)).collect::<Result<Vec<_>, _>>()?;
     course::render(&all, &book, &arguments.place.out, carried)?;
     Ok(End::Well)

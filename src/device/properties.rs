@@ -37,4 +37,7 @@ pub struct Telemetry {
     /// How many other processes compute on the device, where that can be told.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub other_processes: Option<u32>,
+    /// The bytes of the device's memory that no process holds that the driver lists, where that can be told.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub unlisted_bytes: Option<u64>,
 }

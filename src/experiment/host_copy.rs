@@ -1,4 +1,4 @@
-//! Copies between host memory and the device, for the experiments that measure them.
+//! Host memory, and copies between it and the device, for the experiments that measure them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,6 +30,13 @@ impl HostCopy {
     pub(super) fn to_host(&self) -> Result<(), DeviceError> {
         self.tensor.copy_to(&mut self.buffer.borrow_mut())
     }
+}
+
+/// Finds out whether the host has room for so many elements. A vector that finds none ends the program, and with it the run.
+pub(super) fn room_for<T>(elements: usize) -> Result<(), DeviceError> {
+    let requested = elements.saturating_mul(size_of::<T>());
+    let no_room = |_| DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None };
+    Vec::<T>::new().try_reserve_exact(elements).map_err(no_room)
 }
 
 /// The kind of host memory that transfers are fastest with. The CPU engine has no pinned memory, and its copies from

@@ -9,8 +9,9 @@ use super::lock::Lock;
 
 /// How long another process may take to write the same file.
 const WAIT: Duration = Duration::from_secs(10);
-/// What the working file beside a plain file is called: `.NAME.….part`.
-const PART: &str = ".part";
+/// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`.
+const PART: &str = ".syncscope-part";
+const RANDOM: usize = 6;
 
 /// Where output goes.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ impl Target {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file, a pipe nor a terminal"));
             }
         }
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "the name of a folder, where a file is to be"));
+        }
         let path = followed(path)?;
         let folder = folder_of(&path);
         fs::create_dir_all(folder)?;
@@ -64,6 +68,7 @@ impl Target {
                 stream.flush()
             }
             Self::File { path, .. } => {
+                within_limit(content)?;
                 let mut file = working(path)?;
                 file.write_all(content)?;
                 file.as_file().sync_all()?;
@@ -72,6 +77,19 @@ impl Target {
             }
         }
     }
+}
+
+/// Refuses what the user's limit (`ulimit -f`) does not let a file hold: the system would end the program at the write.
+fn within_limit(content: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    if rustix::process::getrlimit(rustix::process::Resource::Fsize)
+        .current
+        .is_some_and(|most| content.len() as u64 > most)
+    {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than a file may be here (see `ulimit -f`)"));
+    }
+    let _ = content;
+    Ok(())
 }
 
 /// The file at the end of a chain of links, which need not be there.
@@ -92,7 +110,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
 fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let prefix = format!(".{}.", name_of(path));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(PART);
+    builder.prefix(&prefix).suffix(PART).rand_bytes(RANDOM);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = builder.tempfile_in(folder_of(path))?;
@@ -103,12 +121,16 @@ fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes.
+/// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes. A file of a
+/// longer name has a lock of its own.
 fn clear(path: &Path) {
     let prefix = format!(".{}.", name_of(path));
     for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(&prefix) && name.ends_with(PART) {
+        let random = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(PART));
+        if random
+            .is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -146,10 +168,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/file.json");
         write(&path, "first").unwrap();
-        fs::write(folder.path().join("new/.file.json.dead.part"), "half").unwrap();
+        fs::write(folder.path().join("new/.file.json.dead42.syncscope-part"), "half").unwrap();
         write(&path, "second").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_another_process_is_writing_beside_it_and_what_is_the_users_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let [other, own] =
+            [".file.json.dead42.syncscope-part", ".file.backup.part"].map(|name| folder.path().join(name));
+        fs::write(&other, "of file.json").unwrap();
+        fs::write(&own, "mine").unwrap();
+        write(&folder.path().join("file"), "first").unwrap();
+        assert!(other.exists() && own.exists());
+    }
+
+    #[test]
+    fn the_name_of_a_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Target::claim(&folder.path().join("none/")).is_err());
     }
 
     #[test]

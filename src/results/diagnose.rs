@@ -34,8 +34,8 @@ impl Results {
 
 /// The least that a clock shows, in seconds, where the run measured it.
 fn floor(lookup: &Lookup<'_>, clock: Clock) -> Option<f64> {
-    let floors = lookup.specs().filter(|spec| spec.floor == Some(clock));
-    let medians = floors.filter_map(|spec| lookup.estimate(&spec.id, &spec.parameters).ok());
+    let floors = lookup.metrics().filter(|(spec, _)| spec.floor == Some(clock));
+    let medians = floors.filter_map(|(_, metric)| metric.ok()?.estimate().ok());
     medians.map(|estimate| estimate.median).reduce(f64::max)
 }
 

@@ -94,6 +94,61 @@ fn a_link_out_of_a_course_is_refused_and_one_within_it_is_followed() {
 }
 
 #[test]
+fn links_that_lead_into_each_other_end() {
+    let folder = course();
+    let place = |name: &str| folder.path().join("course/src").join(name);
+    (0..=8).for_each(|level| fs::create_dir(place(&format!("level{level}"))).unwrap());
+    for (level, link) in (0..8).flat_map(|level| (0..8).map(move |link| (level, link))) {
+        symlink(format!("../level{}", level + 1), place(&format!("level{level}/{link}"))).unwrap();
+    }
+    assert!(refusal(folder.path()).contains("files and folders at most"));
+}
+
+#[test]
+fn a_page_that_lies_in_a_course_as_html_runs_no_script() {
+    let folder = course();
+    fs::write(folder.path().join("course/src/foreign.html"), "<!-- <head> --><script>foreign()</script>").unwrap();
+    fs::write(folder.path().join("course/src/foreign.XHTML"), [0xff, 0xfe]).unwrap();
+    fs::write(folder.path().join("course/src/searcher.js"), "no search").unwrap();
+    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for name in ["foreign.html", "foreign.XHTML"] {
+        let page = fs::read(folder.path().join("out/site").join(name)).unwrap();
+        assert!(
+            page.starts_with(b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_book_does_not_become_a_part_of_the_course_that_it_is_made_of() {
+    let folder = course();
+    symlink("course/src", folder.path().join("link")).unwrap();
+    for out in ["course/src", "course/documents/new/folder", "course/src/../templates", "link/x"] {
+        let output = report(&["render", "results.json", "--course", "course", "--out", out], folder.path());
+        assert_eq!(code(&output), 2, "{out}: {}", stderr(&output));
+        assert!(stderr(&output).contains("a part of the course"), "{out}: {}", stderr(&output));
+    }
+    for out in ["course", "course/target", "coursesrc"] {
+        let output = report(&["render", "results.json", "--course", "course", "--out", out], folder.path());
+        assert_eq!(code(&output), 0, "{out}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_experiment_named_like_a_page_of_the_book_has_a_page_beside_it() {
+    let folder = measured();
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    for name in ["glossary", "print", "toc", "404", "index", "00-quick-start"] {
+        fs::write(folder.path().join("named.json"), text.replace("launch-path", name)).unwrap();
+        let output = report(&["render", "named.json", "--out", "out"], folder.path());
+        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        assert!(folder.path().join(format!("out/site/experiment-{name}.html")).is_file(), "{name}");
+    }
+}
+
+#[test]
 fn a_pipe_and_a_device_in_a_course_are_refused_before_they_are_read() {
     let folder = course();
     let pipe = folder.path().join("course/src/pipe");

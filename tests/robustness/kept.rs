@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use syncscope::results::{Outcome, Results, RunOutcome};
 
-use super::{RUN, code, folder, names, program, report, stderr};
+use super::{RUN, code, folder, measured, names, program, report, stderr};
 
 /// The last experiment, by the order that the seed draws, has one sample that takes many seconds.
 const LONG: &str = "title: Long
@@ -67,6 +67,31 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
     assert_eq!(results.run().outcome, RunOutcome::Complete);
     assert_eq!(kept(&folder.path().join("results.json")), rows);
     assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+}
+
+#[test]
+fn a_file_that_a_run_goes_on_from_stays_where_the_results_go_elsewhere() {
+    let folder = measured();
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
+    results["rows"].as_array_mut().unwrap().truncate(8);
+    results["runs"][0]["outcome"] = "interrupted".into();
+    let part = results.to_string();
+    fs::write(folder.path().join("part.json"), &part).unwrap();
+    let output = report(&["run", "--resume", "part.json", "--out", "new.json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(folder.path().join("part.json")).unwrap(), part);
+    assert_eq!(names(folder.path()), ["new.json", "part.json", "results.json", "suite.yaml"]);
+}
+
+#[test]
+fn a_limit_on_the_length_of_files_ends_no_run() {
+    let folder = folder();
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(folder.path()).args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]);
+    let output = limited.arg(env!("CARGO_BIN_EXE_report")).args(RUN).args(["--out", "r.json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("ulimit -f"), "{}", stderr(&output));
 }
 
 #[test]
@@ -143,7 +168,11 @@ fn a_place_that_cannot_be_written_is_refused_before_anything_is_measured() {
 #[test]
 fn what_no_machine_has_room_for_fails_its_rows_and_not_the_run() {
     let folder = folder();
-    fs::write(folder.path().join("suite.yaml"), LONG.replace("[6000]", "[150000]")).unwrap();
+    let large = LONG.replace("[6000]", "[150000]")
+        + "  - async-frontend: { iters: 1, size: 1000000, chain: 1, large_branch: 8, small_branch: 8, model: 8, steps: 1 }
+  - overlap: { draws: 1000000000000, elements: 8, adds: 1, scales: 1, steps: 1 }
+";
+    fs::write(folder.path().join("suite.yaml"), large).unwrap();
     let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let results = Results::read(&folder.path().join("results.json")).unwrap();

@@ -129,6 +129,20 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn the_name_of_a_file_does_not_act_on_the_terminal_that_it_is_refused_on() {
+    let folder = folder();
+    for arguments in
+        [&["render", "--\u{1b}]0;owned\u{7}"][..], &["\u{1b}]0;owned\u{7}"], &["render", "\u{1b}]0;owned\u{7}"]]
+    {
+        // As on a terminal.
+        let output = program(folder.path()).args(arguments).env("CLICOLOR_FORCE", "1").output().unwrap();
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        let text = stderr(&output);
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+}
+
+#[test]
 fn results_go_into_a_pipe_and_a_device_without_replacing_them() {
     let folder = folder();
     let output = report(&[&RUN[..], &["--out", "/dev/stdout"]].concat(), folder.path());

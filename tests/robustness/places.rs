@@ -26,6 +26,17 @@ fn a_folder_that_the_program_did_not_make_is_never_deleted() {
 }
 
 #[test]
+fn a_file_of_the_users_that_is_named_like_the_results_is_not_replaced() {
+    let folder = super::folder();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    fs::write(folder.path().join("out/results.json"), "{\"mine\": true}").unwrap();
+    let output = report(&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(folder.path().join("out/results.json")).unwrap(), "{\"mine\": true}");
+    assert_eq!(names(&folder.path().join("out")), ["results.json"]);
+}
+
+#[test]
 fn a_book_that_the_program_made_is_replaced() {
     let folder = measured();
     for _ in 0..2 {

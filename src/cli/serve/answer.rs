@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 
@@ -27,6 +27,9 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
+/// The same for what is no page: a picture that is opened by itself runs no script.
+const OF_NO_PAGE: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
+
 const TYPES: [(&str, &str); 12] = [
     ("html", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
@@ -44,7 +47,12 @@ const TYPES: [(&str, &str); 12] = [
 
 /// The answer to a request for `path`, as it stands in the request.
 pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
-    let known = headers.get(HOST).and_then(|host| host.to_str().ok()).is_some_and(is_this_machine);
+    // Of two names, the caller may have meant the other.
+    let mut hosts = headers.get_all(HOST).iter();
+    let known = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
+        _ => false,
+    };
     let found = match known {
         false => Err((StatusCode::MISDIRECTED_REQUEST, "this book is served to localhost alone\n")),
         true if method != Method::GET && method != Method::HEAD => {
@@ -66,6 +74,9 @@ pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderM
     }
     for (name, value) in HEADERS {
         out.insert(name, HeaderValue::from_static(value));
+    }
+    if status == StatusCode::OK && !kind.starts_with("text/html") {
+        out.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(OF_NO_PAGE));
     }
     response
 }
@@ -175,6 +186,29 @@ mod tests {
             assert_eq!(ask(folder.path(), Method::GET, "/", host).status().as_u16(), 200, "{host}");
         }
         assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &HeaderMap::new()).status().as_u16(), 421);
+    }
+
+    #[test]
+    fn a_request_with_two_hosts_is_not_answered() {
+        let folder = site();
+        let [one, other] = ["localhost", "evil.example"].map(HeaderValue::from_static);
+        for hosts in [[&one, &other], [&other, &one], [&one, &one]] {
+            let headers = HeaderMap::from_iter([]);
+            let headers = hosts.into_iter().fold(headers, |mut headers, host| {
+                headers.append(HOST, host.clone());
+                headers
+            });
+            assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &headers).status().as_u16(), 421);
+        }
+    }
+
+    #[test]
+    fn a_picture_that_is_opened_by_itself_runs_no_script() {
+        let folder = site();
+        fs::write(folder.path().join("site/picture.svg"), "<svg onload='alert(1)'/>").unwrap();
+        let answer = ask(folder.path(), Method::GET, "/picture.svg", "localhost");
+        let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
     }
 
     #[test]

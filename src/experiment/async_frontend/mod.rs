@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
 use super::counts;
+use super::host_copy::room_for;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
@@ -147,6 +148,8 @@ impl AsyncFrontend {
             // The library is a parameter: a host time without its name says nothing.
             .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {
+                // The matrix and its product.
+                room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
                 Ok(move || {
                     for _ in 0..iters {

@@ -31,7 +31,7 @@ use super::{Bench, Experiment, TraceRecorder, count};
 use crate::device::{HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::counts;
-use crate::experiment::host_copy::HostCopy;
+use crate::experiment::host_copy::{HostCopy, room_for};
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
@@ -163,6 +163,7 @@ impl Overlap {
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
             .having([("library", "rand_distr, fp32, 1 thread".into())])
             .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
+                room_for::<f32>(elements.saturating_mul(3))?;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
                 Ok(move || {
                     let mut normal =

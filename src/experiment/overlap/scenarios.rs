@@ -9,11 +9,13 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::{Overlap, double_buffer};
 use crate::experiment::TraceRecorder;
+use crate::experiment::host_copy::room_for;
 
 pub(super) fn record(overlap: &Overlap, recorder: &mut TraceRecorder) {
     let (draws, elements) = (overlap.draws.get(), overlap.elements.get());
     let (adds, scales) = (overlap.adds.get(), overlap.scales.get());
     recorder.record("overlap.execution.host", [("elements", draws.into())], |device| {
+        room_for::<f32>(draws)?;
         let (device, mut random) = (device.clone(), Xoshiro256PlusPlus::seed_from_u64(0));
         Ok(Box::new(move || {
             for _ in 0..3 {

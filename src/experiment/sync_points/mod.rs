@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
+use super::host_copy::room_for;
 use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
@@ -304,6 +305,8 @@ impl SyncPoints {
                 let stream = device.stream()?;
                 let w = stream.normal::<T>([width, width])?;
                 let input = |_| stream.normal([width])?.to_vec();
+                // One by one, and as one batch.
+                room_for::<T>(samples.saturating_mul(width).saturating_mul(2))?;
                 let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
                 Ok((stream, w, inputs))
             })

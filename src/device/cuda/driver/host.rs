@@ -233,7 +233,9 @@ pub(crate) fn filled_vec<T: Element>(
     len: usize,
     fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<()>,
 ) -> Result<Vec<T>> {
-    let mut values = Vec::<T>::with_capacity(len);
+    let (mut values, requested) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
+    let no_room = |_| DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None };
+    values.try_reserve_exact(len).map_err(no_room)?;
     let bytes = values.spare_capacity_mut().as_mut_ptr().cast();
     // Safety: that many bytes of the capacity, not initialised yet.
     fill(unsafe { std::slice::from_raw_parts_mut(bytes, len * size_of::<T>()) })?;

@@ -65,6 +65,7 @@ impl Sensors {
             power_w: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
             throttle_reasons: device.current_throttle_reasons().map(words).unwrap_or_default(),
             other_processes: others::computing(&device),
+            unlisted_bytes: others::unlisted(&device),
         })
     }
 }

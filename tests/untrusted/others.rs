@@ -1,0 +1,178 @@
+//! Suites, documents, systems, timelines, and what is none of them.
+
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use syncscope::book::document::Document;
+use syncscope::book::{BookProject, Machines, comparison_table, system_table};
+use syncscope::experiment::{Bench, Registry};
+use syncscope::present::TimelinePlot;
+use syncscope::results::{Outcome, Results, System};
+use syncscope::runner::Suite;
+use syncscope::timeline::Timeline;
+
+use super::mutation::{Change, Seed, change};
+use super::results::small_results;
+use super::{Uses, catalog, documents, fixture, hold};
+
+const SUITES: [&str; 2] = [include_str!("../../book/suites/quick.yaml"), include_str!("../../book/suites/full.yaml")];
+
+#[test]
+fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error() {
+    let text =
+        prop_oneof![vec(any::<u8>(), 0..300), "[\\[\\]{}:,\"&*!a-z0-9 \n.-]{0,200}".prop_map(String::into_bytes)];
+    let names = BookProject::embedded().names(catalog()).unwrap();
+    let registry = Registry::builtin();
+    let property = |bytes: Vec<u8>| {
+        let text = String::from_utf8_lossy(&bytes);
+        prop_assert!(Results::parse(&text, Path::new("r.json")).is_err());
+        prop_assert!(System::parse(&text, "p.json", catalog()).is_err());
+        prop_assert!(Document::parse("d.yaml", &text, &names).is_err());
+        let _ = Suite::parse(&text, "s.yaml", &registry).map_err(|error| error.to_string());
+        Ok(())
+    };
+    hold(500, &text, property);
+}
+
+#[test]
+fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
+    let results = Results::parse(&small_results(), Path::new("r.json")).unwrap();
+    let measured = |row: &&syncscope::results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
+    let rows = results.rows.iter().filter(measured).take(12).map(|row| {
+        let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
+        let measured = serde_json::json!({ "instrument": "host-clock", "samples": samples, "stopped_by": "samples" });
+        let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
+        serde_json::json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
+    });
+    let text = serde_json::json!({
+        "schema_version": 1,
+        "name": "PyTorch",
+        "started": "2026-11-20T09:40:00Z",
+        "versions": [["PyTorch", "2.11.0"]],
+        "machine": { "model": "Test device", "fingerprint": null, "driver": null, "cpu": null },
+        "rows": rows.collect::<Vec<_>>(),
+    });
+    let (seed, documents, uses) = (Seed::of_json(&text.to_string()), documents(), Uses::default());
+    let property = |change| {
+        match System::parse(&seed.mutated(&change), "p.json", catalog()) {
+            Err(error) => drop(error.to_string()),
+            Ok(system) => uses.turn(|used| {
+                let (mut results, name) = (results.clone(), system.name.clone());
+                if results.attach(system).is_ok() {
+                    let _ = system_table(&results, &name).to_markdown();
+                    for document in documents.iter().filter(|_| used % 16 == 1) {
+                        document.tables.iter().for_each(|table| {
+                            let machines = Machines::of(std::slice::from_ref(&results));
+                            drop(comparison_table(document, table, &machines).to_html());
+                        });
+                    }
+                }
+            }),
+        }
+        Ok(())
+    };
+    hold(500, &change(), property);
+    uses.end();
+}
+
+#[test]
+fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
+    let project = BookProject::embedded();
+    let names = project.names(catalog()).unwrap();
+    // What a document may have, once each: the time of reading grows with the text.
+    let seeds: Vec<Seed> = documents()
+        .iter()
+        .filter_map(|document| {
+            let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();
+            let mut value = serde_yaml::from_str(text).unwrap();
+            shorten(&mut value);
+            Document::parse("d.yaml", &value.to_string(), &names).ok().map(|_| Seed::of_json(&value.to_string()))
+        })
+        .collect();
+    assert!(seeds.len() > 2, "{} documents can be read when they are shortened", seeds.len());
+    let (results, uses) = ([fixture::run()], Uses::default());
+    let property = |(which, change): (usize, Change)| {
+        match Document::parse("d.yaml", &seeds[which].mutated(&change), &names) {
+            Err(error) => prop_assert!(error.to_string().starts_with("d.yaml"), "{error}"),
+            Ok(document) => uses.turn(|_| {
+                let machines = Machines::of(&results);
+                document.tables.iter().for_each(|table| drop(comparison_table(&document, table, &machines).to_html()));
+                document.claims.iter().for_each(|claim| drop(claim.judge(&document, &results[0])));
+                document.answer.iter().for_each(|sentence| drop(sentence.said(&document, &results[0])));
+            }),
+        }
+        Ok(())
+    };
+    hold(300, &(0..seeds.len(), change()), property);
+    uses.end();
+}
+
+/// Leaves one item of each list.
+fn shorten(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Array(items) => {
+            items.truncate(1);
+            items.iter_mut().for_each(shorten);
+        }
+        serde_json::Value::Object(map) => map.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_mutated_suite_is_refused_or_can_be_used() {
+    let (seeds, registry, uses) = (SUITES.map(Seed::of_yaml), Registry::builtin(), Uses::default());
+    let property = |(which, change): (usize, Change)| {
+        match Suite::parse(&seeds[which].mutated(&change), "s.yaml", &registry) {
+            Err(error) => drop(error.to_string()),
+            Ok(suite) => {
+                prop_assert!(suite.sampling.validate().is_ok());
+                uses.turn(|_| {
+                    for engine in ["cpu", "cuda"] {
+                        for experiment in suite.experiments_on(engine) {
+                            let _ = Bench::plan(experiment.as_ref(), engine);
+                        }
+                    }
+                });
+            }
+        }
+        Ok(())
+    };
+    hold(1_000, &(0..SUITES.len(), change()), property);
+    uses.end();
+}
+
+#[test]
+fn nesting_and_aliases_without_end_are_refused_in_time() {
+    for open in ["[", "{\"a\":", "{\"schema_version\":1,\"partial\":"] {
+        assert!(Results::parse(&open.repeat(100_000), Path::new("r.json")).is_err());
+    }
+    for text in [
+        "[".repeat(100_000),
+        "- ".repeat(10_000),
+        "title: ".to_owned() + &"{a: ".repeat(10_000),
+        (0..60).fold("a0: &a0 [x, x]\n".to_owned(), |text, i| text + &format!("a{0}: &a{0} [*a{i}, *a{i}]\n", i + 1)),
+    ] {
+        assert!(Suite::parse(&text, "s.yaml", &Registry::builtin()).is_err());
+    }
+}
+
+#[test]
+fn a_mutated_timeline_is_refused_or_can_be_followed_drawn_and_written_as_a_trace() {
+    let (seed, uses) = (Seed::of_json(&serde_json::to_string(&fixture::timeline()).unwrap()), Uses::default());
+    let property = |change| {
+        let Ok(timeline) = serde_json::from_str::<Timeline>(&seed.mutated(&change)) else { return Ok(()) };
+        uses.turn(|_| {
+            let path = timeline.critical_path();
+            assert!(path.segments.windows(2).all(|pair| pair[0].end_ns <= pair[1].end_ns));
+            let trace: Result<serde_json::Value, _> = serde_json::from_str(&timeline.to_trace());
+            assert!(trace.is_ok());
+            let plot = TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline };
+            assert!(plot.to_svg("p").is_ok());
+        });
+        Ok(())
+    };
+    hold(1_000, &change(), property);
+    uses.end();
+}
