@@ -31,7 +31,14 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
             Some(judgement) if claim.is_about_figures(document) => vec![("The figures alone", judgement)],
             _ => machines.labels.iter().map(String::as_str).zip(judgements).collect(),
         };
-        let verdicts: Vec<Value> = named.into_iter().map(|(machine, judgement)| verdict(machine, judgement)).collect();
+        let both = |(machine, judgement): (&str, &Judgement)| -> Vec<Value> {
+            let on = |judgement: &Judgement| format!("{}, on {machine}", judgement.system);
+            match &judgement.beside {
+                Some(beside) => vec![verdict(&on(judgement), judgement), verdict(&on(beside), beside)],
+                None => vec![verdict(machine, judgement)],
+            }
+        };
+        let verdicts: Vec<Value> = named.into_iter().flat_map(both).collect();
         context! {
             id => claim.id.as_str(),
             claim => safe_html(claim.claim.trim()),
@@ -57,6 +64,7 @@ fn verdict(machine: &str, judgement: &Judgement) -> Value {
         machine,
         name => judgement.verdict.name(),
         class => judgement.verdict.name().split(' ').next(),
+        one_run => judgement.runs == 1,
         share => share.map(|share| Scale::PERCENT.fixed(share, 1)),
         reason,
         evidence,

@@ -18,6 +18,9 @@ pub struct Claim {
     /// What it takes to judge it.
     #[serde(default)]
     pub needs: Needs,
+    /// What it is about; of a document that mirrors a text, PyTorch where nothing else is said.
+    #[serde(default)]
+    pub on: Option<On>,
     /// Whether it can be refuted and never confirmed: that a race was not seen does not show that there is none.
     #[serde(default)]
     pub refutable_only: bool,
@@ -36,7 +39,24 @@ pub enum Needs {
     Gpu,
 }
 
+/// What a claim is about, and so on which system's samples it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum On {
+    /// PyTorch.
+    Pytorch,
+    /// What CUDA does itself, for every program: the system that the file is about shows it.
+    Cuda,
+}
+
 impl Claim {
+    /// The system whose samples decide, where it is not the one that the file is about.
+    pub fn system(&self, document: &Document) -> Option<&'static str> {
+        let of_text = document.source.is_some() && !self.is_about_figures(document);
+        let about = self.on.or(of_text.then_some(On::Pytorch));
+        (about == Some(On::Pytorch)).then_some("PyTorch")
+    }
+
     /// Whether it is about published figures and peak rates alone, so that no machine has a say in it.
     pub fn is_about_figures(&self, document: &Document) -> bool {
         let measured = |(_, operand): &(String, Operand)| matches!(operand, Operand::Measured { .. });

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub use case::TableCase;
-pub use claim::{Claim, Needs};
+pub use claim::{Claim, Needs, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};

@@ -81,7 +81,7 @@ impl Sentence {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
-        match judged(&self.condition, document, results).verdict {
+        match judged(&self.condition, document, results, &results.run().system).verdict {
             Verdict::Confirmed(_) => self.then.filled(document, results),
             Verdict::Refuted(_) => self.otherwise.filled(document, results),
             Verdict::Inconclusive(_) => self.unclear.filled(document, results),
@@ -153,10 +153,11 @@ fn value(expression: &str, document: &Document, results: &Results) -> Result<Pie
     let environment = wording();
     let names = names_in(&environment, expression).map_err(|unknown| unknown.message)?;
     let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
+    let lookup = results.lookup();
     let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
     for (place, (name, operand)) in operands.iter().enumerate() {
         let (value, text) =
-            look_up(operand, results).map_err(|absence| format!("{name} was not measured: {absence}"))?;
+            look_up(operand, &lookup).map_err(|absence| format!("{name} was not measured: {absence}"))?;
         details.push(format!("{name} = {text}"));
         context.insert(flat_name(place), value.middle().map_err(|absence| absence.to_string())?);
         alone = (name == expression).then(|| value.formatted());

@@ -21,7 +21,7 @@ use super::operand::{Operand, is_selected};
 use super::{compile, environment, operands_of};
 use crate::book::document::{Claim, Document, Figure, Needs};
 use crate::measure::{Bootstrap, RunDraws, Verdict, median};
-use crate::results::{Metric, MetricSpec, MissingReason, Results};
+use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Results};
 use crate::units::Unit;
 
 /// A verdict with the numbers that decided it.
@@ -29,6 +29,10 @@ use crate::units::Unit;
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
+    /// The system on whose samples it was judged.
+    pub system: String,
+    /// The same of the system that the file is about, where the claim is about another.
+    pub beside: Option<Box<Judgement>>,
     /// Each operand of the predicate: its name, and what it was.
     pub evidence: Vec<(String, String)>,
     /// The least number of runs behind an operand; 0 where nothing measured is in the predicate.
@@ -38,8 +42,9 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    fn not_testable(reason: String, evidence: Vec<(String, String)>) -> Self {
-        Self { verdict: Verdict::NotTestable(reason), evidence, runs: 0, calculation: None }
+    fn not_testable(reason: String, system: &str, evidence: Vec<(String, String)>) -> Self {
+        let (verdict, system) = (Verdict::NotTestable(reason), system.to_owned());
+        Self { verdict, system, beside: None, evidence, runs: 0, calculation: None }
     }
 }
 
@@ -52,12 +57,32 @@ pub(in crate::book) enum OperandValue<'a> {
 }
 
 impl Claim {
-    /// Judges the claim of `document` by the runs of a results file.
+    /// Judges the claim of `document` by the runs of a results file: on the system that it is about, and beside it on the
+    /// one that the file is about.
     pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
-        if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
-            return Judgement::not_testable("the claim is about a GPU".to_owned(), Vec::new());
+        let own = results.run().system.as_str();
+        match self.system(document) {
+            None => self.judge_on(own, document, results),
+            Some(system) => {
+                let beside = Some(Box::new(self.judge_on(own, document, results)));
+                let there = results.systems().contains(&system);
+                let judgement = if there {
+                    self.judge_on(system, document, results)
+                } else {
+                    let reason = format!("the text is about {system}, and this run has none");
+                    Judgement::not_testable(reason, system, Vec::new())
+                };
+                Judgement { beside, ..judgement }
+            }
         }
-        let judgement = judged(&self.predicate, document, results);
+    }
+
+    /// Judges the claim by the runs of one system.
+    fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
+        if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
+            return Judgement::not_testable("the claim is about a GPU".to_owned(), system, Vec::new());
+        }
+        let judgement = judged(&self.predicate, document, results, system);
         match judgement.verdict {
             Verdict::Confirmed(share) if self.refutable_only => {
                 Judgement { verdict: Verdict::Inconclusive(share), ..judgement }
@@ -67,21 +92,22 @@ impl Claim {
     }
 }
 
-/// Judges a predicate.
-pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results) -> Judgement {
+/// Judges a predicate by the runs of one system.
+pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results, system: &str) -> Judgement {
     let operands = match operands_of(predicate, document) {
         Ok(operands) => operands,
-        Err(unknown) => return Judgement::not_testable(unknown.message, Vec::new()),
+        Err(unknown) => return Judgement::not_testable(unknown.message, system, Vec::new()),
     };
+    let lookup = results.lookup_of(system);
     let (mut values, mut evidence) = (Vec::new(), Vec::new());
     for (name, operand) in &operands {
-        match look_up(operand, results) {
+        match look_up(operand, &lookup) {
             Ok((value, text)) => {
                 values.push(value);
                 evidence.push((name.clone(), text));
             }
             Err(absence) => {
-                return Judgement::not_testable(format!("{name} was not measured: {absence}"), evidence);
+                return Judgement::not_testable(format!("{name} was not measured: {absence}"), system, evidence);
             }
         }
     }
@@ -90,6 +116,8 @@ pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Re
     let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
     Judgement {
         verdict: share.map_or_else(Verdict::NotTestable, Verdict::of_share),
+        system: system.to_owned(),
+        beside: None,
         evidence,
         runs: values.iter().filter_map(OperandValue::metric).map(|metric| metric.runs.len()).min().unwrap_or(0),
         calculation: fixed.and_then(|values| calculation(predicate, &names, &values)),
@@ -99,11 +127,10 @@ pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Re
 /// The value of an operand in the results, and the same as text.
 pub(in crate::book) fn look_up<'a>(
     operand: &Operand,
-    results: &'a Results,
+    lookup: &Lookup<'a>,
 ) -> Result<(OperandValue<'a>, String), MissingReason> {
     match operand {
         Operand::Measured { id, selectors, .. } => {
-            let lookup = results.lookup();
             let of_row = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors);
             let spec = lookup.specs().find(of_row).ok_or(MissingReason::NotInRun)?;
             let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;

@@ -32,6 +32,9 @@ pub fn claims_text(documents: &[Document], results: &Results) -> String {
             for (name, value) in &judgement.evidence {
                 text.push_str(&format!("{:17}{name} = {value}\n", ""));
             }
+            if let Some(beside) = &judgement.beside {
+                text.push_str(&format!("{:15}{} here: {}\n", "", beside.system, beside.verdict));
+            }
         }
         text.push('\n');
     }
