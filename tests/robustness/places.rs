@@ -54,10 +54,10 @@ pub(crate) fn system(folder: &Path, name: &str) {
     let machine = serde_json::json!({ "model": environment["device"]["model"], "cpu": environment["host"]["cpu"] });
     let row = serde_json::json!({
         "id": "launch-path.graph.capture", "unit": "seconds",
-        "outcome": { "measured": { "instrument": "host-clock", "samples": [1.0, 2.0], "stopped_by": "samples" } },
+        "outcome": { "measured": { "samples": [1.0, 2.0], "stopped_by": "samples" } },
     });
     let system = serde_json::json!({
-        "schema_version": 1, "name": name, "versions": [[name, "1"]], "started": "2026-01-01T00:00:00Z",
+        "schema_version": 2, "name": name, "versions": [[name, "1"]], "started": "2026-01-01T00:00:00Z",
         "machine": machine, "rows": [row],
     });
     fs::write(folder.join(name), system.to_string()).unwrap();

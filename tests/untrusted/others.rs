@@ -41,12 +41,12 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
     let measured = |row: &&syncscope::results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
     let rows = results.rows.iter().filter(measured).take(12).map(|row| {
         let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
-        let measured = serde_json::json!({ "instrument": "host-clock", "samples": samples, "stopped_by": "samples" });
+        let measured = serde_json::json!({ "samples": samples, "stopped_by": "samples" });
         let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
         serde_json::json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
     });
     let text = serde_json::json!({
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "PyTorch",
         "started": "2026-11-20T09:40:00Z",
         "versions": [["PyTorch", "2.11.0"]],
