@@ -115,9 +115,9 @@ fn equal_rows_are_said_to_differ_in_one_file_of_twenty() {
 }
 
 #[test]
-fn two_states_of_the_machine_are_covered_less_often_and_said() {
+fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
     let (covered, said) = runs_covered(Kind::RegimesWithin, 5, 10, 500);
-    assert!(said > 0.5, "{said} of the files have a diagnosis, {covered} of the intervals hold");
+    assert!(said > 0.25, "{said} of the files have a diagnosis, {covered} of the intervals hold");
     let (_, plain) = runs_covered(Kind::Dependent(0.0), 5, 10, 500);
     assert!(plain < 0.1, "{plain}");
 }

@@ -38,7 +38,7 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
     let chapter = |mut results: Results, sign: f64| {
         let outcome = syncscope::results::Outcome::Derived { samples: vec![sign * 1e-6; 12] };
         fixture::replace(&mut results, "probe.delta", &outcome);
-        read(&source_as(&project(DOCUMENT), &[results]), "probe")
+        read(&source_as(&project(DOCUMENT), &[fixture::with_pytorch(results)]), "probe")
     };
     let words = "This machine contradicts what the text claims";
     assert!(!chapter(results(), 1.0).contains(words));
@@ -91,7 +91,7 @@ fn exercises_are_folded_and_hold_values() {
 
 #[test]
 fn the_first_page_has_a_number_for_each_document_three_verdicts_a_timeline_and_the_command() {
-    let mut results = fixture::run();
+    let mut results = fixture::with_pytorch(fixture::run());
     let documents = documents();
     let headlines = documents.iter().filter_map(|document| document.headline.as_ref());
     let scenario = headlines.clone().find_map(|headline| headline.timeline.as_ref()).unwrap();
