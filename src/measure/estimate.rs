@@ -175,6 +175,7 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// The median of values, of which there is at least one: by selection, since a bootstrap asks for thousands.
+#[cfg(any(feature = "report", test))]
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     let (middle, even) = (values.len() / 2, values.len().is_multiple_of(2));
     let (below, &mut above, _) = values.select_nth_unstable_by(middle, f64::total_cmp);

@@ -18,6 +18,10 @@ impl Sensors {
         match *self {}
     }
 
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        match *self {}
+    }
+
     pub(crate) fn read(&self) -> Option<Telemetry> {
         match *self {}
     }
