@@ -53,7 +53,8 @@ impl Keeper {
     /// Claims the results file before anything is measured for it; `resumed` is the file that the run goes on from.
     pub(super) fn begin(out: &Path, resumed: Option<&Path>) -> Result<Self, FileError> {
         let target = Target::claim(out).map_err(|source| FileError::Io { path: out.to_owned(), source })?;
-        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        // A checkpoint's own are called as those of its results file.
+        let name = out_of(out).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let stem = name.strip_suffix(".json").unwrap_or(&name);
         let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
         let folders = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]);
@@ -151,8 +152,9 @@ impl Keeper {
         }
     }
 
-    /// Writes what there is, where the run itself cannot: the program is about to end. Whether there was anything to do.
-    pub(super) fn rescue(&self) -> bool {
+    /// Writes what there is, where the run itself cannot: the program is about to end. Where it is then; `None` where there
+    /// was nothing to do.
+    pub(super) fn rescue(&self) -> Option<PathBuf> {
         let left = {
             let mut state = self.state();
             let running = std::mem::take(&mut state.running);
@@ -161,12 +163,16 @@ impl Keeper {
                 results
             })
         };
-        let Some(results) = left else { return false };
-        match self.finish(&results) {
-            Ok(path) => note!("interrupted within a sample; to go on: {} run --resume {}", program(), path.display()),
-            Err(error) => note!("error: {error}"),
+        match self.finish(&left?) {
+            Ok(path) => {
+                note!("interrupted within a sample; to go on: {} run --resume {}", program(), path.display());
+                Some(path)
+            }
+            Err(error) => {
+                note!("error: {error}");
+                Some(self.out.clone())
+            }
         }
-        true
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

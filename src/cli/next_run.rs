@@ -46,8 +46,14 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     environment.program.command = results.environment().program.command.clone();
     same_place(file, results.environment(), &environment)?;
     let keeper = Arc::new(Keeper::of_checkpoint(file)?);
-    let rescuer = Arc::clone(&keeper);
-    let interrupt = Interrupt::listen(move || rescuer.rescue())?;
+    let (rescuer, place) = (Arc::clone(&keeper), file.clone());
+    let interrupt = Interrupt::listen(move || {
+        let written = rescuer.rescue();
+        if let Some(elsewhere) = written.as_ref().filter(|written| **written != place) {
+            say!("{}", elsewhere.display());
+        }
+        written.is_some()
+    })?;
     end_with_parent();
     let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
     let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
