@@ -52,8 +52,7 @@ fn environment(run: &Run) -> Table {
         ("device memory".to_owned(), bytes(device.memory_bytes)),
         ("a blocked host thread".to_owned(), known(device.wait_policy.clone())),
     ];
-    let further = device.facts.iter().chain(&run.environment.host.facts).chain(&run.environment.program.facts);
-    facts.extend(further.map(|(name, value)| (name.clone(), text(value))));
+    facts.extend(run.environment.facts().map(|(name, value)| (name.clone(), text(value))));
     facts.extend([
         ("host processor".to_owned(), text(&host.cpu)),
         ("logical processors".to_owned(), known(host.logical_cpus.map(|cpus| cpus.to_string()))),
@@ -136,8 +135,7 @@ fn system(results: &Results, run: &Run) -> Table {
         ("program".to_owned(), Cell::Text(versions(program))),
         ("device".to_owned(), text(&device.model)),
     ];
-    let further = device.facts.iter().chain(&run.environment.host.facts).chain(&run.environment.program.facts);
-    facts.extend(further.map(|(name, value)| (name.clone(), text(value))));
+    facts.extend(run.environment.facts().map(|(name, value)| (name.clone(), text(value))));
     facts.extend([
         ("host processor".to_owned(), text(&run.environment.host.cpu)),
         ("rows".to_owned(), Cell::Text(rows.to_string())),

@@ -1,10 +1,9 @@
 //! Other systems that are measured by turns with this one: each run is a process of a script that comes with the program.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use std::os::unix::process::CommandExt;
 
 use anyhow::Context;
 use clap::ValueEnum;

@@ -40,8 +40,8 @@ pub trait RunObserver: Send + Sync {
     fn keep(&self, _results: &Results) {}
 }
 
-/// The parts of a run. A recording of the device leaves its traces in the process and makes calls dearer: rows that come from
-/// recordings are measured after all others.
+/// The parts of a run. Once a process has recorded its device, its later calls take longer: rows that come from recordings
+/// are measured after all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Rows that need no recording.
@@ -177,8 +177,8 @@ impl Bench {
         Group::new(self, heading, parameters)
     }
 
-    /// The rows in the order of `planned`, of those that the experiment was to produce. One that it left out is there as failed, with `failure`
-    /// (why the experiment ended) as the reason, so that it cannot go unseen.
+    /// The rows in the order of `planned`, those that the experiment was to produce. One that it left out is there as
+    /// failed, so that it cannot go unseen; the reason is `failure`, why the experiment ended.
     pub fn finish(mut self, planned: Vec<MetricSpec>, failure: Option<&str>) -> Vec<Row> {
         let places: Vec<String> = planned.iter().map(MetricSpec::title).collect();
         for spec in planned {

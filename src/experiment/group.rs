@@ -109,8 +109,8 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
-    /// Its rows come from recordings of the device. Those leave their traces in the process and make calls dearer, so that
-    /// the group is measured after the last row that does without.
+    /// Its rows come from recordings of the device. Later calls of the process take longer, so these rows are measured after
+    /// all others.
     pub fn recorded(mut self) -> Self {
         self.part = Part::Recorded;
         self

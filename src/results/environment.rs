@@ -86,6 +86,11 @@ pub struct Program {
 }
 
 impl Environment {
+    /// The further facts of the device, the host and the program, in order.
+    pub fn facts(&self) -> impl Iterator<Item = &(String, String)> {
+        self.device.facts.iter().chain(&self.host.facts).chain(&self.program.facts)
+    }
+
     /// The environment of a run on `device`, started by `command` (the program and its arguments).
     pub fn now(device: &Device, command: Vec<String>) -> Self {
         let properties = device.properties();

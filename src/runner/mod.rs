@@ -92,12 +92,11 @@ impl Session<'_> {
         let order = std::mem::take(&mut results.runs[at].order);
         let mut running = Running { results, at, id, begun: Instant::now(), rows: Vec::new(), earlier, order };
         self.measure(&mut running);
-        let Running { mut results, rows, earlier, .. } = running;
+        let Running { mut results, id, rows, earlier, .. } = running;
         results.merge(rows);
         // What was finished and is no longer in the suite's order.
         results.merge(earlier);
         self.sort(&mut results);
-        let id = results.runs[at].id.clone();
         let finished = results.rows.iter().filter_map(|row| row.outcome(&id)).all(Outcome::is_finished);
         results.runs[at].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
         results

@@ -2,7 +2,7 @@
 //! synchronize in each iteration.
 //!
 //! The kernels' spans come from a recording, and the time is that from the start of the first kernel to the end of the
-//! last. A recording makes calls dearer, so that the device idles more than without one.
+//! last. Calls take longer while the device is recorded, so it idles more than without a recording.
 
 use std::hint::black_box;
 
