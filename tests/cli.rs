@@ -67,6 +67,12 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
     let places: Vec<Option<usize>> = planned().iter().map(|spec| own.find(&spec.label)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
     assert!(folder.path().join("out/site/launch-path.html").is_file());
+    // This program is built with less optimisation than one that measures.
+    let check = report(&["check", "out/results.json"], folder.path());
+    assert!(code(&check) == 0 && stdout(&check).contains("built without optimisation"), "{}", stdout(&check));
+    assert_eq!(code(&report(&["check", "--current", "out/results.json"], folder.path())), 1);
+    fs::write(folder.path().join("other.json"), "{}").unwrap();
+    assert_eq!(code(&report(&["check", "other.json"], folder.path())), 2);
 }
 
 #[test]

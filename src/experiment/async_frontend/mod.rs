@@ -30,7 +30,7 @@ use super::host_copy::room_for;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
-use crate::measure::Stopwatch;
+use crate::measure::{Stopwatch, held};
 use crate::results::{Parameter, Work};
 use crate::tensor::Tensor;
 use crate::units::Unit;
@@ -312,17 +312,16 @@ fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), Devi
 /// Two chains of matmuls, each on the stream of its weight.
 fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
     move |watch| {
-        // Closed while the host launches: what is timed is the device, not how fast it is fed.
-        let gate = a.stream().device().gate()?;
-        a.stream().wait_gate(&gate)?;
-        b.stream().wait_gate(&gate)?;
-        let (mut x, mut y) = (a.clone(), b.clone());
-        for _ in 0..chain {
-            (x, y) = (x.matmul(&a)?, y.matmul(&b)?);
-        }
-        watch.time(|| {
-            gate.open();
-            a.stream().device().synchronize()
+        // Held while the host launches: what is timed is the device, not how fast it is fed.
+        held(&[a.stream(), b.stream()], |hold| {
+            let (mut x, mut y) = (a.clone(), b.clone());
+            for _ in 0..chain {
+                (x, y) = (x.matmul(&a)?, y.matmul(&b)?);
+            }
+            watch.time(|| {
+                hold.open();
+                a.stream().device().synchronize()
+            })
         })
     }
 }

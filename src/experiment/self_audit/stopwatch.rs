@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
 use crate::experiment::{Bench, Group};
-use crate::measure::Clock;
+use crate::measure::{Clock, held};
 use crate::units::Unit;
 
 /// How long a loop may take.
@@ -104,13 +104,12 @@ fn pair(device: &Device) -> Result<[Event; 2], DeviceError> {
 
 /// The seconds between two events around a spin, where neither the events nor the spin wait for the host.
 fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64, DeviceError> {
-    let gate = stream.device().gate()?;
-    stream.wait_gate(&gate)?;
-    stream.spin(PENDING)?;
-    stream.record(start)?;
-    stream.spin(spin)?;
-    stream.record(end)?;
-    gate.open();
+    held(&[stream], |_| {
+        stream.spin(PENDING)?;
+        stream.record(start)?;
+        stream.spin(spin)?;
+        stream.record(end)
+    })?;
     end.synchronize()?;
     Ok(end.elapsed_since(start)?.as_secs_f64())
 }
