@@ -291,6 +291,10 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
     let unknown = report(&["run", "--skip", "lanch-path", "--device", "cpu:0"], folder.path());
     assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no row begins with `lanch-path`"), "{}", stderr(&unknown));
+    let other = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "overlap.transfer", "--out", "o.json"];
+    let other = report(&other, folder.path());
+    assert_eq!(code(&other), 2, "{}", stderr(&other));
+    assert!(stderr(&other).contains("`report plan --suite suite.yaml` lists its rows"), "{}", stderr(&other));
 }
 
 #[test]

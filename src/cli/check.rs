@@ -9,7 +9,8 @@ use super::{Carried, End, recorded};
 use crate::book::BookProject;
 use crate::book::document::Document;
 use crate::error::FileError;
-use crate::runner::Suite;
+use crate::results::MetricSpec;
+use crate::runner::{Suite, planned};
 use crate::yaml;
 
 /// Validate a suite, a document or a course; runs nothing
@@ -41,7 +42,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
             let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
             say!("The documents are good: {}.", names.join(", "));
             for name in book.suites() {
-                say(name, &course.suite(Path::new(name), &book, carried)?);
+                say(name, &course.suite(Path::new(name), &book, carried)?, carried);
             }
         }
         Some(path) => match document(path, &book)? {
@@ -50,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
                 let document = Document::parse(&name, &text, &book.names(&catalog)?)?;
                 say!("{name}: the document `{}` is good.", document.id);
             }
-            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?),
+            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?, carried),
         },
     }
     Ok(End::Well)
@@ -67,9 +68,11 @@ fn document(path: &Path, book: &BookProject) -> Result<Option<String>, FileError
     Ok(Some(text).filter(|_| is_document))
 }
 
-fn say(name: &str, suite: &Suite) {
+fn say(name: &str, suite: &Suite, carried: &Carried) {
     let names = |engine| {
-        let names: Vec<&str> = suite.experiments_on(engine).iter().map(|experiment| experiment.name()).collect();
+        let planned = planned(suite, &carried.registry, engine);
+        let mut names: Vec<&str> = planned.iter().map(MetricSpec::experiment).collect();
+        names.dedup();
         names.join(", ")
     };
     say!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
