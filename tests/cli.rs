@@ -394,6 +394,24 @@ fn a_mistake_in_a_course_is_found_with_its_place_before_anything_is_measured() {
 }
 
 #[test]
+fn what_a_course_names_and_has_not_is_found_by_its_check() {
+    for (file, right, wrong) in [
+        ("documents/idle-device.yaml", "listings/idle_device.rs", "listings/idle_devices.rs"),
+        ("book.toml", "[book]", "[boook]"),
+        ("src/reading.md", "# How", "{{#include nowhere.md}}\n# How"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+        let file = folder.path().join("course").join(file);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(right), "{}", file.display());
+        fs::write(&file, text.replacen(right, wrong, 1)).unwrap();
+        let output = report(&["check", "course"], folder.path());
+        assert_eq!(code(&output), 2, "{wrong}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_suite_of_a_course_is_found_by_its_name() {
     let folder = folder_with(TINY);
     assert_eq!(code(&report(&["init", "course"], folder.path())), 0);

@@ -38,6 +38,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let catalog = recorded::catalog(&[], carried);
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
+            super::course::check(&book, carried)?;
             let documents = book.documents(&catalog)?;
             let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
             say!("The documents are good: {}.", names.join(", "));
