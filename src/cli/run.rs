@@ -162,12 +162,6 @@ pub(super) fn same_place(file: &Path, was: &Environment, is: &Environment) -> Re
     Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")))
 }
 
-/// The command as the user gave it, the program by its own name.
-pub(super) fn command_line() -> Vec<String> {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once(program()).chain(arguments).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,6 +73,7 @@ pub fn code_of(experiment: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn what_is_noted_of_host_and_program_names_no_path() {
         for (name, value) in of_host().into_iter().chain(of_program()) {
