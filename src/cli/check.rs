@@ -9,7 +9,8 @@ use super::{Carried, End, recorded};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::FileError;
-use crate::runner::Suite;
+use crate::results::MetricSpec;
+use crate::runner::{Suite, planned};
 use crate::yaml;
 
 /// Validate a suite, a document, a course or a results file; runs nothing
@@ -43,11 +44,12 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let catalog = recorded::catalog(&[], carried);
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
+            super::course::check(&book, carried)?;
             let documents = book.documents(&catalog)?;
             let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
             say!("The documents are good: {}.", names.join(", "));
             for name in book.suites() {
-                say(name, &course.suite(Path::new(name), &book, carried)?);
+                say(name, &course.suite(Path::new(name), &book, carried)?, carried);
             }
         }
         Some(path) if path.extension().is_some_and(|extension| extension == "json") => {
@@ -59,7 +61,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
                 let document = Document::parse(&name, &text, &book.names(&catalog)?)?;
                 say!("{name}: the document `{}` is good.", document.id);
             }
-            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?),
+            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?, carried),
         },
     }
     Ok(End::Well)
@@ -86,9 +88,11 @@ fn say_results(path: &Path, current: bool, carried: &Carried) -> Result<End, Fil
     Ok(if current && outdated { End::Failed } else { End::Well })
 }
 
-fn say(name: &str, suite: &Suite) {
+fn say(name: &str, suite: &Suite, carried: &Carried) {
     let names = |engine| {
-        let names: Vec<&str> = suite.experiments_on(engine).iter().map(|experiment| experiment.name()).collect();
+        let planned = planned(suite, &carried.registry, engine);
+        let mut names: Vec<&str> = planned.iter().map(MetricSpec::experiment).collect();
+        names.dedup();
         names.join(", ")
     };
     say!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));

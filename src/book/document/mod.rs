@@ -1,4 +1,4 @@
-//! The documents whose figures are mirrored: what each of them asks and prints (YAML, one file a document).
+//! The documents: what each asks and prints (YAML, one file a document).
 //!
 //! A document file names, for every table, the rows that stand in it, the measurement that each row is set against,
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
@@ -44,7 +44,7 @@ pub struct Document {
     pub order: u32,
     /// The chapter's title.
     pub title: String,
-    /// The file that is mirrored; none where the chapter goes beyond the mirrored ones, with rows of any experiment.
+    /// The text behind it; none where the chapter goes beyond the texts, with rows of any experiment.
     pub source: Option<String>,
     /// The GPU that its figures come from, where it names one.
     pub gpu: Option<String>,
@@ -59,7 +59,7 @@ pub struct Document {
     pub method: String,
     /// The listing that shows how it reads in code: a file under `book/src/`.
     pub listing: Option<String>,
-    /// Its tables, in its order; where there is none, those of its experiment, with its plots.
+    /// Its tables, in its order. Rows of its experiment that none of them names stand behind them, with plots.
     #[serde(default)]
     pub tables: Vec<DocumentTable>,
     /// The plots of its chapter.

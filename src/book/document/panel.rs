@@ -32,7 +32,7 @@ pub struct Panel {
     pub bars: Vec<String>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
-    /// In place of a table's rows, a recorded timeline by the name of its scene: `overlap.finish.complete`.
+    /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
 }
 

@@ -4,7 +4,7 @@
 //!   device until dispatch returns, and by a device until completion.
 //! - *graph*: a small computation with a known value, and its printing; two independent chains of matmuls on one stream
 //!   and on two, for matmuls that leave a part of the device free and for matmuls that fill it.
-//! - *barriers*: for how long calls that need a value block the host, behind the loop and with nothing pending.
+//! - *calls that wait*: for how long calls that need a value block the host, behind the loop and with nothing pending.
 //! - *throughput*: a training-like loop that reads its loss every `k` iterations.
 //! - *model*: the host takes t1 to launch an operation, the device t2 to run it, and the device-to-host latency of a
 //!   result is t3. `n` operations that are launched one after the other and read once should take t1 + n·t2 + t3; read
@@ -148,7 +148,7 @@ impl AsyncFrontend {
             // The library is a parameter: a host time without its name says nothing.
             .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {
-                // The matrix and its product.
+                // The matrix and the result.
                 room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
                 Ok(move || {
