@@ -36,7 +36,8 @@ pub(super) fn of(
         for (number, (machine, judgement)) in (1..).zip(machines.labels.iter().zip(judgements)) {
             for judgement in std::iter::once(judgement).chain(judgement.beside.as_deref()) {
                 let heading = match claim.is_about_figures() {
-                    true => "From the figures alone".to_owned(),
+                    true if judgement.shown.is_empty() => "From the figures alone".to_owned(),
+                    true => format!("From the figures alone; beside it {}, on {machine}", judgement.system),
                     false => format!("{}, on {machine}", judgement.system),
                 };
                 verdicts.push(verdict(&heading, judgement));
@@ -76,6 +77,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
             filled => case.filled.as_deref(),
+            by_rounds => case.by_rounds,
             bounds => case.bounds.as_deref(),
             lies => case.lies(),
             value,

@@ -47,7 +47,8 @@ fn number(document: &Document, results: &Results) -> Option<Value> {
         Err(reason) => (None, Some(reason)),
     };
     let number = number.map(|number| {
-        let value = format!("<span class=\"measured\" title=\"{}\">{}</span>", escape(&number.detail), escape(&number.value));
+        let value =
+            format!("<span class=\"measured\" title=\"{}\">{}</span>", escape(&number.detail), escape(&number.value));
         context! { value => safe_html(value), interval => number.interval, may_be_none => number.may_be_none }
     });
     let (caption, chapter, of) = (headline.caption.as_str(), document.id.as_str(), document.title.as_str());

@@ -145,7 +145,8 @@ impl Evidence {
 
     /// What is known of a quantity, against a region.
     pub(crate) fn of(known: &Known, region: &Region) -> Self {
-        let certain = |inside: bool| Self { inside: f64::from(u8::from(!inside)), outside: f64::from(u8::from(inside)) };
+        let certain =
+            |inside: bool| Self { inside: f64::from(u8::from(!inside)), outside: f64::from(u8::from(inside)) };
         match known {
             Known::Exact(value) => certain(region.contains(*value)),
             Known::Runs(values) if variance(values) == 0.0 => certain(region.contains(values[0])),
@@ -280,10 +281,8 @@ mod tests {
 
     #[test]
     fn trials_decide_where_all_agree_and_one_fault_is_enough() {
-        let is = |value| Region {
-            low: Some(Bound { value, included: true }),
-            high: Some(Bound { value, included: true }),
-        };
+        let is =
+            |value| Region { low: Some(Bound { value, included: true }), high: Some(Bound { value, included: true }) };
         let of = |known: Known, region| Evidence::of(&known, &region).finding();
         assert_eq!(of(Known::Trials(vec![1.0; 9]), is(1.0)), Finding::Inside);
         assert_eq!(of(Known::Trials(vec![0.0; 9]), is(1.0)), Finding::Outside);

@@ -86,7 +86,9 @@ impl Kind {
     /// What the kind is, and how it is decided, in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
-            Kind::Always => "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
+            Kind::Always => {
+                "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it."
+            }
             Kind::Exists => "Can be so: one case that lies inside the bounds is enough.",
             Kind::Value => {
                 "A figure of the text's own machine: on another one it carries over, or this machine differs."

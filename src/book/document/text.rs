@@ -134,6 +134,9 @@ mod tests {
         let unknown = |written: &str| texts.unknown(&Place::of(written).unwrap());
         assert_eq!(unknown("003:9"), None);
         assert_eq!(unknown("003:8-10").unwrap().0, "`003:8-10`: `f.txt` has 9 lines");
-        assert_eq!(unknown("004:1").unwrap(), ("there is no text `004`".to_owned(), "; did you mean `003`?".to_owned()));
+        assert_eq!(
+            unknown("004:1").unwrap(),
+            ("there is no text `004`".to_owned(), "; did you mean `003`?".to_owned())
+        );
     }
 }

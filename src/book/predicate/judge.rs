@@ -60,6 +60,8 @@ pub struct CaseResult {
     pub runs: usize,
     /// Where it lies.
     pub(super) finding: Option<Finding>,
+    /// Whether it was computed in each round, and not from the values of its names.
+    pub by_rounds: bool,
     /// Whether it was computed from figures alone.
     pub(super) exact: bool,
     /// Whether it is what each trial came to.
@@ -67,11 +69,6 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// What it is called: by its parameters, or by what is computed.
-    pub fn name(&self) -> &str {
-        if self.case.is_empty() { &self.quantity } else { &self.case }
-    }
-
     /// Where it lies, in a word.
     pub fn lies(&self) -> Option<&'static str> {
         self.finding.filter(|_| self.value.is_ok()).map(|finding| match finding {
@@ -253,6 +250,7 @@ impl CaseResult {
             operands: Vec::new(),
             runs: 0,
             finding: None,
+            by_rounds: false,
             exact: false,
             trials: false,
         };
@@ -262,6 +260,7 @@ impl CaseResult {
                 result.value = Ok(found.written());
                 result.numbers = Some(found.known.value());
                 result.runs = found.runs;
+                result.by_rounds = found.by_rounds;
                 result.exact = matches!(found.known, Known::Exact(_));
                 result.trials = matches!(found.known, Known::Trials(_) | Known::Faults(_));
                 result.filled = found.filled;
@@ -296,7 +295,6 @@ fn named(select: &Parameters) -> String {
         (Some(seconds), name) if name.ends_with("_seconds") => {
             format!("{} {}", name.trim_end_matches("_seconds").replace('_', " "), Unit::Seconds.format(seconds, 1))
         }
-        (Some(bytes), "bytes") => Unit::Bytes.format(bytes, 3),
         (_, name) => format!("{} {value}", name.replace('_', " ")),
     };
     select.iter().map(value).collect::<Vec<String>>().join(", ")

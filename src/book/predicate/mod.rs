@@ -33,8 +33,8 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, ErrorKind, Expression, UndefinedBehavior};
 
-pub use judge::{CaseResult, Judgement};
 pub(super) use judge::holds;
+pub use judge::{CaseResult, Judgement};
 pub use operand::Operand;
 pub(super) use operand::{UnknownName, operands_in};
 pub(super) use quantity::{Found, Quantity, flat_name, flattened};

@@ -143,9 +143,8 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
         return row(document, path, None);
     }
     let is_named = |id: &str| id.split('.').next().map(name_of).as_deref() == path.first().copied();
-    row(document, path, Some(&document.id)).or_else(|hint| {
-        if rows.ids().any(is_named) { row(document, path, None) } else { Err(hint) }
-    })
+    row(document, path, Some(&document.id))
+        .or_else(|hint| if rows.ids().any(is_named) { row(document, path, None) } else { Err(hint) })
 }
 
 /// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of

@@ -129,7 +129,8 @@ impl<'a> Quantity<'a> {
             && metric.is_observed()
             && (metric.is_share() || metric.spec.unit == Unit::Number)
         {
-            let trials = metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
+            let trials =
+                metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
             let is_count = metric.spec.unit == Unit::Number;
             return Ok(found(if is_count { Known::Faults(trials) } else { Known::Trials(trials) }, false));
         }
@@ -177,9 +178,8 @@ impl<'a> Quantity<'a> {
 
     /// The expression with values in the place of names, where it is more than one name.
     fn filled(&self) -> Option<String> {
-        let put_in = |text: String, (place, operand): (usize, &Resolved<'_>)| {
-            text.replace(&flat_name(place), &operand.short())
-        };
+        let put_in =
+            |text: String, (place, operand): (usize, &Resolved<'_>)| text.replace(&flat_name(place), &operand.short());
         let is_name = self.flat == flat_name(0);
         (!is_name).then(|| self.operands.iter().enumerate().fold(self.flat.clone(), put_in))
     }
@@ -197,12 +197,8 @@ impl<'a> Quantity<'a> {
         })
     }
 
-    /// Seconds where it doubles with all times in it; else a number.
-    fn unit(
-        &self,
-        middles: &[f64],
-        value: impl Fn(&[f64]) -> Result<f64, String>,
-    ) -> Result<Unit, String> {
+    /// Seconds where it doubles with all times in it, or halves with all rates; else a number.
+    fn unit(&self, middles: &[f64], value: impl Fn(&[f64]) -> Result<f64, String>) -> Result<Unit, String> {
         if let [only] = self.operands.as_slice()
             && self.flat == flat_name(0)
         {
@@ -210,6 +206,7 @@ impl<'a> Quantity<'a> {
         }
         let doubled = |(operand, middle): (&Resolved<'_>, &f64)| match operand.unit() {
             Unit::Seconds => 2.0 * middle,
+            Unit::FlopsPerSecond => 0.5 * middle,
             _ => *middle,
         };
         let (once, twice) =
@@ -272,7 +269,11 @@ impl Resolved<'_> {
     /// The value alone.
     fn short(&self) -> String {
         let value = self.middle();
-        value.map_or_else(|reason| reason, |value| self.unit().format(value, 3))
+        let written = |value| match (&self.source, whole(value, self.unit())) {
+            (Source::Fixed(..), true) => value.to_string(),
+            _ => self.unit().format(value, 3),
+        };
+        value.map_or_else(|reason| reason, written)
     }
 
     /// The value with its interval.
@@ -374,10 +375,10 @@ impl Found {
             let (least, most) = ends(values);
             let count = values.len();
             match least == most {
-                true => format!("{} in all {count} trials of {runs}", Unit::Number.format(most, 3)),
+                true => format!("{most} in all {count} trials of {runs}"),
                 false => {
                     let zeros = values.iter().filter(|value| **value == 0.0).count();
-                    format!("0 in {zeros} of {count} trials of {runs}, at most {}", Unit::Number.format(most, 3))
+                    format!("0 in {zeros} of {count} trials of {runs}, at most {most}")
                 }
             }
         };
@@ -388,12 +389,16 @@ impl Found {
                 let scale = self.unit.scale(largest);
                 let decimals = scale.decimals_of_interval(largest, (low, high));
                 let [low, high] = [low, high].map(|end| scale.number(end, decimals));
-                let how = if self.by_rounds { ", round by round" } else { "" };
-                format!("{} ({low} … {high}, {runs}{how})", scale.fixed(value, decimals))
+                format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
             }
             (_, (value, None)) => self.unit.format(value, 4),
         }
     }
+}
+
+/// Whether a value is a small whole number without a unit, which is written as it is.
+fn whole(value: f64, unit: Unit) -> bool {
+    matches!(unit, Unit::Number | Unit::Ratio) && value.fract() == 0.0 && value.abs() < 1e6
 }
 
 fn ends(values: &[f64]) -> (f64, f64) {
@@ -402,7 +407,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 
 /// A region in words: `above 0 s`, `between 0.9 and 1.1`.
 pub(super) fn bounds(region: &Region, unit: Unit) -> String {
-    let written = |value: f64| unit.format(value, 3);
+    let written = |value: f64| if whole(value, unit) { value.to_string() } else { unit.format(value, 3) };
     match (region.low, region.high) {
         (Some(low), Some(high)) if low.value == high.value => written(low.value),
         (Some(low), Some(high)) => format!("between {} and {}", written(low.value), written(high.value)),

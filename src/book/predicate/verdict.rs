@@ -73,6 +73,9 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// The most cases that are named.
+const NAMED: usize = 3;
+
 /// Why a claim came out as it did, in one sentence.
 pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
     let at = |finding: Finding| -> Vec<&CaseResult> {
@@ -82,16 +85,24 @@ pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases
     let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.value.is_err()).collect();
     let count = cases.len();
     let what = if compare.is_some() { "pairs of cases" } else { "cases" };
-    let several = |found: &[&CaseResult]| format!("{} of {count} {what} ({})", found.len(), names(found));
+    let several = |found: &[&CaseResult]| match found.len() {
+        few @ 1..=NAMED => format!("{few} of {count} {what} ({})", names(found, cases)),
+        many => format!("{many} of {count} {what}"),
+    };
     match verdict {
-        Verdict::NotJudged(reason) => format!("Not judged: {reason}."),
+        Verdict::NotJudged(reason) => format!("{reason}."),
         Verdict::GoodToWithin(_) => {
-            let rest = if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing)) };
+            let rest =
+                if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
             let measured = count - missing.len();
             format!("The largest error of {measured} cases, with its interval, is no larger than that{rest}.")
         }
         Verdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
-            format!("The rows decide {} of {count} {what}; not measured: {}.", count - missing.len(), names(&missing))
+            format!(
+                "The rows decide {} of {count} {what}; not measured: {}.",
+                count - missing.len(),
+                names(&missing, cases)
+            )
         }
         Verdict::Inconclusive if count == 1 => match open.first() {
             Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
@@ -114,8 +125,13 @@ pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases
     }
 }
 
-/// What the cases are called: by their parameters, or where they have none, by what is computed.
-fn names(cases: &[&CaseResult]) -> String {
-    let names: Vec<&str> = cases.iter().map(|case| case.name()).collect();
-    names.join("; ")
+/// What the cases are called: by their parameters, and where these do not tell them apart, by what is computed.
+fn names(cases: &[&CaseResult], all: &[CaseResult]) -> String {
+    let one_test = all.iter().all(|case| case.quantity == all[0].quantity);
+    let name = |case: &&CaseResult| match (one_test, case.case.is_empty()) {
+        (_, true) => case.quantity.clone(),
+        (true, false) => case.case.clone(),
+        (false, false) => format!("{} at {}", case.quantity, case.case),
+    };
+    cases.iter().map(name).collect::<Vec<String>>().join("; ")
 }

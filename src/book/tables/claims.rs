@@ -37,7 +37,9 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
     let places = if places.is_empty() { "of this book".to_owned() } else { places.join(", ") };
     line(&format!("{places}; {}, about {about}", claim.kind.name()));
     let mut judged = |judgement: &Judgement| {
-        line(&format!("{}: {}. {}", judgement.system, judgement.verdict.name(), judgement.why));
+        let system = if claim.is_about_figures() { "the figures" } else { &judgement.system };
+        let sign = if matches!(judgement.verdict, Verdict::NotJudged(_)) { ':' } else { '.' };
+        line(&format!("{system}: {}{sign} {}", judgement.verdict.name(), judgement.why));
         judgement.cases.iter().for_each(|case| line(&format!("  {}", case_text(case))));
         judgement.shown.iter().for_each(|case| line(&format!("  beside it: {}", case_text(case))));
     };
@@ -53,7 +55,8 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
 
 fn case_text(case: &CaseResult) -> String {
     let of = if case.case.is_empty() { String::new() } else { format!("[{}] ", case.case) };
-    let filled = case.filled.as_ref().map(|filled| format!(" = {filled}")).unwrap_or_default();
+    let rounds = if case.by_rounds { ", round by round" } else { "" };
+    let filled = case.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
     match (&case.value, &case.bounds) {
         (Err(reason), _) => format!("{of}{}: {reason}", case.quantity),
         (Ok(value), None) => format!("{of}{}{filled} = {value}", case.quantity),

@@ -152,3 +152,70 @@ fn is_sign(region: &Region) -> bool {
     let ends = [region.low, region.high];
     ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{HEAD, error, parse};
+
+    /// A claim with these fields.
+    fn claim(fields: &str) -> String {
+        format!("claims:\n  - {{id: c-x, claim: C, rationale: B, {fields}}}\n")
+    }
+
+    #[test]
+    fn a_claim_of_each_kind_with_what_the_kind_needs_is_read() {
+        for fields in [
+            "kind: always, on: cuda, tests: [fp16.a > 0]",
+            "kind: exists, on: pytorch, tests: [a < 0.5 * b], places: ['003:2-9']",
+            "kind: value, on: pytorch, tests: [1 <= a / b <= 2], cases: [{dtype: fp16}]",
+            "kind: sign, on: program, tests: [a - b > 0], each: size, given: share == 1",
+            "kind: model, on: cuda, tests: [a / b - 1], each: size, shown: [a / size]",
+            "kind: arithmetic, tests: [published.t.fp16.a < 1]",
+            "kind: implementation, on: pytorch, tests: [seen == 1]",
+            "kind: always, on: cuda, tests: [1 <= a <= 2], cases: [{size: 8}, {size: 9}], compare: ratio",
+        ] {
+            let read = parse(&format!("{HEAD}{}", claim(fields)));
+            assert!(read.is_ok(), "{fields}: {}", read.unwrap_err());
+        }
+    }
+
+    /// Each with a mark before what is wrong in it.
+    #[test]
+    fn a_claim_that_lacks_what_its_kind_needs_is_refused_where_it_does() {
+        for (fields, what) in [
+            ("kind: ^always, tests: [a > 0]", "says nothing of the system that it is about"),
+            ("kind: always, on: cuda, tests: ^[]", "there is no test"),
+            ("kind: always, on: cuda, tests: [^a]", "it has no bound"),
+            ("kind: always, on: cuda, tests: [^1 < 2]", "names no measured value"),
+            ("kind: always, on: cuda, tests: [^fp61.a > 0]", "`fp61.a` names no measurement; did you mean `fp16`?"),
+            ("kind: ^sometimes, on: cuda, tests: [a > 0]", "unknown variant `sometimes`"),
+            ("kind: value, on: cuda, tests: [^a > 2]", "a value has two bounds"),
+            ("kind: sign, on: cuda, tests: [^a > 2]", "a sign is a difference above or below 0"),
+            ("kind: sign, on: cuda, tests: [^-1 < a < 0]", "a sign is a difference above or below 0"),
+            ("kind: model, on: cuda, each: size, tests: [^a < 2]", "a model has no bounds"),
+            ("kind: model, on: cuda, tests: [^a / b]", "needs `each` or `cases`"),
+            ("kind: arithmetic, ^on: cuda, tests: [published.t.fp16.a < 1]", "arithmetic is about no system"),
+            ("kind: arithmetic, tests: [^a < 1]", "arithmetic holds nothing that was measured"),
+            ("kind: implementation, on: cuda, tests: [^a == 1]", "no row in it was"),
+            ("kind: always, on: cuda, tests: [^published.t.fp16.a < 1]", "nothing that was measured stands"),
+            ("kind: always, on: cuda, tests: [a > 0], each: ^sizes", "has a parameter `sizes`; did you mean `size`?"),
+            (
+                "kind: always, on: cuda, tests: [a > 0], cases: [{^dtyp: fp16}]",
+                "a parameter `dtyp`; did you mean `dtype`?",
+            ),
+            ("kind: always, on: cuda, tests: [a > 0], compare: ^ratio", "no cases to compare"),
+            ("kind: always, on: cuda, tests: [a > 0], ^each: size, cases: [{size: 8}]", "`cases` and `each`"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'003:8-10']", "`f.txt` has 9 lines"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'004:1']", "there is no text `004`"),
+            ("kind: always, on: cuda, tests: [a > 0], places: ^['003']", "`003` is no place"),
+            ("kind: always, on: cuda, tests: [a > 0], given: ^c > 0", "`c` names no measurement"),
+            ("kind: always, on: cuda, tests: [a > 0], shown: [^c]", "`c` names no measurement"),
+        ] {
+            let marked = claim(fields);
+            let column = marked.lines().nth(1).unwrap().find('^').unwrap() + 1;
+            let message = error(&marked.replace('^', ""));
+            let start = format!("d.yaml:15:{column}: ");
+            assert!(message.starts_with(&start) && message.contains(what), "{fields}\n{message}\n{start} … {what}");
+        }
+    }
+}

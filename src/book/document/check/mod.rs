@@ -229,13 +229,15 @@ impl Source<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Names;
+    use super::super::{Names, Texts};
     use super::*;
     use crate::measure::Clock;
     use crate::results::{Catalog, MetricSpec, Parameter, Provenance};
     use crate::units::Unit;
 
-    const HEAD: &str = "\
+    const TEXTS: &str = "'003': {file: f.txt, title: T, lines: 9}";
+
+    pub(super) const HEAD: &str = "\
 id: d
 order: 1
 title: T
@@ -251,7 +253,8 @@ tables:
       - {id: d.a, published: {fp16: 14.0e-6}}
 ";
 
-    /// Rows `d.a` and `d.b`, of times, and `d.share`, of shares, all of one element type and one size.
+    /// Rows `d.a` and `d.b`, of times, `d.share`, of shares, and `d.seen`, which was observed, all of one element type and
+    /// one size.
     fn names() -> Names {
         let row = |id: &str, unit| {
             let pairs = [("dtype", Parameter::from("fp16")), ("size", Parameter::from(8_usize))];
@@ -260,15 +263,18 @@ tables:
             let provenance = Provenance::measured(Clock::Host);
             MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None }
         };
-        let rows = [row("d.a", Unit::Seconds), row("d.b", Unit::Seconds), row("d.share", Unit::Ratio)];
-        Names { rows: Arc::new(Catalog::new(rows)), hardware: Arc::default() }
+        let mut seen = row("d.seen", Unit::Ratio);
+        seen.provenance = Provenance::measured(Clock::Observed);
+        let rows = [row("d.a", Unit::Seconds), row("d.b", Unit::Seconds), row("d.share", Unit::Ratio), seen];
+        let texts = Arc::new(Texts::parse("texts.yaml", TEXTS).unwrap());
+        Names { rows: Arc::new(Catalog::new(rows)), hardware: Arc::default(), texts }
     }
 
-    fn parse(text: &str) -> Result<Document, FileError> {
+    pub(super) fn parse(text: &str) -> Result<Document, FileError> {
         Document::parse("d.yaml", text, &names())
     }
 
-    fn error(tail: &str) -> String {
+    pub(super) fn error(tail: &str) -> String {
         parse(&format!("{HEAD}{tail}")).unwrap_err().to_string()
     }
 
@@ -293,13 +299,6 @@ tables:
             message,
             "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16; did you mean `fp16`?"
         );
-    }
-
-    #[test]
-    fn a_claim_that_names_no_measurement_is_reported_with_its_line() {
-        let tail = "claims:\n  - {id: c-x, claim: C, predicate: fp61.a > 0, rationale: B}\n";
-        let message = error(tail);
-        assert_eq!(message, "d.yaml:15:36: claim `c-x`: `fp61.a` names no measurement; did you mean `fp16`?");
     }
 
     #[test]
