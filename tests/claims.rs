@@ -364,10 +364,14 @@ fn each_text_that_is_mirrored_has_claims_and_each_claim_stands_in_one() {
     let texts = BookProject::embedded().texts().unwrap();
     let mut files = BTreeSet::new();
     for (document, claim) in claims() {
-        assert_eq!(claim.sources(document).len(), claim.places.len(), "{}", claim.id);
+        let stands: BTreeSet<&str> = claim.places.iter().map(|place| place.text.as_str()).collect();
+        let sources = claim.sources(document);
+        assert_eq!(sources.len(), stands.len(), "{}", claim.id);
         for place in &claim.places {
             let text = texts.get(&place.text).unwrap();
             assert!(place.last <= text.lines, "{}: {place}", claim.id);
+            let named = |source: &String| source.contains(&text.file) && source.contains(&place.lines());
+            assert!(sources.iter().any(named), "{}: {sources:?}", claim.id);
             files.insert(text.file.clone());
         }
     }

@@ -4,10 +4,10 @@ use minijinja::{Value, context};
 
 use super::document::{Claim, Document, Kind};
 use super::predicate::{CaseResult, Judgement, Verdict};
-use super::tables::{Machines, claims_table};
+use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::present::{Line, LinePlot, Point, Spacing};
+use crate::present::{Line, LinePlot, Point, Spacing, escape};
 use crate::results::Results;
 use crate::units::{Scale, Unit};
 
@@ -20,8 +20,43 @@ pub(super) fn render(
     judged: &[Judged<'_>],
     results: &[Results],
 ) -> Result<String, BookError> {
-    let table = safe_html(claims_table(judged, results).to_html());
-    templates.render("claims.md.j2", context! { table })
+    let documents = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(|(document, judged)| {
+        let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
+        context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
+    });
+    let machines = machine_labels(results).into_iter().zip(results);
+    let machines = machines.map(|(label, results)| context! { label, own => results.run().system.as_str() });
+    let context = context! {
+        machines => machines.collect::<Vec<Value>>(),
+        documents => documents.collect::<Vec<Value>>(),
+    };
+    templates.render("claims.md.j2", context)
+}
+
+/// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.
+fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
+    let cell = |judgement: &Judgement| {
+        let reason = match &judgement.verdict {
+            Verdict::NotJudged(reason) => Some(reason.as_str()),
+            _ => None,
+        };
+        context! {
+            name => judgement.verdict.name(),
+            class => judgement.verdict.class(),
+            system => (!claim.is_about_figures()).then_some(judgement.system.as_str()),
+            reason,
+        }
+    };
+    let machine = |judgement: &Judgement| context! { decides => cell(judgement), beside => judgement.beside.as_deref().map(cell) };
+    context! {
+        id => claim.id.as_str(),
+        chapter => document.id.as_str(),
+        claim => safe_html(escape(&claim.plain())),
+        places => claim.places.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
+        kind => claim.kind.name(),
+        about => claim.on.map(|on| on.words()),
+        machines => judgements.iter().map(machine).collect::<Vec<Value>>(),
+    }
 }
 
 /// The claims of a document, judged by the runs that its chapter shows.
@@ -71,8 +106,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             Ok(value) => (Some(value.as_str()), None),
             Err(reason) => (None, Some(reason.as_str())),
         };
-        let operands = if case.filled.is_some() { case.operands.as_slice() } else { &[] };
-        let operands: Vec<Value> = operands.iter().map(|(name, value)| context! { name, value }).collect();
+        let operands: Vec<String> = case.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
@@ -82,7 +116,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             lies => case.lies(),
             value,
             missing,
-            operands,
+            operands => operands.join("; "),
         }
     };
     context! {
@@ -121,7 +155,7 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         }
     }
     let plot = LinePlot {
-        title: "Error of the model".to_owned(),
+        title: format!("Error of the model, {}", judgement.system),
         machine: heading.to_owned(),
         x,
         x_spacing: Spacing::Log,

@@ -90,11 +90,10 @@ fn verdicts(judged: &[Judged<'_>], run: usize) -> Vec<Value> {
     }
     found.sort_by_key(|(rank, place, ..)| (*rank, *place));
     let shown = found.into_iter().take(VERDICTS).map(|(.., document, claim, verdict)| {
-        let words = claim.claim.trim();
         context! {
             name => verdict.name(),
             class => verdict.class(),
-            claim => safe_html(escape(words)),
+            claim => safe_html(escape(&claim.plain())),
             chapter => document.id.as_str(),
             id => claim.id.as_str(),
         }

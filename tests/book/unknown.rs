@@ -70,7 +70,6 @@ const PARAMETERS: &[Misspelt] = &[
     ("Open, {{ delta.fp16", "Open, {{ delta.fp61", "delta.fp61.size_8", "fp16"),
     ("value: gain.fp16.size_8", "value: gain.fp61.size_8", "gain.fp61.size_8", "fp16"),
     ("tests: [delta.fp16", "tests: [delta.fp61", "delta.fp61.size_64", "fp16"),
-    ("places: ['000:46']", "places: ['0000:46']", "'0000:46'", "000"),
     ("Add {{ fast.fp32", "Add {{ fast.fp23", "fast.fp23.size_8", "fp32"),
     ("is {{ slow.fp32.size_8", "is {{ slow.fp32.szie_8", "slow.fp32.szie_8", "size_8"),
 ];

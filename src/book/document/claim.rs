@@ -131,13 +131,26 @@ impl Claim {
         self.kind == Kind::Arithmetic
     }
 
-    /// Where it stands: each text with its title and date, its file, and the lines.
+    /// What it claims, without the marks of Markdown.
+    pub fn plain(&self) -> String {
+        let words = self.claim.replace(['*', '`'], "");
+        words.split_whitespace().collect::<Vec<&str>>().join(" ")
+    }
+
+    /// Where it stands: each text once, with its title and date, its file, and the lines.
     pub fn sources(&self, document: &Document) -> Vec<String> {
-        let texts = &document.names.texts;
-        let source = |place: &Place| match texts.get(&place.text) {
-            Some(text) => format!("{}, {}, {}", text.dated(), text.file, place.lines()),
-            None => place.to_string(),
+        let mut texts: Vec<(&str, Vec<String>)> = Vec::new();
+        for place in &self.places {
+            match texts.iter_mut().find(|(text, _)| *text == place.text) {
+                Some((_, lines)) => lines.push(place.lines()),
+                None => texts.push((&place.text, vec![place.lines()])),
+            }
+        }
+        let source = |(name, lines): (&str, Vec<String>)| {
+            let text = document.names.texts.get(name);
+            let text = text.map_or_else(|| name.to_owned(), |text| format!("{}, {}", text.dated(), text.file));
+            format!("{text}, {}", lines.join(" and "))
         };
-        self.places.iter().map(source).collect()
+        texts.into_iter().map(source).collect()
     }
 }

@@ -111,14 +111,15 @@ impl Headline {
             Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
         let (value, interval) = known.value();
         let (low, high) = interval.unwrap_or((value, value));
-        let written = |value: f64| match self.form {
-            Form::Times => format!("{} ×", Unit::Ratio.format(value, 3)),
-            Form::Percent => Scale::PERCENT.significant(value, 3),
+        let (factor, sign) = match self.form {
+            Form::Times => (1.0, "×"),
+            Form::Percent => (100.0, "%"),
         };
+        let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
         Ok(Number {
-            value: written(value),
-            interval: format!("{} … {}, {runs}", written(low), written(high)),
+            value: format!("{} {sign}", written(value)),
+            interval: format!("{} … {} {sign}, {runs}", written(low), written(high)),
             detail: operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; "),
             may_be_none: low <= 1.0 && 1.0 <= high,
         })

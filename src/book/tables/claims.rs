@@ -1,9 +1,7 @@
-//! Claims and their verdicts, as text for a console and as a table for a page.
+//! Claims and their verdicts, as text for a console.
 
-use super::comparison::machine_labels;
 use crate::book::document::{Claim, Document};
 use crate::book::predicate::{CaseResult, Judgement, Verdict};
-use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
 use crate::results::Results;
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
@@ -77,47 +75,5 @@ fn family(verdict: &Verdict) -> &'static str {
         Verdict::DiffersHere => "differ here",
         Verdict::GoodToWithin(_) => "models with their error",
         Verdict::NotJudged(_) => "not judged",
-    }
-}
-
-/// All claims of documents with their verdicts: for each machine a column of the system that each is about, and one of the
-/// system that the file is about. Beside each document stands what [`Document::judged`] gives.
-pub fn claims_table(judged: &[(&Document, Vec<Vec<Judgement>>)], results: &[Results]) -> Table {
-    let mut columns = vec![
-        Column::new(Role::Label, "claim"),
-        Column::new(Role::Fact, "where it stands"),
-        Column::new(Role::Fact, "kind, about"),
-    ];
-    for (label, results) in machine_labels(results).into_iter().zip(results) {
-        columns.push(Column::new(Role::Fact, "verdict").of(label.clone()));
-        columns.push(Column::new(Role::Fact, format!("{} beside it", results.run().system)).of(label));
-    }
-    let row = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
-        let places: Vec<String> = claim.places.iter().map(ToString::to_string).collect();
-        let places = if places.is_empty() { Cell::Nothing } else { Cell::Text(places.join(", ")) };
-        let about = claim.on.map_or("figures", |on| on.words());
-        let facts = [places, Cell::Text(format!("{}, {about}", claim.kind.name()))];
-        let both = judgements.iter().flat_map(|judgement| {
-            let beside = judgement.beside.as_ref().map_or(Cell::Nothing, |beside| verdict_cell(&beside.verdict, None));
-            [verdict_cell(&judgement.verdict, Some(&judgement.system)), beside]
-        });
-        let cells = facts.into_iter().chain(both).collect();
-        TableRow { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
-    };
-    let group = |(document, judgements): &(&Document, Vec<Vec<Judgement>>)| Group {
-        label: Some(document.title.clone()),
-        rows: document.claims.iter().zip(judgements).map(row).collect(),
-    };
-    let groups = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(group).collect();
-    Table { title: "Verdicts by machine".to_owned(), columns, groups }
-}
-
-fn verdict_cell(verdict: &Verdict, system: Option<&str>) -> Cell {
-    match (verdict, system) {
-        (Verdict::NotJudged(reason), _) => {
-            Cell::Missing(Missing { state: verdict.name(), reason: Some(reason.clone()) })
-        }
-        (verdict, Some(system)) => Cell::Text(format!("{} ({system})", verdict.name())),
-        (verdict, None) => Cell::Text(verdict.name()),
     }
 }
