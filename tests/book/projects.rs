@@ -22,7 +22,9 @@ fn project(folder: &Path) -> BookProject {
 #[test]
 fn a_new_project_renders_as_the_program_s_own_does() {
     let (_parent, folder) = written();
-    for part in ["book.toml", "hardware.yaml", "src/model.md", "templates/chapter.md.j2", "suites/quick.yaml"] {
+    for part in
+        ["book.toml", "hardware.yaml", "texts.yaml", "src/model.md", "templates/chapter.md.j2", "suites/quick.yaml"]
+    {
         assert!(folder.join(part).is_file(), "{part}");
     }
     let results = fixture::run_with_every_outcome();

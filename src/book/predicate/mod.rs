@@ -19,10 +19,12 @@
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
-//! | `quantity` | what did the quantity come to in the runs of a system |
-//! | `judge` | what do the cases of a claim come to, on the system that it is about |
+//! | `quantity`, `found` | what did the quantity come to in the runs of a system |
+//! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
 //! | `verdict` | how is that said, by the kind of the claim |
 
+mod case;
+mod found;
 mod judge;
 mod operand;
 mod quantity;
@@ -33,11 +35,13 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, ErrorKind, Expression, UndefinedBehavior};
 
+pub use case::CaseResult;
+pub(super) use found::Found;
+pub use judge::Judgement;
 pub(super) use judge::holds;
-pub use judge::{CaseResult, Judgement};
 pub use operand::Operand;
 pub(super) use operand::{UnknownName, operands_in};
-pub(super) use quantity::{Found, Quantity, flat_name, flattened};
+pub(super) use quantity::{Quantity, flat_name, flattened};
 pub(super) use test::Test;
 pub use verdict::Verdict;
 

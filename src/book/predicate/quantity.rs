@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use minijinja::Value;
 
+use super::found::{Found, whole};
 use super::operand::{Operand, is_selected};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
-use crate::measure::{Bootstrap, Known, Region, mean, median};
+use crate::measure::{Bootstrap, Known, mean, median};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Results, Row, Run};
 use crate::units::Unit;
 
@@ -36,22 +37,6 @@ enum Source<'a> {
     Row(&'a Row, Metric<'a>),
     /// A number, with its unit and how it is written.
     Fixed(f64, Unit, String),
-}
-
-/// What a quantity came to.
-pub(in crate::book) struct Found {
-    /// What is known of it.
-    pub known: Known,
-    /// Its unit.
-    pub unit: Unit,
-    /// The expression with values in the place of names, where it is more than one name.
-    pub filled: Option<String>,
-    /// Its operands with their values.
-    pub operands: Vec<(String, String)>,
-    /// How many runs it was computed in; 0 where nothing was measured.
-    pub runs: usize,
-    /// Whether it was computed round by round.
-    pub by_rounds: bool,
 }
 
 impl<'a> Quantity<'a> {
@@ -364,61 +349,6 @@ fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
     select.iter().all(same)
 }
 
-impl Found {
-    /// The value with its interval, or what the trials came to.
-    pub(in crate::book) fn written(&self) -> String {
-        let runs = match self.runs {
-            1 => "one run".to_owned(),
-            runs => format!("{runs} runs"),
-        };
-        let trials = |values: &[f64]| {
-            let (least, most) = ends(values);
-            let count = values.len();
-            match least == most {
-                true => format!("{most} in all {count} trials of {runs}"),
-                false => {
-                    let zeros = values.iter().filter(|value| **value == 0.0).count();
-                    format!("0 in {zeros} of {count} trials of {runs}, at most {most}")
-                }
-            }
-        };
-        match (&self.known, self.known.value()) {
-            (Known::Trials(values) | Known::Faults(values), _) => trials(values),
-            (_, (value, Some((low, high)))) => {
-                let largest = value.abs().max(low.abs()).max(high.abs());
-                let scale = self.unit.scale(largest);
-                let decimals = scale.decimals_of_interval(largest, (low, high));
-                let [low, high] = [low, high].map(|end| scale.number(end, decimals));
-                format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
-            }
-            (_, (value, None)) => self.unit.format(value, 4),
-        }
-    }
-}
-
-/// Whether a value is a small whole number without a unit, which is written as it is.
-fn whole(value: f64, unit: Unit) -> bool {
-    matches!(unit, Unit::Number | Unit::Ratio) && value.fract() == 0.0 && value.abs() < 1e6
-}
-
-fn ends(values: &[f64]) -> (f64, f64) {
-    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
-}
-
-/// A region in words: `above 0 s`, `between 0.9 and 1.1`.
-pub(super) fn bounds(region: &Region, unit: Unit) -> String {
-    let written = |value: f64| if whole(value, unit) { value.to_string() } else { unit.format(value, 3) };
-    match (region.low, region.high) {
-        (Some(low), Some(high)) if low.value == high.value => written(low.value),
-        (Some(low), Some(high)) => format!("between {} and {}", written(low.value), written(high.value)),
-        (Some(low), None) if low.included => format!("at least {}", written(low.value)),
-        (Some(low), None) => format!("above {}", written(low.value)),
-        (None, Some(high)) if high.included => format!("at most {}", written(high.value)),
-        (None, Some(high)) => format!("below {}", written(high.value)),
-        (None, None) => "anything".to_owned(),
-    }
-}
-
 pub(in crate::book) fn flat_name(index: usize) -> String {
     format!("q{index}_")
 }
@@ -438,4 +368,32 @@ pub(in crate::book) fn flattened(expression: &str, names: &[&str]) -> String {
         rest = tail;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_names_are_replaced_whole() {
+        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
+        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
+    }
+
+    #[test]
+    fn compared_quantities_keep_their_names_apart() {
+        let fixed = |count: usize, expression: &str| {
+            let operand = |place: usize| Resolved {
+                name: format!("n{place}"),
+                source: Source::Fixed((place + 1) as f64, Unit::Number, String::new()),
+            };
+            let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let operands = (0..count).map(operand).collect();
+            Quantity { flat: flattened(expression, &names), operands, runs: Vec::new() }
+        };
+        let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0"));
+        assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");
+        assert_eq!(both.found().unwrap().known, Known::Exact(1.0 - (12.0 / 2.0 + 1.0)));
+    }
 }

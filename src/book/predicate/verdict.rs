@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::judge::CaseResult;
+use super::case::CaseResult;
 use crate::book::document::{Compare, Kind};
 use crate::measure::Finding;
 use crate::units::Scale;
@@ -108,6 +108,9 @@ pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases
             Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
             _ => "The interval reaches over a bound.".to_owned(),
         },
+        Verdict::Inconclusive if !missing.is_empty() => {
+            format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
+        }
         Verdict::Inconclusive => format!("Undecided: {}.", several(&open)),
         _ if count == 1 && cases.iter().all(|case| case.exact) => "It follows from the figures.".to_owned(),
         Verdict::Confirmed | Verdict::CarriesOver if count == 1 => match inside.first() {
