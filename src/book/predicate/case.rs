@@ -2,7 +2,7 @@
 
 use super::found::{Found, bounds};
 use super::test::Test;
-use crate::measure::{Finding, Known, Region};
+use crate::measure::{Evidence, Finding, Known, Region};
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -48,14 +48,18 @@ impl CaseResult {
     }
 }
 
-impl CaseResult {
-    pub(super) fn of(
-        test: &Test,
-        case: String,
-        select: &Parameters,
-        found: Result<Found, String>,
-    ) -> (Self, Option<(Known, Option<Region>)>) {
-        let mut result = Self {
+/// A case with what is known of it.
+pub(super) struct Made {
+    /// The case.
+    pub case: CaseResult,
+    /// What is known of its quantity, where that was measured.
+    pub known: Option<Known>,
+    region: Option<Region>,
+}
+
+impl Made {
+    pub(super) fn of(test: &Test, case: String, select: &Parameters, found: Result<Found, String>) -> Self {
+        let mut case = CaseResult {
             quantity: test.quantity.clone(),
             filled: None,
             bounds: None,
@@ -70,23 +74,32 @@ impl CaseResult {
             exact: false,
             trials: false,
         };
-        match found {
+        let known = match found {
             Ok(found) => {
-                result.bounds = test.region.as_ref().map(|region| bounds(region, found.unit));
-                result.value = Ok(found.written());
-                result.numbers = Some(found.known.value());
-                result.runs = found.runs;
-                result.by_rounds = found.by_rounds;
-                result.exact = matches!(found.known, Known::Exact(_));
-                result.trials = matches!(found.known, Known::Trials(_) | Known::Faults(_));
-                result.filled = found.filled;
-                result.operands = found.operands;
-                (result, Some((found.known, test.region)))
+                case.bounds = test.region.as_ref().map(|region| bounds(region, found.unit));
+                case.value = Ok(found.written());
+                case.numbers = Some(found.known.value());
+                case.runs = found.runs;
+                case.by_rounds = found.by_rounds;
+                case.exact = matches!(found.known, Known::Exact(_));
+                case.trials = matches!(found.known, Known::Trials(_) | Known::Faults(_));
+                case.filled = found.filled;
+                case.operands = found.operands;
+                Some(found.known)
             }
             Err(reason) => {
-                result.value = Err(reason);
-                (result, None)
+                case.value = Err(reason);
+                None
             }
+        };
+        Self { case, known, region: test.region }
+    }
+
+    /// How strongly it speaks for either side of its bounds.
+    pub(super) fn evidence(&self) -> Evidence {
+        match (&self.known, &self.region) {
+            (Some(known), Some(region)) => Evidence::of(known, region),
+            _ => Evidence::NONE,
         }
     }
 }

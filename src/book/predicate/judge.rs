@@ -8,13 +8,13 @@
 //! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
 //! case whose rows are missing decides nothing, and the verdict says so.
 
-use super::case::{CaseResult, named};
+use super::case::{CaseResult, Made, named};
 use super::operands_of;
 use super::quantity::Quantity;
 use super::test::Test;
 use super::verdict::{Verdict, why};
 use crate::book::document::{Claim, Document, Kind, On};
-use crate::measure::{Evidence, Finding, Known, Region, furthest};
+use crate::measure::{Evidence, Finding, Known, furthest};
 use crate::results::{Parameter, Parameters, Results, by_size};
 
 /// The system that the texts are about.
@@ -85,25 +85,21 @@ impl Claim {
             }
             Some(Err(reason)) => return self.not_judged(reason, system),
         }
-        let made = |tests: &[String]| -> Vec<(CaseResult, Option<(Known, Option<Region>)>)> {
+        let made = |tests: &[String]| -> Vec<Made> {
             tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
         };
-        let (mut cases, known): (Vec<CaseResult>, Vec<Option<(Known, Option<Region>)>>) =
-            made(&self.tests).into_iter().unzip();
-        let shown = made(&self.shown).into_iter().map(|(case, _)| case).collect();
+        let (shown, made): (Vec<Made>, Vec<Made>) = (made(&self.shown), made(&self.tests));
+        let shown = shown.into_iter().map(|made| made.case).collect();
+        let evidence: Vec<Evidence> = made.iter().map(Made::evidence).collect();
+        let (mut cases, known): (Vec<CaseResult>, Vec<Option<Known>>) =
+            made.into_iter().map(|made| (made.case, made.known)).unzip();
         let missing = cases.iter().find_map(|case| case.value.as_ref().err());
         if let Some(reason) = missing.filter(|_| known.iter().all(Option::is_none)) {
             return Judgement { shown, ..self.not_judged(reason.clone(), system) };
         }
         let verdict = if self.kind == Kind::Model {
-            let errors: Vec<Known> = known.into_iter().flatten().map(|(known, _)| known).collect();
-            Verdict::GoodToWithin(furthest(&errors))
+            Verdict::GoodToWithin(furthest(&known.into_iter().flatten().collect::<Vec<Known>>()))
         } else {
-            let evidence = |known: &Option<(Known, Option<Region>)>| match known {
-                Some((known, Some(region))) => Evidence::of(known, region),
-                _ => Evidence::NONE,
-            };
-            let evidence: Vec<Evidence> = known.iter().map(evidence).collect();
             let (finding, each) = match self.kind {
                 Kind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
                 _ => (Evidence::all(&evidence), Evidence::each(&evidence)),
@@ -121,19 +117,13 @@ impl Claim {
     }
 
     /// A test, made for each of its cases, with what is known of each that was measured.
-    fn made(
-        &self,
-        text: &str,
-        document: &Document,
-        results: &Results,
-        system: &str,
-    ) -> Vec<(CaseResult, Option<(Known, Option<Region>)>)> {
+    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<Made> {
         let Ok(test) = Test::parse(text) else { return Vec::new() };
         let of = |select: &Parameters| Quantity::of(&test.quantity, document, results, system, select);
         let selects = self.selects(&test, document, results);
         let found = |quantity: Result<Quantity<'_>, String>, case: String, select: &Parameters| {
             let found = quantity.and_then(|quantity| quantity.found());
-            CaseResult::of(&test, case, select, found)
+            Made::of(&test, case, select, found)
         };
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();

@@ -94,7 +94,11 @@ impl<'a> Quantity<'a> {
     pub(in crate::book) fn found(&self) -> Result<Found, String> {
         let environment = environment();
         let expression = compile(&environment, &self.flat)?;
+        let is_name = self.flat == flat_name(0);
         let value = |values: &[f64]| -> Result<f64, String> {
+            if is_name {
+                return Ok(values[0]);
+            }
             let context: BTreeMap<String, f64> =
                 values.iter().enumerate().map(|(place, value)| (flat_name(place), *value)).collect();
             let result = expression.eval(Value::from(context)).ok().and_then(|value| f64::try_from(value).ok());
@@ -102,7 +106,7 @@ impl<'a> Quantity<'a> {
             finite.ok_or_else(|| "the quantity has no value: it divides by 0, or is no number".to_owned())
         };
         let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
-        let unit = self.unit(&middles, &value)?;
+        let unit = self.unit(&middles, value)?;
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
         let runs: Vec<&Run> = self.runs.iter().copied().filter(|run| self.measured_in(run)).collect();
         let filled = self.filled();

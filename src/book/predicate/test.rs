@@ -113,7 +113,9 @@ fn number(side: &str) -> Result<Option<f64>, UnknownName> {
 mod tests {
     use super::*;
 
-    fn region(text: &str) -> (String, Option<(f64, bool)>, Option<(f64, bool)>) {
+    type End = Option<(f64, bool)>;
+
+    fn region(text: &str) -> (String, End, End) {
         let test = Test::parse(text).unwrap();
         let end = |bound: Option<Bound>| bound.map(|bound| (bound.value, bound.included));
         let region = test.region.unwrap();
