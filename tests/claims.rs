@@ -299,6 +299,9 @@ fn an_emulation_says_nothing_of_a_gpu() {
         assert!(matches!(&found.verdict, Verdict::NotJudged(why) if why.contains("an emulation")), "{found:?}");
         assert!(found.beside.is_none() && found.cases.is_empty());
     }
+    let figures = "kind: arithmetic, tests: [peak.chip.fp16 > 1], shown: [t.a]";
+    assert!(judged_in(figures, &rows, &emulated).shown.is_empty());
+    assert_eq!(judged_in(figures, &rows, &results(&rows)).shown.len(), 1);
     let program = judged_in("kind: always, on: program, tests: [t.a < 2]", &rows, &emulated);
     assert_eq!(program.verdict, Verdict::Confirmed);
 }

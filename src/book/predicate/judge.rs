@@ -46,6 +46,8 @@ impl Claim {
         let none = |reason: &str| self.not_judged(reason.to_owned(), PYTORCH);
         let engine = results.environment().device.engine.as_str();
         match self.on {
+            // What is shown beside figures is of a GPU, too.
+            None if engine != "cuda" => Judgement { shown: Vec::new(), ..self.judge_on(own, document, results) },
             None if there => self.judge_on(PYTORCH, document, results),
             None | Some(On::Program) => self.judge_on(own, document, results),
             Some(On::Pytorch | On::Cuda) if engine != "cuda" => none(&format!(
@@ -81,7 +83,7 @@ impl Claim {
             None | Some(Ok(Finding::Inside)) => {}
             Some(Ok(_)) => {
                 let given = self.given.as_deref().unwrap_or_default();
-                return self.not_judged(format!("it asks why `{given}`, which this machine does not show"), system);
+                return self.not_judged(format!("it asks why {given}, and the samples do not show that"), system);
             }
             Some(Err(reason)) => return self.not_judged(reason, system),
         }
