@@ -103,12 +103,27 @@ struct Pairs {
 }
 
 impl EventPairs {
+    /// The time of the first event is known as well as its wait is short: the best of several is taken (F. Cristian,
+    /// *Probabilistic clock synchronization*, 1989).
     fn new(engine: &Arc<dyn Engine>) -> Result<Self> {
+        const TRIES: usize = 8;
         let stream = engine.create_stream(u32::MAX)?;
-        let base = engine.create_event(true)?;
-        stream.record(&*base)?;
-        base.synchronize()?;
-        Ok(Self { base, reached: Instant::now(), kept: Mutex::default() })
+        let attempt = || {
+            let base = engine.create_event(true)?;
+            let begun = Instant::now();
+            stream.record(&*base)?;
+            base.synchronize()?;
+            let reached = Instant::now();
+            Ok((reached - begun, base, reached))
+        };
+        let (mut shortest, mut base, mut reached) = attempt()?;
+        for _ in 1..TRIES {
+            let (took, next, at) = attempt()?;
+            if took < shortest {
+                (shortest, base, reached) = (took, next, at);
+            }
+        }
+        Ok(Self { base, reached, kept: Mutex::default() })
     }
 
     fn work(&self, info: CallInfo, correlation: u64, events: Pair) -> Result<DeviceWork> {
