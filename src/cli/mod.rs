@@ -13,16 +13,20 @@ mod bench;
 mod check;
 mod claims;
 mod compare;
+mod completions;
 mod course;
 mod device;
 mod devices;
 mod experiments;
+mod export;
+mod facts;
 mod init;
 mod interrupt;
 mod job;
 mod keep;
 mod kernel;
 mod library;
+mod man;
 mod next_run;
 mod peer;
 mod plan;
@@ -35,10 +39,13 @@ mod reproduce;
 mod run;
 mod schema;
 mod serve;
+mod terminal;
+mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::book::BookProject;
@@ -141,20 +148,22 @@ impl App {
     /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
-        let matches = self.command().try_get_matches();
+        let command = self.command().color(terminal::named(std::env::args_os()));
+        let matches = command.clone().try_get_matches();
+        let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-            Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
+            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
                 if let Some(Told(end)) = error.downcast_ref() {
                     return *end;
                 }
-                note!("error: {}", explained(&error));
+                alert!("error: {}", explained(&error));
                 code_of(&error)
             }),
             Err(error) => refuse(&error),
         };
         match output::failure() {
             Some(error) => {
-                note!("error: standard output: {error}");
+                alert!("error: standard output: {error}");
                 ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
             }
             None => ExitCode::from(end as u8),
@@ -166,6 +175,7 @@ impl App {
 struct Carried {
     registry: Registry,
     book: BookProject,
+    command: clap::Command,
 }
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
@@ -180,6 +190,8 @@ struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     job: job::Arguments,
+    #[command(flatten)]
+    manner: terminal::Manner,
 }
 
 #[derive(Subcommand)]
@@ -199,10 +211,13 @@ enum Command {
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
     Plan(plan::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     NextRun(next_run::Arguments),
 }
 
 fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
+    cli.manner.take();
     let Some(command) = cli.command else { return job::execute(cli.job, carried) };
     match command {
         Command::Run(arguments) => run::execute(arguments, carried),
@@ -220,6 +235,8 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
+        Command::Completions(arguments) => Ok(completions::execute(&arguments, carried.command.clone(), carried)),
+        Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
         Command::NextRun(arguments) => next_run::execute(&arguments, carried),
     }
 }
@@ -240,12 +257,16 @@ enum End {
 /// Says what is wrong with the command line, or prints the help that it asks for.
 fn refuse(error: &clap::Error) -> End {
     if let Some(message) = renamed::explain(error) {
-        note!("error: {message}");
+        alert!("error: {message}");
         return End::Refused;
+    }
+    if error.kind() == ErrorKind::DisplayVersion {
+        show!("{}", version::text());
+        return End::Well;
     }
     if error.use_stderr() {
         // It repeats the arguments, and a pattern of the shell makes arguments of the names of files.
-        note!("{}", error.render().to_string().trim_end());
+        alert!("{}", error.render().to_string().trim_end());
         return End::Refused;
     }
     if let Err(unwritten) = error.print() {

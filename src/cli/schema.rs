@@ -30,6 +30,6 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Kind::Results => schemars::schema_for!(Results),
         Kind::System => schemars::schema_for!(System),
     };
-    say!("{}", output::json(&schema)?);
+    output::print_json(&schema)?;
     Ok(End::Well)
 }
