@@ -30,6 +30,7 @@ mod man;
 mod next_run;
 mod peer;
 mod plan;
+mod planned;
 mod processes;
 mod progress;
 mod recorded;
@@ -46,11 +47,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::book::BookProject;
-use crate::error::{BookError, DeviceError, FileError};
+use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
+use crate::results::nearest;
 
 /// The program `report` with the experiments and the book that it carries.
 ///
@@ -149,14 +152,14 @@ impl App {
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
         let command = self.command().color(terminal::named(std::env::args_os()));
-        let matches = command.clone().try_get_matches();
+        let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
         let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
                 if let Some(Told(end)) = error.downcast_ref() {
                     return *end;
                 }
-                alert!("error: {}", explained(&error));
+                alert!("error: {}", told(&error));
                 code_of(&error)
             }),
             Err(error) => refuse(&error),
@@ -184,7 +187,6 @@ struct Carried {
 /// summary and renders the book.
 #[derive(Parser)]
 #[command(version, after_help = "Example:\n  report --suite full --out target/full")]
-#[command(args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -254,6 +256,22 @@ enum End {
     Interrupted = 130,
 }
 
+/// Refuses arguments of the program's own job before a command, which has arguments of its own.
+fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
+    let Some(name) = matches.subcommand_name() else { return Ok(matches) };
+    let is_given = |argument: &&clap::Arg| {
+        let id = argument.get_id().as_str();
+        !argument.is_global_set() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    match command.get_arguments().find(is_given).and_then(clap::Arg::get_long) {
+        Some(flag) => {
+            let message = format!("`--{flag}` stands before `{name}`, which does not read it there\n");
+            Err(command.clone().error(ErrorKind::ArgumentConflict, message))
+        }
+        None => Ok(matches),
+    }
+}
+
 /// Says what is wrong with the command line, or prints the help that it asks for.
 fn refuse(error: &clap::Error) -> End {
     if let Some(message) = renamed::explain(error) {
@@ -275,15 +293,13 @@ fn refuse(error: &clap::Error) -> End {
     End::Well
 }
 
-/// An error with its causes, without those that it tells itself.
-fn explained(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
-        }
-    }
-    text
+/// What is wrong, with the nearest name where a device is not there.
+fn told(error: &anyhow::Error) -> String {
+    let near = match error.downcast_ref() {
+        Some(DeviceError::NoSuchDevice { name, available, .. }) => nearest(name, available.iter().map(String::as_str)),
+        _ => String::new(),
+    };
+    format!("{}{near}", explained(error))
 }
 
 fn code_of(error: &anyhow::Error) -> End {

@@ -41,8 +41,6 @@ pub(super) enum Paint {
     Title,
     /// It is wrong, or worse.
     Bad,
-    /// It is better.
-    Good,
     /// It is to be known.
     Warning,
 }
@@ -52,7 +50,6 @@ impl Paint {
         match self {
             Paint::Title => Style::new().bold(),
             Paint::Bad => AnsiColor::Red.on_default().bold(),
-            Paint::Good => AnsiColor::Green.on_default().bold(),
             Paint::Warning => AnsiColor::Yellow.on_default().bold(),
         }
     }
