@@ -24,7 +24,9 @@ use crate::timeline::to_trace;
 
 /// Run one experiment and print its summary
 #[derive(Args)]
-#[command(after_help = "Examples:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50\n  report bench idle-device --export csv > idle.csv")]
+#[command(
+    after_help = "Examples:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50\n  report bench idle-device --export csv > idle.csv"
+)]
 pub(super) struct Arguments {
     /// The experiment: see `report experiments`
     experiment: String,

@@ -237,7 +237,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
-        Command::Completions(arguments) => Ok(completions::execute(&arguments, carried.command.clone(), carried)),
+        Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
         Command::NextRun(arguments) => next_run::execute(&arguments, carried),
     }
@@ -265,7 +265,7 @@ fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, cla
     };
     match command.get_arguments().find(is_given).and_then(clap::Arg::get_long) {
         Some(flag) => {
-            let message = format!("`--{flag}` stands before `{name}`, which does not read it there\n");
+            let message = format!("`--{flag}` stands before `{name}`, which does not read it there");
             Err(command.clone().error(ErrorKind::ArgumentConflict, message))
         }
         None => Ok(matches),

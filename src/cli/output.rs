@@ -86,14 +86,17 @@ pub(super) fn failure() -> Option<io::Error> {
 /// A value as JSON on standard output.
 ///
 /// # Errors
-/// The value is none that JSON has.
+/// As [`json`].
 pub(super) fn print_json(value: &impl Serialize) -> serde_json::Result<()> {
-    whole(&format!("{}\n", json(value)?));
+    whole(&json(value)?);
     Ok(())
 }
 
-/// A value as JSON, with an escape in place of each character that a terminal would act on.
-fn json(value: &impl Serialize) -> serde_json::Result<String> {
+/// A value as lines of JSON, with an escape in place of each character that a terminal would act on.
+///
+/// # Errors
+/// The value is none that JSON has.
+pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -103,6 +106,7 @@ fn json(value: &impl Serialize) -> serde_json::Result<String> {
             false => safe.push(character),
         }
     }
+    safe.push('\n');
     Ok(safe)
 }
 

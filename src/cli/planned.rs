@@ -83,7 +83,7 @@ impl OnEngine {
         let unnamed = if unnamed.is_empty() { unnamed } else { format!("; not named, and run: {unnamed}") };
         let (times, most) = (if runs == 1 { "run" } else { "runs" }, words(self.seconds));
         say!("  {place}, {runs} {times}, sampling at most about {most}: {}{unnamed}", list(true));
-        self.warnings.iter().for_each(|warning| output::titled(&format!("  {warning}\n"), Paint::Warning));
+        self.warnings.iter().for_each(|warning| output::titled(&format!("  warning: {warning}\n"), Paint::Warning));
     }
 }
 
@@ -95,10 +95,10 @@ fn place(engine: &str) -> &'static str {
 fn warnings(length: &Length, seconds: f64) -> Vec<String> {
     let sample = length.longest.as_ref().filter(|(_, sample)| *sample > LONG_SAMPLE).map(|(title, sample)| {
         let sample = words(sample.as_secs_f64());
-        format!("warning: a single sample of {title} may take {sample}, and no run ends within one: take smaller sizes")
+        format!("a single sample of {title} may take {sample}, and no run ends within one: take smaller sizes")
     });
     let suite = (seconds > LONG_SUITE.as_secs_f64()).then(|| {
-        format!("warning: it may take {}: `--budget 9m` ends it between two runs, fewer runs or --only sooner", words(seconds))
+        format!("it may take {}: `--budget 9m` ends it between two runs, fewer runs or --only sooner", words(seconds))
     });
     sample.into_iter().chain(suite).collect()
 }

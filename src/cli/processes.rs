@@ -30,7 +30,12 @@ pub(super) struct Attended {
 /// that measure.
 pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
     let mut command = Command::new(own_program()?);
-    let output = command.args(["next-run", "--device", device]).args(Manner::handed_on()).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = command
+        .args(["next-run", "--device", device])
+        .args(Manner::handed_on())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.context("cannot start a process to look at the device")?;
     if !output.status.success() {
         let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };

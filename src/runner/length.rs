@@ -70,7 +70,7 @@ fn rate(limit: Limit, engine: &str) -> f64 {
     match (engine, limit) {
         ("cpu", Limit::Matmul) => 1e10,
         ("cpu", Limit::Copy | Limit::ToDevice | Limit::ToHost) => 2e9,
-        (_, Limit::Matmul) => 5e12,
+        (_, Limit::Matmul) => 2e13,
         (_, Limit::Copy) => 2e11,
         (_, Limit::ToDevice | Limit::ToHost) => 5e9,
         (_, Limit::Launch) => 1e5,

@@ -398,9 +398,14 @@ mod tests {
 
     #[test]
     fn a_device_that_none_can_be_and_an_empty_list_are_refused_with_their_place() {
-        for (device, hint) in [("gpu0", ""), ("cuda:x", "; did you mean `cuda:0`?"), ("cuda", "; did you mean `cuda:0`?")] {
+        for (device, hint) in
+            [("gpu0", ""), ("cuda:x", "; did you mean `cuda:0`?"), ("cuda", "; did you mean `cuda:0`?")]
+        {
             let text = error(&GOOD.replace("sampling", &format!("device: {device}\nsampling")));
-            assert!(text.starts_with(&format!("s.yaml:2:9: `{device}` names no device")) && text.ends_with(hint), "{text}");
+            assert!(
+                text.starts_with(&format!("s.yaml:2:9: `{device}` names no device")) && text.ends_with(hint),
+                "{text}"
+            );
         }
         let text = error(&GOOD.replace("iters: 5", "loops: []"));
         assert!(text.starts_with("s.yaml:4:27: an empty list"), "{text}");

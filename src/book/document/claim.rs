@@ -6,7 +6,7 @@ use super::super::predicate::{Operand, operands_of};
 use super::Document;
 
 /// A claim of a document.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The identifier: `c-small-hurts`.
@@ -29,7 +29,7 @@ pub struct Claim {
 }
 
 /// What it takes to judge a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Any device.
@@ -40,7 +40,7 @@ pub enum Needs {
 }
 
 /// What a claim is about, and so on which system's samples it is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum On {
     /// PyTorch.

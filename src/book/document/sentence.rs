@@ -19,7 +19,7 @@ use crate::results::Results;
 use crate::units::{Scale, Unit};
 
 /// A text with expressions in it (Markdown).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Text(String);
 
@@ -38,7 +38,7 @@ pub enum Piece {
 }
 
 /// A sentence that the measured values choose.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sentence {
     /// The predicate that decides, judged as a claim is.
@@ -54,7 +54,7 @@ pub struct Sentence {
 }
 
 /// A task for the reader, and its answer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exercise {
     /// What to do or to find out.
@@ -64,7 +64,7 @@ pub struct Exercise {
 }
 
 /// The number with which a document stands on the first page.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Headline {
     /// The number: one expression.
