@@ -105,13 +105,13 @@ fn a_wrong_name_in_a_document_has_its_line_and_column_in_words_and_as_json() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
-        let document = folder.path().join("course/documents/launch-path.yaml");
+        let document = folder.path().join("course/documents/overlap.yaml");
         let text = fs::read_to_string(&document).unwrap();
         assert!(text.contains(right), "{right}");
         let text = text.replacen(right, wrong, 1);
         let line = 1 + text.lines().position(|line| line.contains(line_of)).unwrap();
         fs::write(&document, text).unwrap();
-        let what = "course/documents/launch-path.yaml";
+        let what = "course/documents/overlap.yaml";
         let output = report(&["check", what, "--course", "course", "--json"], folder.path());
         assert_eq!(code(&output), 2);
         let words = stderr(&output);
