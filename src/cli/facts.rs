@@ -39,7 +39,11 @@ struct Document<'a, F> {
 impl Form {
     /// Prints facts.
     pub(super) fn print<F: Facts>(&self, facts: &F) -> anyhow::Result<()> {
-        if self.json { print_json(F::COMMAND, facts) } else { Ok(facts.say()) }
+        if self.json {
+            return print_json(F::COMMAND, facts);
+        }
+        facts.say();
+        Ok(())
     }
 }
 
