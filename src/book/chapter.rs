@@ -45,7 +45,7 @@ pub(super) fn render(
         figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
         absences => absences(document, machines),
         runs => shown(machines),
-        claims => claims::of(document, machines, judged),
+        claims => claims::of(document, machines, judged)?,
         exercises => render_text::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)

@@ -1,15 +1,15 @@
-//! Claims with their verdicts: at the end of a chapter with the numbers that decided, and all on one page.
+//! Claims with their verdicts: at the end of a chapter with what decided each, and all on one page.
 
 use minijinja::{Value, context};
 
-use super::document::{Claim, Document};
-use super::predicate::Judgement;
-use super::tables::{Machines, claims_table};
+use super::document::{Claim, Document, Kind};
+use super::predicate::{CaseResult, Judgement, Verdict};
+use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::measure::Verdict;
+use crate::present::{Line, LinePlot, Point, Spacing, escape};
 use crate::results::Results;
-use crate::units::Scale;
+use crate::units::{Scale, Unit};
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
@@ -20,54 +20,153 @@ pub(super) fn render(
     judged: &[Judged<'_>],
     results: &[Results],
 ) -> Result<String, BookError> {
-    let table = safe_html(claims_table(judged, results).to_html());
-    templates.render("claims.md.j2", context! { table })
+    let documents = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(|(document, judged)| {
+        let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
+        context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
+    });
+    let machines = machine_labels(results).into_iter().zip(results);
+    let machines = machines.map(|(label, results)| context! { label, own => results.run().system.as_str() });
+    let context = context! {
+        machines => machines.collect::<Vec<Value>>(),
+        documents => documents.collect::<Vec<Value>>(),
+    };
+    templates.render("claims.md.j2", context)
+}
+
+/// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.
+fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
+    let cell = |judgement: &Judgement| {
+        let reason = match &judgement.verdict {
+            Verdict::NotJudged(reason) => Some(reason.as_str()),
+            _ => None,
+        };
+        context! {
+            name => judgement.verdict.name(),
+            class => judgement.verdict.class(),
+            system => (!claim.is_about_figures()).then_some(judgement.system.as_str()),
+            reason,
+        }
+    };
+    let machine = |judgement: &Judgement| context! { decides => cell(judgement), beside => judgement.beside.as_deref().map(cell) };
+    context! {
+        id => claim.id.as_str(),
+        chapter => document.id.as_str(),
+        claim => safe_html(escape(&claim.plain())),
+        places => claim.places.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
+        kind => claim.kind.name(),
+        about => claim.on.map(|on| on.words()),
+        machines => judgements.iter().map(machine).collect::<Vec<Value>>(),
+    }
 }
 
 /// The claims of a document, judged by the runs that its chapter shows.
-pub(super) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
+pub(super) fn of(
+    document: &Document,
+    machines: &Machines<'_>,
+    judged: &[Vec<Judgement>],
+) -> Result<Vec<Value>, BookError> {
     let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
-        let named: Vec<(&str, &Judgement)> = match judgements.first() {
-            Some(judgement) if claim.is_about_figures(document) => vec![("The figures alone", judgement)],
-            _ => machines.labels.iter().map(String::as_str).zip(judgements).collect(),
-        };
-        let both = |(machine, judgement): (&str, &Judgement)| -> Vec<Value> {
-            let on = |judgement: &Judgement| format!("{}, on {machine}", judgement.system);
-            match &judgement.beside {
-                Some(beside) => vec![verdict(&on(judgement), judgement), verdict(&on(beside), beside)],
-                None => vec![verdict(machine, judgement)],
+        let mut verdicts = Vec::new();
+        let mut curves = Vec::new();
+        for (number, (machine, judgement)) in (1..).zip(machines.labels.iter().zip(judgements)) {
+            for judgement in std::iter::once(judgement).chain(judgement.beside.as_deref()) {
+                let heading = match claim.is_about_figures() {
+                    true if judgement.shown.is_empty() => "From the figures alone".to_owned(),
+                    true => format!("From the figures alone; beside it {}, on {machine}", judgement.system),
+                    false => format!("{}, on {machine}", judgement.system),
+                };
+                verdicts.push(verdict(&heading, judgement));
+                if claim.kind == Kind::Model && !judgement.cases.is_empty() {
+                    let id = format!("{}-{number}-{}", claim.id, judgement.system.to_lowercase());
+                    curves.push(safe_html(curve(&heading, judgement, &id)?));
+                }
             }
-        };
-        let verdicts: Vec<Value> = named.into_iter().flat_map(both).collect();
-        context! {
+            if claim.is_about_figures() && judgement.shown.is_empty() {
+                break;
+            }
+        }
+        Ok(context! {
             id => claim.id.as_str(),
             claim => safe_html(claim.claim.trim()),
-            predicate => claim.predicate.trim(),
+            places => claim.sources(document),
+            is_own => document.source.is_some() && claim.places.is_empty(),
+            about => claim.on.map(|on| on.words()),
+            kind => claim.kind.sentence(),
             rationale => safe_html(claim.rationale.trim()),
             verdicts,
-        }
+            curves,
+        })
     };
     document.claims.iter().zip(judged).map(claim).collect()
 }
 
-fn verdict(machine: &str, judgement: &Judgement) -> Value {
-    let (share, reason) = match &judgement.verdict {
-        Verdict::Confirmed(share) | Verdict::Refuted(share) | Verdict::Inconclusive(share) => (Some(*share), None),
-        Verdict::NotTestable(reason) => (None, Some(reason.as_str())),
+fn verdict(heading: &str, judgement: &Judgement) -> Value {
+    let one = |case: &CaseResult| {
+        let (value, missing) = match &case.value {
+            Ok(value) => (Some(value.as_str()), None),
+            Err(reason) => (None, Some(reason.as_str())),
+        };
+        let operands: Vec<String> = case.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        context! {
+            quantity => case.quantity.as_str(),
+            case => case.case.as_str(),
+            filled => case.filled.as_deref(),
+            by_rounds => case.by_rounds,
+            bounds => case.bounds.as_deref(),
+            lies => case.lies(),
+            value,
+            missing,
+            operands => operands.join("; "),
+        }
     };
-    let evidence: Vec<Value> = judgement
-        .evidence
-        .iter()
-        .map(|(name, value)| context! { name => name.as_str(), value => value.as_str() })
-        .collect();
     context! {
-        machine,
+        heading,
         name => judgement.verdict.name(),
-        class => judgement.verdict.name().split(' ').next(),
-        one_run => judgement.runs == 1,
-        share => share.map(|share| Scale::PERCENT.fixed(share, 1)),
-        reason,
-        evidence,
-        calculation => judgement.calculation.as_deref(),
+        class => judgement.verdict.class(),
+        one_run => judgement.runs() == 1 && !matches!(judgement.verdict, Verdict::NotJudged(_)),
+        why => judgement.why.as_str(),
+        cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
+        shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),
     }
+}
+
+/// The error of a model over the parameter of its cases.
+fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookError> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut x = "case".to_owned();
+    for (case, label) in judgement.cases.iter().map(|case| (case, "error")).chain(beside(judgement)) {
+        let Some((name, place)) = case.select.iter().find_map(|(name, value)| Some((name, value.number()?))) else {
+            continue;
+        };
+        x.clone_from(&name.replace('_', " "));
+        let line = match lines.iter().position(|line| line.label == label) {
+            Some(place) => place,
+            None => {
+                lines.push(Line { label: label.to_owned(), predicts: None, points: Vec::new(), missing: Vec::new() });
+                lines.len() - 1
+            }
+        };
+        match case.numbers {
+            Some((value, interval)) => {
+                let text = Scale::PERCENT.significant(value, 2);
+                lines[line].points.push(Point { x: place, value: (value, interval), text });
+            }
+            None => lines[line].missing.push(format!("{place} not measured")),
+        }
+    }
+    let plot = LinePlot {
+        title: format!("Error of the model, {}", judgement.system),
+        machine: heading.to_owned(),
+        x,
+        x_spacing: Spacing::Log,
+        unit: Unit::Ratio,
+        y_spacing: Spacing::Linear,
+        lines,
+    };
+    plot.to_svg(id).map_err(|source| BookError::Plot { id: id.to_owned(), source })
+}
+
+/// What is shown beside the cases of a model: the same error with another formula.
+fn beside(judgement: &Judgement) -> impl Iterator<Item = (&CaseResult, &'static str)> {
+    judgement.shown.iter().map(|case| (case, "beside it"))
 }

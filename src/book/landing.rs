@@ -3,13 +3,12 @@
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::document::{Claim, Document, Panel};
+use super::document::{Claim, Document, Kind, Panel};
+use super::predicate::Verdict;
 use super::recorded;
-use super::render_text::render_text;
 use super::tables::machine_labels;
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::measure::Verdict;
 use crate::present::escape;
 use crate::results::Results;
 
@@ -40,17 +39,20 @@ pub(super) fn render(
     templates.render("landing.md.j2", context)
 }
 
-/// A document's number, with where it comes from.
+/// A document's number with its interval, and where it comes from.
 fn number(document: &Document, results: &Results) -> Option<Value> {
     let headline = document.headline.as_ref()?;
-    let (value, missing) = match headline.value.filled(document, results) {
-        Ok(pieces) => (render_text(&pieces), None),
-        Err(reason) => ("—".to_owned(), Some(reason)),
+    let (number, missing) = match headline.said(document, results) {
+        Ok(number) => (Some(number), None),
+        Err(reason) => (None, Some(reason)),
     };
-    let caption = headline.caption.as_str();
-    Some(
-        context! { value => safe_html(value), caption, missing, chapter => document.id.as_str(), of => document.title.as_str() },
-    )
+    let number = number.map(|number| {
+        let value =
+            format!("<span class=\"measured\" title=\"{}\">{}</span>", escape(&number.detail), escape(&number.value));
+        context! { value => safe_html(value), interval => number.interval, may_be_none => number.may_be_none }
+    });
+    let (caption, chapter, of) = (headline.caption.as_str(), document.id.as_str(), document.title.as_str());
+    Some(context! { number, caption, missing, chapter, of })
 }
 
 /// The first recorded timeline that a document puts forward.
@@ -72,30 +74,45 @@ fn timeline(judged: &[Judged<'_>], results: &Results, machine: &str) -> Result<O
 /// The verdicts that surprise most: what the machine refutes comes first, then what it leaves open; of each document
 /// one, as long as there are others. `run` is the place of the machine's run.
 fn verdicts(judged: &[Judged<'_>], run: usize) -> Vec<Value> {
-    let mut found: Vec<(usize, usize, &Document, &Claim, &'static str)> = Vec::new();
+    let mut found: Vec<(usize, usize, &Document, &Claim, &Verdict)> = Vec::new();
     for &(document, ref judgements) in judged {
-        let claims = document.claims.iter().zip(judgements).filter(|(claim, _)| !claim.is_about_figures(document));
+        let claims = document.claims.iter().zip(judgements).filter(|(claim, _)| is_news(claim));
         let mut own: Vec<_> = claims
             .filter_map(|(claim, judgements)| {
                 let verdict = &judgements.get(run)?.verdict;
-                let rank = match verdict {
-                    Verdict::Refuted(_) => 0,
-                    Verdict::Inconclusive(_) => 1,
-                    Verdict::Confirmed(_) => 2,
-                    Verdict::NotTestable(_) => return None,
-                };
-                Some((rank, claim, verdict.name()))
+                Some((rank(verdict)?, claim, verdict))
             })
             .collect();
         own.sort_by_key(|(rank, ..)| *rank);
         found.extend(
-            own.into_iter().enumerate().map(|(place, (rank, claim, name))| (rank, place, document, claim, name)),
+            own.into_iter().enumerate().map(|(place, (rank, claim, verdict))| (rank, place, document, claim, verdict)),
         );
     }
     found.sort_by_key(|(rank, place, ..)| (*rank, *place));
-    let shown = found.into_iter().take(VERDICTS).map(|(.., document, claim, name)| {
-        let words = claim.claim.trim();
-        context! { name, class => name.split(' ').next(), claim => safe_html(escape(words)), chapter => document.id.as_str(), id => claim.id.as_str() }
+    let shown = found.into_iter().take(VERDICTS).map(|(.., document, claim, verdict)| {
+        context! {
+            name => verdict.name(),
+            class => verdict.class(),
+            claim => safe_html(escape(&claim.plain())),
+            chapter => document.id.as_str(),
+            id => claim.id.as_str(),
+        }
     });
     shown.collect()
+}
+
+/// Whether a verdict on a claim says something of the machine: not one on printed figures, nor one on a formula that its
+/// text calls conceptual, nor on a figure that the text has from its own machine.
+fn is_news(claim: &Claim) -> bool {
+    !matches!(claim.kind, Kind::Arithmetic | Kind::Model | Kind::Value)
+}
+
+/// The place of a verdict among those that are shown; none of one that says nothing.
+fn rank(verdict: &Verdict) -> Option<usize> {
+    match verdict {
+        Verdict::Refuted => Some(0),
+        Verdict::Inconclusive => Some(1),
+        Verdict::Confirmed => Some(2),
+        Verdict::CarriesOver | Verdict::DiffersHere | Verdict::GoodToWithin(_) | Verdict::NotJudged(_) => None,
+    }
 }

@@ -37,8 +37,8 @@ pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use source::Source;
 pub use tables::{
-    Machines, Wording, bar_plot, claims_table, claims_text, compared, comparison_table, line_plot, machine_labels,
-    panel, summary, system_table, tally,
+    Machines, Wording, bar_plot, claims_text, compared, comparison_table, line_plot, machine_labels, panel, summary,
+    system_table, tally,
 };
 pub use trial::check;
 pub use warning::Warning;

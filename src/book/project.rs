@@ -1,7 +1,7 @@
 //! What a book is made of besides results: its configuration, prose, documents, hardware, templates, suites and notebooks.
 //!
 //! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
-//! of it: `book.toml`, `hardware.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`.
+//! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 
-use super::document::{Document, Hardware, Names, is_yaml};
+use super::document::{Document, Hardware, Names, Texts, is_yaml};
 use super::folder::{Folder, at};
 use crate::error::{BookError, FileError};
 use crate::results::Catalog;
@@ -22,8 +22,11 @@ static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/notebooks");
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/suites");
 
 /// The files at its top, and the folders.
-const FILES: [(&str, &str); 2] =
-    [("book.toml", include_str!("../../book/book.toml")), (HARDWARE, include_str!("../../book/hardware.yaml"))];
+const FILES: [(&str, &str); 3] = [
+    ("book.toml", include_str!("../../book/book.toml")),
+    (HARDWARE, include_str!("../../book/hardware.yaml")),
+    (TEXTS, include_str!("../../book/texts.yaml")),
+];
 const FOLDERS: [(&str, &Dir<'_>); 5] = [
     ("src", &PROSE),
     ("documents", &DOCUMENTS),
@@ -32,6 +35,7 @@ const FOLDERS: [(&str, &Dir<'_>); 5] = [
     ("notebooks", &NOTEBOOKS),
 ];
 const HARDWARE: &str = "hardware.yaml";
+const TEXTS: &str = "texts.yaml";
 
 /// What a book is made of besides results.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,9 +129,23 @@ impl BookProject {
     /// # Errors
     /// The file does not describe hardware; the message says where.
     pub fn hardware(&self) -> Result<Hardware, FileError> {
-        let name = self.name(Path::new(HARDWARE));
-        let text = self.text(HARDWARE).map_err(|error| FileError::whole(&name, error.to_string()))?;
+        let (name, text) = self.named(HARDWARE)?;
         Hardware::parse(&name, text)
+    }
+
+    /// The texts that claims stand in.
+    ///
+    /// # Errors
+    /// The file does not describe texts; the message says where.
+    pub fn texts(&self) -> Result<Texts, FileError> {
+        let (name, text) = self.named(TEXTS)?;
+        Texts::parse(&name, text)
+    }
+
+    fn named(&self, path: &str) -> Result<(String, &str), FileError> {
+        let name = self.name(Path::new(path));
+        let text = self.text(path).map_err(|error| FileError::whole(&name, error.to_string()))?;
+        Ok((name, text))
     }
 
     /// The documents, in the order of their chapters, which may name the rows of `catalog`.
@@ -142,9 +160,10 @@ impl BookProject {
     /// What names in documents may stand for.
     ///
     /// # Errors
-    /// As [`hardware`](Self::hardware).
+    /// As [`hardware`](Self::hardware) and [`texts`](Self::texts).
     pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
-        Ok(Names { rows: Arc::new(catalog.clone()), hardware: Arc::new(self.hardware()?) })
+        let (hardware, texts) = (Arc::new(self.hardware()?), Arc::new(self.texts()?));
+        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts })
     }
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.

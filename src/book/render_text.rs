@@ -3,10 +3,9 @@
 use minijinja::{Value, context};
 
 use super::document::{Document, Exercise, Piece, Text};
-use super::predicate::Judgement;
+use super::predicate::{Judgement, Verdict};
 use super::tables::Machines;
 use super::templates::safe_html;
-use crate::measure::Verdict;
 use crate::present::escape;
 use crate::results::Results;
 
@@ -25,8 +24,8 @@ pub(super) fn render_text(pieces: &[Piece]) -> String {
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
-            let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(Verdict::Refuted(_)));
-            refuted && !claim.is_about_figures(document)
+            let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(Verdict::Refuted));
+            refuted && !claim.is_about_figures() && !claim.places.is_empty()
         });
         let refuted = claims.map(|(claim, _)| {
             context! { id => claim.id.as_str(), claim => safe_html(claim.claim.trim()) }

@@ -1,6 +1,5 @@
 //! `report claims`: judges the documents' claims by a results file.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,8 +10,8 @@ use super::facts::{Facts, Form};
 use super::{Carried, End, recorded};
 use crate::book::claims_text;
 use crate::book::document::{Claim, Document};
-use crate::book::predicate::Judgement;
-use crate::measure;
+use crate::book::predicate::{CaseResult, Judgement};
+use crate::results::Parameters;
 
 /// Judge the documents' claims by a results file; needs no device
 #[derive(Args)]
@@ -44,44 +43,75 @@ struct Judged {
     document: String,
     id: String,
     claim: String,
-    predicate: String,
+    kind: &'static str,
+    /// Where the text says it.
+    places: Vec<String>,
     #[serde(flatten)]
-    judgement: Verdict,
-    /// The same on the system that the file is about, where the claim is about another.
-    beside: Option<Verdict>,
+    outcome: Outcome,
+    /// The same on the system that the file is about, where another one decides.
+    beside: Option<Outcome>,
 }
 
+/// How a claim came out on one system.
 #[derive(Serialize)]
-struct Verdict {
-    verdict: &'static str,
-    /// In which share of the draws the predicate held, where it was judged.
-    share: Option<f64>,
-    /// Why it was not judged, where it was not.
-    reason: Option<String>,
+struct Outcome {
+    verdict: String,
+    why: String,
     system: String,
-    /// The least number of runs behind an operand.
+    /// The fewest runs behind a case.
     runs: usize,
-    /// The operands of the predicate, by name.
-    evidence: BTreeMap<String, String>,
-    calculation: Option<String>,
+    cases: Vec<Case>,
+    /// Quantities beside them, which decide nothing.
+    shown: Vec<Case>,
 }
 
-impl Verdict {
+/// A test of a claim in one case.
+#[derive(Serialize)]
+struct Case {
+    quantity: String,
+    parameters: Parameters,
+    /// Where it has to lie, in words.
+    bounds: Option<String>,
+    /// What it came to, in words.
+    value: Option<String>,
+    number: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// Where it lies: inside the bounds, outside, or undecided.
+    lies: Option<&'static str>,
+    /// Why there is no value.
+    missing: Option<String>,
+    runs: usize,
+}
+
+impl Outcome {
     fn of(judgement: &Judgement) -> Self {
-        let (share, reason) = match &judgement.verdict {
-            measure::Verdict::Confirmed(share)
-            | measure::Verdict::Refuted(share)
-            | measure::Verdict::Inconclusive(share) => (Some(*share), None),
-            measure::Verdict::NotTestable(reason) => (None, Some(reason.clone())),
-        };
+        let cases = |cases: &[CaseResult]| cases.iter().map(Case::of).collect();
         Self {
             verdict: judgement.verdict.name(),
-            share,
-            reason,
+            why: judgement.why.clone(),
             system: judgement.system.clone(),
-            runs: judgement.runs,
-            evidence: judgement.evidence.iter().cloned().collect(),
-            calculation: judgement.calculation.clone(),
+            runs: judgement.runs(),
+            cases: cases(&judgement.cases),
+            shown: cases(&judgement.shown),
+        }
+    }
+}
+
+impl Case {
+    fn of(case: &CaseResult) -> Self {
+        let interval = case.numbers.and_then(|(_, interval)| interval);
+        Self {
+            quantity: case.quantity.clone(),
+            parameters: case.select.clone(),
+            bounds: case.bounds.clone(),
+            value: case.value.clone().ok(),
+            number: case.numbers.map(|(number, _)| number),
+            low: interval.map(|(low, _)| low),
+            high: interval.map(|(_, high)| high),
+            lies: case.lies(),
+            missing: case.value.clone().err(),
+            runs: case.runs,
         }
     }
 }
@@ -106,9 +136,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
                 document: document.id.clone(),
                 id: claim.id.clone(),
                 claim: claim.claim.trim().to_owned(),
-                predicate: claim.predicate.trim().to_owned(),
-                judgement: Verdict::of(&judgement),
-                beside: judgement.beside.as_deref().map(Verdict::of),
+                kind: claim.kind.name(),
+                places: claim.places.iter().map(ToString::to_string).collect(),
+                outcome: Outcome::of(&judgement),
+                beside: judgement.beside.as_deref().map(Outcome::of),
             }
         };
         document.claims.iter().map(own).collect::<Vec<_>>()

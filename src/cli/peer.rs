@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 use serde::Serialize;
 
 use super::interrupt::Forward;
-use super::{Carried, recorded};
+use super::{Carried, processes, recorded};
 use crate::measure::Protocol;
 use crate::results::{MetricSpec, Results, System};
 use crate::runner::{Suite, planned};
@@ -82,7 +82,7 @@ impl Peer {
         SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
         let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
-        let mut command = Command::new(python);
+        let mut command = processes::measuring(python);
         command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = match command.spawn() {

@@ -3,6 +3,7 @@
 //!
 //! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) struct Attended {
 /// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
 /// that measure.
 pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
-    let mut command = Command::new(own_program()?);
+    let mut command = measuring(own_program()?);
     let output = command
         .args(["next-run", "--device", device])
         .args(Manner::handed_on())
@@ -50,6 +51,16 @@ pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
 pub(super) fn command_line() -> Vec<String> {
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     std::iter::once(program()).chain(arguments).collect()
+}
+
+/// A program that measures, with as many queues of a GPU as there are, unless the user says otherwise: where streams share
+/// one, a gate that holds a stream can hold another, and a call seems to wait that does not.
+pub(super) fn measuring(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if std::env::var_os("CUDA_DEVICE_MAX_CONNECTIONS").is_none() {
+        command.env("CUDA_DEVICE_MAX_CONNECTIONS", "32");
+    }
+    command
 }
 
 fn own_program() -> anyhow::Result<PathBuf> {
@@ -141,7 +152,7 @@ struct Ended {
 
 /// Runs this program to measure the next run of `file`.
 fn own_process(file: &Path, forward: &Forward) -> anyhow::Result<Ended> {
-    let mut command = Command::new(own_program()?);
+    let mut command = measuring(own_program()?);
     command.arg("next-run").arg(file).args(Manner::handed_on()).stdin(Stdio::null()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;

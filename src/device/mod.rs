@@ -280,6 +280,10 @@ impl fmt::Debug for Event {
 /// wait for no gate. While a stream is held, the thread that is to open the gate must not make a call that waits for the
 /// device: besides the synchronization points, the first matrix multiplication of a shape, the first pinned host buffer of
 /// a size, and a launch behind some thousand others, for which the stream's queue has no room.
+///
+/// On a GPU, streams share its queues: 8 of them, or as many as the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` says
+/// (1 to 32) when the process begins. Where more streams are busy, a gate can hold work of another stream, too. Whoever makes
+/// calls of unknown kind behind a gate opens it after a time, whatever happens: see [`held`](crate::measure::held).
 #[derive(Clone)]
 pub struct Gate {
     raw: Arc<dyn EngineGate>,

@@ -16,6 +16,7 @@
 //! | `runs` | what do several runs of one case come to |
 //! | `comparison` | do two cases of the same rounds differ |
 //! | `verdict` | does a statement about the medians hold |
+//! | `evidence` | does a quantity of several runs lie in a region, and do several |
 //! | `ratio` | what is the ratio of two values of several runs each |
 //! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |
 //! | `bootstrap` | what is the distribution of any other statistic |
@@ -41,6 +42,8 @@ mod comparison;
 mod diagnose;
 mod dip;
 mod estimate;
+#[cfg(feature = "report")]
+mod evidence;
 mod protocol;
 mod ranks;
 #[cfg(feature = "report")]
@@ -62,11 +65,13 @@ pub use diagnose::{Diagnosis, diagnose, near_floor};
 #[cfg(feature = "report")]
 pub(crate) use estimate::median;
 pub use estimate::{Estimate, Larger, Spread};
+#[cfg(feature = "report")]
+pub(crate) use evidence::{Bound, Evidence, Finding, Known, Region, furthest};
 pub use protocol::{Protocol, StoppedBy};
 #[cfg(feature = "report")]
 pub use ratio::{Change, Ratio};
 #[cfg(feature = "report")]
-pub(crate) use runs::{RunDraws, mean};
+pub(crate) use runs::mean;
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
 pub use verdict::{Verdict, judge};

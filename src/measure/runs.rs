@@ -11,22 +11,13 @@
 //!
 //! `examples/coverage.rs` measures the coverage, also where its assumption fails.
 //!
-//! A statement about several rows is held against joint draws of their expected medians ([`RunDraws`]). The draws of one
-//! row follow the t distribution above, and those of rows of the same runs share their random numbers, so that what moves
-//! two rows of a run together cancels in their difference: for a linear statement, a share of 97.5 % of the draws is the
-//! same as a t interval of the paired differences that excludes the limit.
-//!
 //! # What it does not cover
 //! Runs are taken to be exchangeable. A drift over the runs, or a state of the machine that lasts longer than all of them,
 //! is seen by none; another day or another board is another population. With three runs the factor of the interval is
 //! 4.3 (with five 2.8), and a mode of the machine that one run in five meets is missed by three runs in half of all cases.
 
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-use super::bootstrap::Bootstrap;
 use super::estimate::{Estimate, Larger, Spread, median, quantile};
 
 /// The level of the interval of an estimate.
@@ -113,54 +104,6 @@ fn quartile_distance(samples: &[f64]) -> f64 {
     quantile(&sorted, 0.75) - quantile(&sorted, 0.25)
 }
 
-/// Joint draws of the expected values of rows, each given by what it came to in its runs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RunDraws {
-    draws: usize,
-}
-
-/// 4,000 draws.
-impl Default for RunDraws {
-    fn default() -> Self {
-        Self { draws: 4_000 }
-    }
-}
-
-impl RunDraws {
-    /// What `statistic` gives of each draw; `rows` hold at least two runs each. Rows with the same number of runs are
-    /// paired run by run.
-    ///
-    /// A draw of a row with the values v₁ … v_R is v̄ + √((R − 1) / χ²) · Σ gᵣ (vᵣ − v̄) / √(R (R − 1)), with normal g and a
-    /// χ² of R − 1 degrees of freedom: the fiducial distribution of its mean (R. A. Fisher, *The fiducial argument in
-    /// statistical inference*, Ann. Eugenics 6, 1935).
-    pub(crate) fn distribution(&self, rows: &[&[f64]], mut statistic: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(Bootstrap::SEED);
-        let mut counts: Vec<usize> = rows.iter().map(|row| row.len()).collect();
-        counts.sort_unstable();
-        counts.dedup();
-        let mut drawn = vec![0.0; rows.len()];
-        let draw = |_| {
-            for &count in &counts {
-                let weights = weights(count, &mut random);
-                for (row, drawn) in rows.iter().zip(&mut drawn).filter(|(row, _)| row.len() == count) {
-                    let centre = mean(row);
-                    *drawn =
-                        centre + row.iter().zip(&weights).map(|(value, weight)| weight * (value - centre)).sum::<f64>();
-                }
-            }
-            statistic(&drawn)
-        };
-        (0..self.draws).map(draw).collect()
-    }
-}
-
-fn weights(count: usize, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
-    let runs = count as f64;
-    let squares = ChiSquared::new(runs - 1.0).map_or(f64::NAN, |chi: ChiSquared<f64>| chi.sample(random));
-    let scale = 1.0 / (squares * runs).sqrt();
-    (0..count).map(|_| scale * Distribution::<f64>::sample(&StandardNormal, random)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,24 +133,5 @@ mod tests {
         assert_eq!(larger(&[1.00, 1.01, 1.0, 0.99, 1.0], 1.0), Larger::Within);
         assert_eq!(larger(&[1.0, 1.3, 0.8], 1.0), Larger::Unclear);
         assert_eq!(larger(&[1.0, 1.0], 0.0), Larger::Unclear);
-    }
-
-    #[test]
-    fn the_draws_of_one_row_leave_as_much_outside_as_its_interval() {
-        let row = [1.0, 2.0, 4.0, 1.5, 2.5];
-        let (centre, half_width) = t_interval(&row, 0.95);
-        let share = |edge: f64| {
-            let above = RunDraws::default().distribution(&[&row], |drawn| f64::from(u8::from(drawn[0] > edge)));
-            mean(&above)
-        };
-        assert!((share(centre + half_width) - 0.025).abs() < 0.01, "{}", share(centre + half_width));
-        assert!((share(centre) - 0.5).abs() < 0.03);
-    }
-
-    #[test]
-    fn what_moves_two_rows_together_cancels() {
-        let (a, b) = ([1.0, 5.0, 3.0, 9.0], [1.1, 5.1, 3.1, 9.1]);
-        let draws = RunDraws::default().distribution(&[&a, &b], |drawn| drawn[1] - drawn[0]);
-        assert!(draws.iter().all(|difference| (difference - 0.1).abs() < 1e-9));
     }
 }

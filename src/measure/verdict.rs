@@ -30,7 +30,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn of_share(share: f64) -> Self {
+    fn of_share(share: f64) -> Self {
         const CLEAR: f64 = 0.975;
         match share {
             share if share >= CLEAR => Verdict::Confirmed(share),

@@ -39,6 +39,7 @@ pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use lookup::{Lookup, Metric, MissingReason};
 pub use provenance::code_of;
 pub use roofline::{PeakShare, share_of_peak};
+pub(crate) use row::by_size;
 pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
 };

@@ -3,6 +3,7 @@
 //! A row explains itself: its specification says what was measured, in which unit, by which clock, and how much work lies
 //! in it, so that a file renders whole on any machine, also for an experiment that the reading program does not know.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -164,6 +165,21 @@ impl Row {
     pub fn outcome(&self, run: &str) -> Option<&Outcome> {
         self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)
     }
+
+    /// Whether it was sampled in turn with another row in a run: rows of one group are sampled round by round, so that the
+    /// times in which they were sampled overlap. `None` where the run does not say when.
+    pub fn in_turn(&self, other: &Self, run: &str) -> Option<bool> {
+        let (own, [start, end]) = (window(self.outcome(run)?)?, window(other.outcome(run)?)?);
+        Some(own[0] <= end && start <= own[1])
+    }
+}
+
+/// When the first and when the last sample began; a single sample is no stretch of time.
+fn window(outcome: &Outcome) -> Option<[f64; 2]> {
+    match outcome {
+        Outcome::Measured { started, .. } if started.len() > 1 => Some([*started.first()?, *started.last()?]),
+        _ => None,
+    }
 }
 
 impl Outcome {
@@ -211,6 +227,16 @@ impl Parameter {
             Parameter::Number(value) => Some(*value),
             Parameter::Text(_) => None,
         }
+    }
+}
+
+/// Numbers by size and before words, words as they come.
+pub(crate) fn by_size(a: &Parameter, b: &Parameter) -> Ordering {
+    match (a.number(), b.number()) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
     }
 }
 

@@ -12,11 +12,12 @@ use crate::files::read_text;
 use crate::results::nearest;
 
 /// Keys of older programs with what stands in their place.
-const RENAMED: [(&str, &str); 7] = [
+const RENAMED: [(&str, &str); 8] = [
     ("on_cpu", "engines: {cpu: …}"),
     ("turns", "iterations"),
     ("stated", "published_with"),
-    ("holds", "predicate"),
+    ("holds", "tests: [quantity < bound]"),
+    ("predicate", "tests: [quantity < bound]"),
     ("because", "rationale"),
     ("says", "caption"),
     ("unit", "the unit of the row, which is not stated"),

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use syncscope::book::document::Piece;
+use syncscope::book::document::{On, Piece};
+use syncscope::book::predicate::Verdict;
 use syncscope::device::Device;
 use syncscope::experiment::record_scenarios;
-use syncscope::measure::Verdict;
 use syncscope::results::{Recorded, Selection};
 use syncscope::runner::Suite;
 
@@ -206,15 +206,16 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
         assert_eq!(document.claims.len(), printed.claims.len(), "{}", document.id);
         for (claim, PrintedClaim { id }) in document.claims.iter().zip(printed.claims) {
             let verdict = claim.judge(document, &results).verdict;
-            let unmeasured = matches!(&verdict, Verdict::NotTestable(reason) if reason.contains("is about PyTorch"));
-            assert_eq!(unmeasured, claim.system(document).is_some(), "{id}: {verdict:?}, and PyTorch was not measured");
+            let unmeasured = matches!(&verdict, Verdict::NotJudged(reason) if reason.contains("is about PyTorch"));
+            assert_eq!(unmeasured, claim.on == Some(On::Pytorch), "{id}: {verdict:?}, and PyTorch was not measured");
             let by_both = claim.judge(document, &both).verdict;
-            assert!(!matches!(by_both, Verdict::NotTestable(_)), "{id}: {by_both:?}, and every row was measured");
+            let judged = claim.given.is_some() || !matches!(by_both, Verdict::NotJudged(_));
+            assert!(judged, "{id}: {by_both:?}, and every row was measured");
             let start = chapter.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("{id} is in no chapter"));
             let section = chapter[start..].split("</section>").next().unwrap();
             assert!(section.contains(&format!("<strong>{}</strong>", verdict.name())), "{id}: {section}");
             let row = page.lines().find(|line| line.contains(&format!("data-id=\"{id}\"")));
-            assert!(row.is_some_and(|row| row.contains(verdict.name())), "{id} is not on the page of claims: {row:?}");
+            assert!(row.is_some_and(|row| row.contains(&verdict.name())), "{id} is not on the page of claims: {row:?}");
         }
     }
 }

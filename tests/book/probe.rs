@@ -50,7 +50,7 @@ answer:
     then: Slow, {{ slow.fp16.size_8 }} or {{ (fast.fp16.size_8 / slow.fp16.size_8)|percent }}.
     else: Fast, {{ fast.fp16.size_8 }}.
     unclear: Open, {{ delta.fp16.size_8 }}.
-headline: {value: \"{{ gain.fp16.size_8|times }}\", caption: as slow, timeline: probe.slow}
+headline: {value: gain.fp16.size_8, form: times, caption: as slow, timeline: probe.slow}
 method: Both are called.
 tables:
   - id: pairs
@@ -96,11 +96,15 @@ figures:
 claims:
   - id: c-slow
     claim: The slow call is slow.
-    predicate: delta.fp16.size_64 > 0
+    kind: sign
+    on: pytorch
+    places: ['000:46']
+    tests: [delta.fp16.size_64 > 0]
     rationale: It is said so.
   - id: c-printed
     claim: The printed figure fits.
-    predicate: published.pairs.half.fast < 1e-3 and peak.h100.fp16 > 1e12
+    kind: arithmetic
+    tests: [published.pairs.half.fast < 1e-3, peak.h100.fp16 > 1e12]
     rationale: It is printed so.
 exercises:
   - task: Add {{ fast.fp32.size_8 }}.

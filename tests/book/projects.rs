@@ -22,7 +22,9 @@ fn project(folder: &Path) -> BookProject {
 #[test]
 fn a_new_project_renders_as_the_program_s_own_does() {
     let (_parent, folder) = written();
-    for part in ["book.toml", "hardware.yaml", "src/model.md", "templates/chapter.md.j2", "suites/quick.yaml"] {
+    for part in
+        ["book.toml", "hardware.yaml", "texts.yaml", "src/model.md", "templates/chapter.md.j2", "suites/quick.yaml"]
+    {
         assert!(folder.join(part).is_file(), "{part}");
     }
     let results = fixture::run_with_every_outcome();
@@ -60,7 +62,7 @@ fn a_changed_document_template_suite_and_hardware_are_those_of_the_book() {
 #[test]
 fn a_mistake_in_a_template_or_a_part_that_is_gone_names_its_file() {
     let (_parent, folder) = written();
-    replace(&folder.join("templates/claims.md.j2"), "{{ table }}", "{{ tabel }}");
+    replace(&folder.join("templates/claims.md.j2"), "{{ document.title }}", "{{ documnet.title }}");
     let refused = |folder: &Path| {
         let error = Source::of(&[fixture::run()], &project(folder), &catalog()).unwrap_err().to_string();
         assert!(error.contains("templates/claims.md.j2"), "{error}");

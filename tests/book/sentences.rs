@@ -1,6 +1,6 @@
 //! What the chapters say in sentences, and the first page.
 
-use syncscope::book::document::Piece;
+use syncscope::book::document::{Kind, Piece};
 
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
@@ -101,6 +101,34 @@ fn the_first_page_has_a_number_for_each_document_three_verdicts_a_timeline_and_t
     assert_eq!(first.matches("<li class=\"verdict ").count(), 3);
     assert!(first.contains("Timeline of") && first.contains("cargo run --release --bin report"));
     assert!(!first.contains("not measured here"), "{first}");
+}
+
+#[test]
+fn a_number_of_the_first_page_has_its_interval_and_says_where_it_may_be_no_difference() {
+    let first = |gain: &dyn Fn(usize) -> f64| {
+        let mut results = results();
+        let samples = (0..12).map(gain).collect();
+        fixture::replace(&mut results, "probe.gain", &syncscope::results::Outcome::Derived { samples });
+        let page = read(&source_as(&project(DOCUMENT), &[results]), "README");
+        page.lines().find(|line| line.contains("as slow")).unwrap().to_owned()
+    };
+    let clear = first(&|round| 2.0 + 0.01 * (round * 7 % 12) as f64);
+    assert!(clear.contains(">2.05 ×<") && clear.contains("2.02 … 2.08 ×, one run"), "{clear}");
+    assert!(!clear.contains("not distinguishable"), "{clear}");
+    let none = first(&|round| 0.95 + 0.01 * (round * 7 % 12) as f64);
+    assert!(none.contains("not distinguishable from no difference"), "{none}");
+}
+
+#[test]
+fn the_first_page_shows_no_verdict_on_a_formula_a_foreign_figure_or_arithmetic() {
+    let first = read(&source(&fixture::with_pytorch(fixture::run())), "README");
+    let shown = first.lines().filter(|line| line.contains("<li class=\"verdict "));
+    let ids: Vec<&str> = shown.map(|line| line.split(".html#").nth(1).unwrap().split('"').next().unwrap()).collect();
+    let documents = documents();
+    let kinds = documents.iter().flat_map(|document| &document.claims).filter(|claim| ids.contains(&&*claim.id));
+    let kinds: Vec<Kind> = kinds.map(|claim| claim.kind).collect();
+    assert_eq!(kinds.len(), ids.len());
+    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::Model | Kind::Value | Kind::Arithmetic)), "{kinds:?}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ const ROWS: &[Misspelt] = &[
     ("{{ (fast.fp16.size_8 /", "{{ (fats.fp16.size_8 /", "fats.fp16.size_8", "fast"),
     ("Fast, {{ fast.fp16", "Fast, {{ fats.fp16", "fats.fp16.size_8", "fast"),
     ("Open, {{ delta.fp16", "Open, {{ dleta.fp16", "dleta.fp16.size_8", "delta"),
-    ("{{ gain.fp16.size_8|times }}", "{{ gian.fp16.size_8|times }}", "gian.fp16.size_8", "gain"),
-    ("predicate: delta.fp16", "predicate: dleta.fp16", "dleta.fp16.size_64", "delta"),
+    ("value: gain.fp16.size_8", "value: gian.fp16.size_8", "gian.fp16.size_8", "gain"),
+    ("tests: [delta.fp16", "tests: [dleta.fp16", "dleta.fp16.size_64", "delta"),
     (
         "published.pairs.half.fast",
         "published.pairs.half.fats",
@@ -68,8 +68,8 @@ const PARAMETERS: &[Misspelt] = &[
     ("Slow, {{ slow.fp16", "Slow, {{ slow.fp61", "slow.fp61.size_8", "fp16"),
     ("Fast, {{ fast.fp16.size_8", "Fast, {{ fast.fp16.szie_8", "fast.fp16.szie_8", "size_8"),
     ("Open, {{ delta.fp16", "Open, {{ delta.fp61", "delta.fp61.size_8", "fp16"),
-    ("{{ gain.fp16.size_8|times }}", "{{ gain.fp61.size_8|times }}", "gain.fp61.size_8", "fp16"),
-    ("predicate: delta.fp16", "predicate: delta.fp61", "delta.fp61.size_64", "fp16"),
+    ("value: gain.fp16.size_8", "value: gain.fp61.size_8", "gain.fp61.size_8", "fp16"),
+    ("tests: [delta.fp16", "tests: [delta.fp61", "delta.fp61.size_64", "fp16"),
     ("Add {{ fast.fp32", "Add {{ fast.fp23", "fast.fp23.size_8", "fp32"),
     ("is {{ slow.fp32.size_8", "is {{ slow.fp32.szie_8", "slow.fp32.szie_8", "size_8"),
 ];
@@ -77,7 +77,7 @@ const PARAMETERS: &[Misspelt] = &[
 /// A text writes a value in its row's unit, or by a filter; no key of a document states a unit.
 const UNITS: &[Misspelt] = &[
     ("slow.fp16.size_8)|percent }}", "slow.fp16.size_8)|precent }}", "precent", "percent"),
-    ("gain.fp16.size_8|times }}", "gain.fp16.size_8|tiems }}", "tiems", "times"),
+    ("form: times", "form: tiems", "tiems", "times"),
 ];
 
 /// Tables, cases and peak rates.

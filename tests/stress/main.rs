@@ -9,6 +9,9 @@
 //! | `SYNCSCOPE_STRESS_SEED` | the first seed, to repeat a failure; 1 unless it is set |
 //! | `SYNCSCOPE_STRESS_MARKS` | set: an event is recorded behind every step, so that the report of a hang says how far each stream is |
 //!
+//! On a GPU, set `CUDA_DEVICE_MAX_CONNECTIONS=32`, too: a program has up to 20 streams, and with fewer queues than that a gate
+//! that holds one stream may hold another.
+//!
 //! The report of a hang shows the program, where every thread is, and what the driver says of every stream and event.
 
 mod held;

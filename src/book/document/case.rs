@@ -1,11 +1,9 @@
 //! What the rows of a table are shown for: cases that the document names, or the values of a parameter in the runs.
 
-use std::cmp::Ordering;
-
 use serde::Deserialize;
 
 use super::DocumentTable;
-use crate::results::{Parameter, Parameters, Results};
+use crate::results::{Parameter, Parameters, Results, by_size};
 
 /// What a row is shown for: a dtype.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -53,14 +51,5 @@ impl DocumentTable {
             select: Parameters::from([(name.clone(), value.clone())]),
         };
         values.into_iter().map(case).collect()
-    }
-}
-
-fn by_size(a: &Parameter, b: &Parameter) -> Ordering {
-    match (a.number(), b.number()) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
     }
 }

@@ -1,9 +1,10 @@
-//! Claims of a document: a statement and the predicate that decides it.
+//! Claims of a document: a statement, where it stands, what it is about, and the tests that decide it.
 
 use serde::Deserialize;
 
-use super::super::predicate::{Operand, operands_of};
 use super::Document;
+use super::text::Place;
+use crate::results::Parameters;
 
 /// A claim of a document.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -11,32 +12,51 @@ use super::Document;
 pub struct Claim {
     /// The identifier: `c-small-hurts`.
     pub id: String,
-    /// What the document claims, in our words (Markdown).
+    /// Where the text says it; nowhere where the claim is the document's own.
+    #[serde(default)]
+    pub places: Vec<Place>,
+    /// What the text claims, in our words, with every qualifier of the text (Markdown).
     pub claim: String,
-    /// What is true where the claim holds; see [`predicate`](crate::book::predicate).
-    pub predicate: String,
-    /// What it takes to judge it.
-    #[serde(default)]
-    pub needs: Needs,
-    /// What it is about; of a document with a text behind it, PyTorch where nothing else is said.
-    #[serde(default)]
+    /// What kind of statement it is, which decides how it is tested.
+    pub kind: Kind,
+    /// What it is about; nothing of a machine where the kind is `arithmetic`.
     pub on: Option<On>,
-    /// Whether it can be refuted and never confirmed: that a race was not seen does not show that there is none.
+    /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::book::predicate).
+    pub tests: Vec<String>,
+    /// The parameters for which each test is made, one case each.
     #[serde(default)]
-    pub refutable_only: bool,
-    /// Why it is expected to hold, or not to (Markdown).
+    pub cases: Vec<Parameters>,
+    /// In place of cases, a parameter: each test is made for every value of it in the results.
+    pub each: Option<String>,
+    /// Whether the cases are compared with each other, instead of each with the bounds.
+    pub compare: Option<Compare>,
+    /// What has to hold for the claim to have a meaning: a test.
+    pub given: Option<String>,
+    /// Quantities to stand beside the verdict, which do not decide it.
+    #[serde(default)]
+    pub shown: Vec<String>,
+    /// Why it is so, or why it is not, in one sentence that is true whatever the verdict (Markdown).
     pub rationale: String,
 }
 
-/// What it takes to judge a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+/// What kind of statement a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Needs {
-    /// Any device.
-    #[default]
-    AnyDevice,
-    /// A GPU: on another engine the claim means nothing.
-    Gpu,
+pub enum Kind {
+    /// It holds in every case.
+    Always,
+    /// It can be so: one case is enough.
+    Exists,
+    /// A figure or a range that the text has from its own machine.
+    Value,
+    /// The direction of a paired difference.
+    Sign,
+    /// A formula that the text calls conceptual: how far it misses.
+    Model,
+    /// It follows from printed figures and datasheets alone.
+    Arithmetic,
+    /// What happens inside a call, as it was recorded.
+    Implementation,
 }
 
 /// What a claim is about, and so on which system's samples it is judged.
@@ -45,21 +65,92 @@ pub enum Needs {
 pub enum On {
     /// PyTorch.
     Pytorch,
-    /// What CUDA does itself, for every program: the system that the file is about shows it.
+    /// What CUDA does itself, for every program: PyTorch shows it where it was measured, and else the system that the file
+    /// is about.
     Cuda,
+    /// The program that was measured, on whatever device.
+    Program,
+}
+
+/// How cases are compared with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// One less the other.
+    Difference,
+    /// One over the other.
+    Ratio,
+}
+
+impl Kind {
+    /// What the kind is, and how it is decided, in a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Kind::Always => {
+                "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it."
+            }
+            Kind::Exists => "Can be so: one case that lies inside the bounds is enough.",
+            Kind::Value => {
+                "A figure of the text's own machine: on another one it carries over, or this machine differs."
+            }
+            Kind::Sign => "A direction: the sign of a difference of paired samples.",
+            Kind::Model => "A model: how far it misses.",
+            Kind::Arithmetic => "Arithmetic: from printed figures and datasheets, on no machine.",
+            Kind::Implementation => "An implementation: what was recorded inside the calls.",
+        }
+    }
+
+    /// In a word, as a document writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Always => "always",
+            Kind::Exists => "exists",
+            Kind::Value => "value",
+            Kind::Sign => "sign",
+            Kind::Model => "model",
+            Kind::Arithmetic => "arithmetic",
+            Kind::Implementation => "implementation",
+        }
+    }
+}
+
+impl On {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            On::Pytorch => "PyTorch",
+            On::Cuda => "CUDA",
+            On::Program => "the measured program",
+        }
+    }
 }
 
 impl Claim {
-    /// The system whose samples decide, where it is not the one that the file is about.
-    pub fn system(&self, document: &Document) -> Option<&'static str> {
-        let of_text = document.source.is_some() && !self.is_about_figures(document);
-        let about = self.on.or(of_text.then_some(On::Pytorch));
-        (about == Some(On::Pytorch)).then_some("PyTorch")
+    /// Whether it is about printed figures and peak rates alone, so that no machine has a say in it.
+    pub fn is_about_figures(&self) -> bool {
+        self.kind == Kind::Arithmetic
     }
 
-    /// Whether it is about published figures and peak rates alone, so that no machine has a say in it.
-    pub fn is_about_figures(&self, document: &Document) -> bool {
-        let measured = |(_, operand): &(String, Operand)| matches!(operand, Operand::Measured { .. });
-        operands_of(&self.predicate, document).is_ok_and(|operands| !operands.iter().any(measured))
+    /// What it claims, without the marks of Markdown.
+    pub fn plain(&self) -> String {
+        let words = self.claim.replace(['*', '`'], "");
+        words.split_whitespace().collect::<Vec<&str>>().join(" ")
+    }
+
+    /// Where it stands: each text once, with its title and date, its file, and the lines.
+    pub fn sources(&self, document: &Document) -> Vec<String> {
+        let mut texts: Vec<(&str, Vec<String>)> = Vec::new();
+        for place in &self.places {
+            match texts.iter_mut().find(|(text, _)| *text == place.text) {
+                Some((_, lines)) => lines.push(place.lines()),
+                None => texts.push((&place.text, vec![place.lines()])),
+            }
+        }
+        let source = |(name, lines): (&str, Vec<String>)| {
+            let text = document.names.texts.get(name);
+            let text = text.map_or_else(|| name.to_owned(), |text| format!("{}, {}", text.dated(), text.file));
+            format!("{text}, {}", lines.join(" and "))
+        };
+        texts.into_iter().map(source).collect()
     }
 }

@@ -13,6 +13,7 @@ mod hardware;
 mod measured;
 mod panel;
 mod sentence;
+mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,12 +22,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub use case::TableCase;
-pub use claim::{Claim, Needs, On};
+pub use claim::{Claim, Compare, Kind, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
-pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
+pub use sentence::{Exercise, Form, Headline, Number, Piece, Sentence, Text};
+pub use text::{Place, PrintedText, Texts};
 
 use super::predicate::Judgement;
 use crate::error::FileError;
@@ -83,6 +85,8 @@ pub struct Names {
     pub rows: Arc<Catalog>,
     /// Hardware with its peak rates.
     pub hardware: Arc<Hardware>,
+    /// The texts that claims stand in.
+    pub texts: Arc<Texts>,
 }
 
 /// A table of a document.

@@ -1,9 +1,9 @@
 //! Sentences with measured values in them: the answers of a chapter, its exercises, its number on the first page.
 //!
-//! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of predicates
+//! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of tests
 //! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
 //! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent` and `times`. A sentence of an
-//! answer has a text for each verdict on its predicate, so that it is true of whichever machine was measured.
+//! answer has a text for each outcome of its tests, so that it is true of whichever machine was measured.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    OperandValue, UnknownName, compile, environment, flat_name, flattened, judged, look_up, names_in, operands_in,
+    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
 };
 use super::Document;
-use crate::measure::Verdict;
-use crate::results::Results;
+use crate::measure::Finding;
+use crate::results::{Parameters, Results};
 use crate::units::{Scale, Unit};
 
 /// A text with expressions in it (Markdown).
@@ -41,7 +41,7 @@ pub enum Piece {
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sentence {
-    /// The predicate that decides, judged as a claim is.
+    /// The tests that decide, joined by `and`, judged as those of a claim are.
     #[serde(rename = "if")]
     pub condition: String,
     /// What is said where it holds.
@@ -67,12 +67,63 @@ pub struct Exercise {
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Headline {
-    /// The number: one expression.
-    pub value: Text,
+    /// The number: a ratio of measured values, to which 1 would be no difference.
+    pub value: String,
+    /// How it is written.
+    pub form: Form,
     /// What it is.
     pub caption: String,
     /// A timeline to stand beside the numbers, by the name of its scenario; the first page shows one.
     pub timeline: Option<String>,
+}
+
+/// How a ratio is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// `1.80 ×`.
+    Times,
+    /// `55.4 %`.
+    Percent,
+}
+
+/// What a headline says of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// The number.
+    pub value: String,
+    /// Its interval, and how many runs it is of.
+    pub interval: String,
+    /// The values behind it.
+    pub detail: String,
+    /// Whether its interval holds 1, so that it may be no difference at all.
+    pub may_be_none: bool,
+}
+
+impl Headline {
+    /// The number of a run, with its interval.
+    ///
+    /// # Errors
+    /// Says what was not measured.
+    pub fn said(&self, document: &Document, results: &Results) -> Result<Number, String> {
+        let system = &results.run().system;
+        let Found { known, operands, runs, .. } =
+            Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
+        let (value, interval) = known.value();
+        let (low, high) = interval.unwrap_or((value, value));
+        let (factor, sign) = match self.form {
+            Form::Times => (1.0, "×"),
+            Form::Percent => (100.0, "%"),
+        };
+        let written = |value: f64| Unit::Ratio.format(factor * value, 3);
+        let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+        Ok(Number {
+            value: format!("{} {sign}", written(value)),
+            interval: format!("{} … {} {sign}, {runs}", written(low), written(high)),
+            detail: operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; "),
+            may_be_none: low <= 1.0 && 1.0 <= high,
+        })
+    }
 }
 
 impl Sentence {
@@ -81,11 +132,10 @@ impl Sentence {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
-        match judged(&self.condition, document, results, &results.run().system).verdict {
-            Verdict::Confirmed(_) => self.then.filled(document, results),
-            Verdict::Refuted(_) => self.otherwise.filled(document, results),
-            Verdict::Inconclusive(_) => self.unclear.filled(document, results),
-            Verdict::NotTestable(reason) => Err(reason),
+        match holds(&self.condition, document, results)? {
+            Finding::Inside => self.then.filled(document, results),
+            Finding::Outside => self.otherwise.filled(document, results),
+            Finding::Undecided => self.unclear.filled(document, results),
         }
     }
 }
@@ -152,15 +202,14 @@ fn wording() -> Environment<'static> {
 fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
     let names = names_in(&environment, expression).map_err(|unknown| unknown.message)?;
-    let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
-    let lookup = results.lookup();
+    let system = &results.run().system;
     let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
-    for (place, (name, operand)) in operands.iter().enumerate() {
-        let (value, text) =
-            look_up(operand, &lookup).map_err(|absence| format!("{name} was not measured: {absence}"))?;
-        details.push(format!("{name} = {text}"));
-        context.insert(flat_name(place), value.middle().map_err(|absence| absence.to_string())?);
-        alone = (name == expression).then(|| value.formatted());
+    for (place, name) in names.iter().enumerate() {
+        let values = Quantity::of(name, document, results, system, &Parameters::new())?.values()?;
+        let Some((value, words, written)) = values.into_iter().next() else { continue };
+        details.push(format!("{name} = {written}"));
+        context.insert(flat_name(place), value);
+        alone = alone.or((name == expression).then_some(words));
     }
     let detail = details.join("; ");
     if let Some(text) = alone {
@@ -171,20 +220,4 @@ fn value(expression: &str, document: &Document, results: &Results) -> Result<Pie
     let result = compile(&environment, &flat)?.eval(Value::from(context));
     let text = result.map_err(|error| format!("`{expression}` fails: {error:#}"))?.to_string();
     Ok(Piece::Value { text, detail })
-}
-
-impl OperandValue<'_> {
-    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
-    fn formatted(&self) -> String {
-        match self {
-            OperandValue::Samples(metric) => match metric.estimate() {
-                Ok(estimate) if metric.is_difference() && !estimate.excludes_zero() => {
-                    "an amount not distinguishable from 0".to_owned()
-                }
-                Ok(estimate) => metric.spec.unit.format(estimate.median, 3),
-                Err(absence) => absence.to_string(),
-            },
-            OperandValue::Fixed(value, unit) => unit.format(*value, 3),
-        }
-    }
 }

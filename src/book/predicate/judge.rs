@@ -1,59 +1,40 @@
-//! Judging claims: whether one holds on the machine of a results file.
+//! Judging claims: on the system that each is about, by its kind.
 //!
-//! The predicate is evaluated over draws of what its rows come to: of several runs, joint draws of the expected medians of
-//! a run ([`RunDraws`]); of one run, bootstrap resamples of its samples, as [`judge`](crate::measure::judge) evaluates a
-//! statement, and then the verdict is about that run alone. It is *confirmed* where the predicate holds in at least 97.5 %
-//! of the draws, *refuted* where it fails in as many, and otherwise *inconclusive*. The draws are seeded, so that a file has
-//! one verdict. A claim about published figures alone is evaluated once.
+//! Each test of a claim is made for each of its cases. A case is a quantity ([`Quantity`]) against the test's region
+//! ([`Evidence`](crate::measure), which says how a case is found to lie inside or outside, and how the error is held over
+//! several). The kind then decides: of a claim that says *can*, one case inside is enough; of the others, every case has to
+//! lie inside. A model has no region: its verdict is how far it misses at most.
 //!
-//! Counts (stale elements, wrong elements) are judged by the largest that was seen: one bad round is enough to refute that
-//! something is safe. That none was seen proves nothing: a claim that can only be refuted (`refutable_only`) is then
-//! *inconclusive*. A call behind a closed gate blocks in all trials or in none; one that blocked in some decides nothing.
-//!
-//! A claim whose samples are missing, or fewer than six of one run, or whose predicate cannot be evaluated (a division by
-//! zero), is *not testable*, never judged.
+//! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
+//! case whose rows are missing decides nothing, and the verdict says so.
 
-use std::collections::BTreeMap;
+use super::case::{CaseResult, Made, named};
+use super::operands_of;
+use super::quantity::Quantity;
+use super::test::Test;
+use super::verdict::{Verdict, why};
+use crate::book::document::{Claim, Document, Kind, On};
+use crate::measure::{Evidence, Finding, Known, furthest};
+use crate::results::{Parameter, Parameters, Results, by_size};
 
-use minijinja::{Expression, Value};
+/// The system that the texts are about.
+const PYTORCH: &str = "PyTorch";
 
-use super::operand::{Operand, is_selected};
-use super::{compile, environment, operands_of};
-use crate::book::document::{Claim, Document, Figure, Needs};
-use crate::measure::{Bootstrap, RunDraws, Verdict, median};
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Results};
-use crate::units::Unit;
-
-/// A verdict with the numbers that decided it.
+/// A verdict with what decided it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
     /// The system on whose samples it was judged.
     pub system: String,
-    /// The same of the system that the file is about, where the claim is about another.
+    /// The same of the system that the file is about, where another one decides.
     pub beside: Option<Box<Judgement>>,
-    /// Each operand of the predicate: its name, and what it was.
-    pub evidence: Vec<(String, String)>,
-    /// The least number of runs behind an operand; 0 where nothing measured is in the predicate.
-    pub runs: usize,
-    /// For a claim about figures alone: the predicate with the numbers in it, and what its two sides come to.
-    pub calculation: Option<String>,
-}
-
-impl Judgement {
-    fn not_testable(reason: String, system: &str, evidence: Vec<(String, String)>) -> Self {
-        let (verdict, system) = (Verdict::NotTestable(reason), system.to_owned());
-        Self { verdict, system, beside: None, evidence, runs: 0, calculation: None }
-    }
-}
-
-/// An operand with its values.
-pub(in crate::book) enum OperandValue<'a> {
-    /// What was measured.
-    Samples(Metric<'a>),
-    /// What is printed, with its unit.
-    Fixed(f64, Unit),
+    /// The cases that decided.
+    pub cases: Vec<CaseResult>,
+    /// Quantities beside them.
+    pub shown: Vec<CaseResult>,
+    /// Why, in one sentence.
+    pub why: String,
 }
 
 impl Claim {
@@ -61,360 +42,156 @@ impl Claim {
     /// one that the file is about.
     pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
         let own = results.run().system.as_str();
-        match self.system(document) {
-            None => self.judge_on(own, document, results),
-            Some(system) => {
-                let beside = Some(Box::new(self.judge_on(own, document, results)));
-                let there = results.systems().contains(&system);
+        let there = results.systems().contains(&PYTORCH);
+        let none = |reason: &str| self.not_judged(reason.to_owned(), PYTORCH);
+        let engine = results.environment().device.engine.as_str();
+        match self.on {
+            // What is shown beside figures is of a GPU, too.
+            None if engine != "cuda" => Judgement { shown: Vec::new(), ..self.judge_on(own, document, results) },
+            None if there => self.judge_on(PYTORCH, document, results),
+            None | Some(On::Program) => self.judge_on(own, document, results),
+            Some(On::Pytorch | On::Cuda) if engine != "cuda" => none(&format!(
+                "the claim is about a GPU, and this run is of the engine `{engine}`, an emulation: neither its times nor \
+                 its calls are a GPU's"
+            )),
+            Some(On::Cuda) if !there => self.judge_on(own, document, results),
+            Some(On::Cuda) => match self.judge_on(PYTORCH, document, results) {
+                Judgement { verdict: Verdict::NotJudged(_), .. } => self.judge_on(own, document, results),
+                judgement => judgement.beside(own, || self.judge_on(own, document, results)),
+            },
+            Some(On::Pytorch) => {
                 let judgement = if there {
-                    self.judge_on(system, document, results)
+                    self.judge_on(PYTORCH, document, results)
                 } else {
-                    let reason = format!("the text is about {system}, and this run has none");
-                    Judgement::not_testable(reason, system, Vec::new())
+                    none("the text is about PyTorch, and this run has no PyTorch")
                 };
-                Judgement { beside, ..judgement }
+                judgement.beside(own, || self.judge_on(own, document, results))
             }
         }
+    }
+
+    fn not_judged(&self, reason: String, system: &str) -> Judgement {
+        let verdict = Verdict::NotJudged(reason);
+        let why = why(&verdict, self.kind, self.compare, &[]);
+        let (cases, shown) = (Vec::new(), Vec::new());
+        Judgement { verdict, system: system.to_owned(), beside: None, cases, shown, why }
     }
 
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
-        if self.needs == Needs::Gpu && results.environment().device.engine != "cuda" {
-            return Judgement::not_testable("the claim is about a GPU".to_owned(), system, Vec::new());
-        }
-        let judgement = judged(&self.predicate, document, results, system);
-        match judgement.verdict {
-            Verdict::Confirmed(share) if self.refutable_only => {
-                Judgement { verdict: Verdict::Inconclusive(share), ..judgement }
+        match self.given.as_deref().map(|given| held(given, document, results, system)) {
+            None | Some(Ok(Finding::Inside)) => {}
+            Some(Ok(_)) => {
+                let given = self.given.as_deref().unwrap_or_default();
+                return self.not_judged(format!("it asks why {given}, and the samples do not show that"), system);
             }
-            _ => judgement,
+            Some(Err(reason)) => return self.not_judged(reason, system),
         }
-    }
-}
-
-/// Judges a predicate by the runs of one system.
-pub(in crate::book) fn judged(predicate: &str, document: &Document, results: &Results, system: &str) -> Judgement {
-    let operands = match operands_of(predicate, document) {
-        Ok(operands) => operands,
-        Err(unknown) => return Judgement::not_testable(unknown.message, system, Vec::new()),
-    };
-    let lookup = results.lookup_of(system);
-    let (mut values, mut evidence) = (Vec::new(), Vec::new());
-    for (name, operand) in &operands {
-        match look_up(operand, &lookup) {
-            Ok((value, text)) => {
-                values.push(value);
-                evidence.push((name.clone(), text));
-            }
-            Err(absence) => {
-                return Judgement::not_testable(format!("{name} was not measured: {absence}"), system, evidence);
-            }
-        }
-    }
-    let names: Vec<&str> = operands.iter().map(|(name, _)| name.as_str()).collect();
-    let share = share_of_true(predicate, &names, &values);
-    let fixed: Option<Vec<f64>> = values.iter().map(OperandValue::fixed).collect();
-    Judgement {
-        verdict: share.map_or_else(Verdict::NotTestable, Verdict::of_share),
-        system: system.to_owned(),
-        beside: None,
-        evidence,
-        runs: values.iter().filter_map(OperandValue::metric).map(|metric| metric.runs.len()).min().unwrap_or(0),
-        calculation: fixed.and_then(|values| calculation(predicate, &names, &values)),
-    }
-}
-
-/// The value of an operand in the results, and the same as text.
-pub(in crate::book) fn look_up<'a>(
-    operand: &Operand,
-    lookup: &Lookup<'a>,
-) -> Result<(OperandValue<'a>, String), MissingReason> {
-    match operand {
-        Operand::Measured { id, selectors, .. } => {
-            let of_row = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors);
-            let spec = lookup.specs().find(of_row).ok_or(MissingReason::NotInRun)?;
-            let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
-            let estimate = metric.estimate()?;
-            if !estimate.is_interval() {
-                return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
-            }
-            let text = estimate.format(spec.unit);
-            Ok((OperandValue::Samples(metric), text))
-        }
-        Operand::Published(Figure { value, digits, .. }, unit) => {
-            Ok((OperandValue::Fixed(*value, *unit), format!("{} (published)", unit.format(*value, *digits))))
-        }
-        Operand::Peak(rate) => Ok((
-            OperandValue::Fixed(*rate, Unit::FlopsPerSecond),
-            format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4)),
-        )),
-    }
-}
-
-/// In which share of the draws the predicate is true.
-fn share_of_true(predicate: &str, names: &[&str], values: &[OperandValue<'_>]) -> Result<f64, String> {
-    let environment = environment();
-    let flat = flattened(predicate, names);
-    let expression = compile(&environment, &flat)?;
-    let mut drawn = Vec::new();
-    let kinds: Vec<Drawn> = values.iter().map(|value| Drawn::of(value, &mut drawn)).collect();
-    if drawn.is_empty() && !kinds.contains(&Drawn::Either) {
-        return evaluate(&expression, &kinds, &[], false).map(f64::from);
-    }
-    let (mut failure, mut draw) = (None, 0);
-    let mut truth = |middles: &[f64]| {
-        draw += 1;
-        match evaluate(&expression, &kinds, middles, draw % 2 == 0) {
-            Ok(holds) => f64::from(holds),
-            Err(message) => {
-                failure.get_or_insert(message);
-                f64::NAN
-            }
-        }
-    };
-    let one_run = drawn.iter().all(|metric| metric.runs.len() == 1);
-    let truths = if one_run {
-        let sets: Vec<&[f64]> = drawn.iter().map(|metric| metric.runs[0]).collect();
-        Bootstrap::default().distribution(&sets, |resampled| {
-            truth(&resampled.iter().map(|set| median(set.clone())).collect::<Vec<f64>>())
-        })
-    } else if let Some(single) = drawn.iter().find(|metric| metric.runs.len() == 1) {
-        return Err(format!("`{}` was measured in one run alone", single.spec.title()));
-    } else {
-        let rows: Vec<Vec<f64>> = drawn.iter().map(|metric| metric.run_medians()).collect();
-        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-        RunDraws::default().distribution(&rows, truth)
-    };
-    match failure {
-        Some(message) => Err(message),
-        None => Ok(truths.iter().sum::<f64>() / truths.len() as f64),
-    }
-}
-
-/// Where the value of an operand in a draw comes from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Drawn {
-    /// It is the same in all.
-    Fixed(f64),
-    /// It is 0 in half of them and 1 in the others: yes in some trials and no in others.
-    Either,
-    /// It is drawn.
-    Middle,
-}
-
-impl Drawn {
-    /// `drawn` takes the metrics that are drawn, in the order of the operands.
-    fn of<'v, 'a>(value: &'v OperandValue<'a>, drawn: &mut Vec<&'v Metric<'a>>) -> Self {
-        let metric = match value {
-            OperandValue::Fixed(value, _) => return Drawn::Fixed(*value),
-            OperandValue::Samples(metric) => metric,
+        let made = |tests: &[String]| -> Vec<Made> {
+            tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
         };
-        let samples = || metric.runs.iter().copied().flatten().copied();
-        let (least, most) = (samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max));
-        if metric.is_observed() && metric.spec.unit == Unit::Number {
-            return Drawn::Fixed(most);
+        let (shown, made): (Vec<Made>, Vec<Made>) = (made(&self.shown), made(&self.tests));
+        let shown = shown.into_iter().map(|made| made.case).collect();
+        let evidence: Vec<Evidence> = made.iter().map(Made::evidence).collect();
+        let (mut cases, known): (Vec<CaseResult>, Vec<Option<Known>>) =
+            made.into_iter().map(|made| (made.case, made.known)).unzip();
+        let missing = cases.iter().find_map(|case| case.value.as_ref().err());
+        if let Some(reason) = missing.filter(|_| known.iter().all(Option::is_none)) {
+            return Judgement { shown, ..self.not_judged(reason.clone(), system) };
         }
-        match metric.is_share() {
-            true if least == most => Drawn::Fixed(most),
-            true => Drawn::Either,
-            false => {
-                drawn.push(metric);
-                Drawn::Middle
-            }
-        }
-    }
-}
-
-impl OperandValue<'_> {
-    /// The value, of samples what they come to.
-    pub(in crate::book) fn middle(&self) -> Result<f64, MissingReason> {
-        match self {
-            OperandValue::Samples(metric) => Ok(metric.estimate()?.median),
-            OperandValue::Fixed(value, _) => Ok(*value),
-        }
-    }
-
-    fn fixed(&self) -> Option<f64> {
-        match self {
-            OperandValue::Samples(_) => None,
-            OperandValue::Fixed(value, _) => Some(*value),
-        }
-    }
-}
-
-impl<'a> OperandValue<'a> {
-    fn metric(&self) -> Option<&Metric<'a>> {
-        match self {
-            OperandValue::Samples(metric) => Some(metric),
-            OperandValue::Fixed(..) => None,
-        }
-    }
-}
-
-/// The predicate with numbers in the place of names and, where it compares two sides once, what the sides come to:
-/// `2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008`.
-fn calculation(predicate: &str, names: &[&str], values: &[f64]) -> Option<String> {
-    let mut numbers = flattened(predicate, names);
-    for (i, value) in values.iter().enumerate() {
-        numbers = numbers.replace(&flat_name(i), &value.to_string());
-    }
-    let operators = ["<=", ">=", "<", ">"];
-    let found =
-        operators.iter().find(|operator| numbers.matches(**operator).count() == 1 && !numbers.contains(" and "));
-    let sides = found.and_then(|operator| numbers.split_once(operator)).and_then(|(left, right)| {
-        let environment = environment();
-        let side = |text: &str| {
-            let value = environment.compile_expression(text.trim()).ok()?.eval(()).ok()?;
-            f64::try_from(value).ok().map(|value| Unit::Number.format(value, 4))
-        };
-        Some(format!(": {} against {}", side(left)?, side(right)?))
-    });
-    Some(format!("{numbers}{}", sides.unwrap_or_default()))
-}
-
-/// Evaluates the flattened predicate; `middles` are the values of the operands that are drawn, in order.
-fn evaluate(expression: &Expression<'_, '_>, kinds: &[Drawn], middles: &[f64], yes: bool) -> Result<bool, String> {
-    let mut middles = middles.iter();
-    let values = kinds.iter().enumerate().map(|(i, kind)| {
-        let value = match kind {
-            Drawn::Fixed(value) => *value,
-            Drawn::Either => f64::from(u8::from(yes)),
-            Drawn::Middle => middles.next().copied().unwrap_or(f64::NAN),
-        };
-        (flat_name(i), value)
-    });
-    let context: BTreeMap<String, f64> = values.collect();
-    let result = expression.eval(Value::from(context)).map_err(|error| format!("the predicate fails: {error:#}"))?;
-    bool::try_from(result.clone())
-        .ok()
-        .filter(|_| result.kind() == minijinja::value::ValueKind::Bool)
-        .ok_or_else(|| format!("the predicate gives {result}, which is neither true nor false"))
-}
-
-pub(in crate::book) fn flat_name(index: usize) -> String {
-    format!("q{index}_")
-}
-
-/// The predicate with a plain name in the place of each dotted one, so that its context is flat.
-pub(in crate::book) fn flattened(predicate: &str, names: &[&str]) -> String {
-    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut out = String::with_capacity(predicate.len());
-    let mut rest = predicate;
-    while let Some(first) = rest.chars().next() {
-        let length = if is_path(first) { rest.find(|c| !is_path(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
-        let (token, tail) = rest.split_at(length);
-        match names.iter().position(|name| *name == token) {
-            Some(index) => out.push_str(&flat_name(index)),
-            None => out.push_str(token),
-        }
-        rest = tail;
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::Clock;
-    use crate::results::{Parameters, Provenance};
-
-    fn row(id: &str, unit: Unit, clock: Clock, samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
-        let (id, group, label, parameters) = (id.to_owned(), String::new(), String::new(), Parameters::new());
-        let provenance = Provenance::measured(clock);
-        (MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None }, samples)
-    }
-
-    fn timed(samples: Vec<f64>) -> (MetricSpec, Vec<f64>) {
-        row("t", Unit::Seconds, Clock::Host, samples)
-    }
-
-    fn share(predicate: &str, names: &[&str], rows: &[(MetricSpec, Vec<f64>)]) -> Result<f64, String> {
-        let values: Vec<_> =
-            rows.iter().map(|(spec, samples)| OperandValue::Samples(Metric::new(spec, samples))).collect();
-        share_of_true(predicate, names, &values)
-    }
-
-    /// 1 + spread · (−1 … 1), evenly, in an order that is no trend.
-    fn around_one(spread: f64) -> Vec<f64> {
-        (0..31).map(|i| 1.0 + spread * (f64::from(i * 7 % 31) / 15.0 - 1.0)).collect()
-    }
-
-    #[test]
-    fn a_clear_difference_is_confirmed_its_opposite_refuted_and_noise_neither() {
-        let (low, high) = (timed(around_one(0.1)), timed(around_one(0.1).iter().map(|x| x + 1.0).collect()));
-        let rows = [low.clone(), high];
-        assert_eq!(Verdict::of_share(share("a < b", &["a", "b"], &rows).unwrap()), Verdict::Confirmed(1.0));
-        assert_eq!(Verdict::of_share(share("a > b", &["a", "b"], &rows).unwrap()), Verdict::Refuted(0.0));
-        let even = share("a > 1.0", &["a"], &[low]).unwrap();
-        assert!(matches!(Verdict::of_share(even), Verdict::Inconclusive(_)), "{even}");
-    }
-
-    #[test]
-    fn rounds_stay_paired() {
-        // Both swing by far more than they differ, together.
-        let swing: Vec<f64> = around_one(0.5);
-        let (a, b) = (timed(swing.clone()), timed(swing.iter().map(|x| x + 0.01).collect()));
-        assert_eq!(share("a < b", &["a", "b"], &[a, b]), Ok(1.0));
-    }
-
-    #[test]
-    fn what_blocks_in_some_trials_alone_decides_nothing() {
-        let blocked = |every: usize| {
-            let samples = (0..30).map(|i| f64::from(u8::from(i % every == 0))).collect();
-            share("a > 0.5", &["a"], &[row("t", Unit::Ratio, Clock::Observed, samples)])
-        };
-        assert_eq!((blocked(1), blocked(2), blocked(30)), (Ok(1.0), Ok(0.5), Ok(0.5)));
-    }
-
-    #[test]
-    fn of_several_runs_each_counts_once_by_its_median() {
-        let spec = timed(Vec::new()).0;
-        let verdict = |a: &[f64], b: &[f64]| {
-            let runs = |levels: &[f64]| -> Vec<Vec<f64>> {
-                levels.iter().map(|level| around_one(0.001).iter().map(|x| level * x).collect()).collect()
+        let verdict = if self.kind == Kind::Model {
+            Verdict::GoodToWithin(furthest(&known.into_iter().flatten().collect::<Vec<Known>>()))
+        } else {
+            let (finding, each) = match self.kind {
+                Kind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
+                _ => (Evidence::all(&evidence), Evidence::each(&evidence)),
             };
-            let runs = [runs(a), runs(b)];
-            let metrics =
-                runs.each_ref().map(|runs| Metric { spec: &spec, runs: runs.iter().map(Vec::as_slice).collect() });
-            let values = metrics.map(OperandValue::Samples);
-            share_of_true("a < b", &["a", "b"], &values).map(Verdict::of_share)
+            // Where all cases have to agree, each counts alone.
+            let alone = matches!((finding, self.kind), (Finding::Outside, Kind::Exists))
+                || finding == Finding::Inside && self.kind != Kind::Exists;
+            for ((case, each), evidence) in cases.iter_mut().zip(each).zip(&evidence) {
+                case.finding = Some(if alone { evidence.finding() } else { each });
+            }
+            Verdict::of(finding, self.kind)
         };
-        let steady = [1.0, 1.01, 0.99];
-        assert!(matches!(verdict(&steady, &[1.5, 1.52, 1.51]), Ok(Verdict::Confirmed(_))));
-        // Within the runs all is clear; between them it is not.
-        assert!(matches!(verdict(&steady, &[1.3, 0.9, 1.2]), Ok(Verdict::Inconclusive(_))));
-        assert!(verdict(&steady, &[1.5]).unwrap_err().contains("in one run alone"));
-        // Runs of both that move together.
-        assert!(matches!(verdict(&[1.0, 2.0, 1.5], &[1.1, 2.1, 1.6]), Ok(Verdict::Confirmed(_))));
+        let why = why(&verdict, self.kind, self.compare, &cases);
+        Judgement { verdict, system: system.to_owned(), beside: None, cases, shown, why }
     }
 
-    #[test]
-    fn one_bad_round_refutes_that_something_is_safe() {
-        // In fewer than half of the rounds: the median of most resamples is 0.
-        let counts = |bad: usize| (0..30).map(|i| if i < bad { 64.0 } else { 0.0 }).collect();
-        let rare = row("t", Unit::Number, Clock::Observed, counts(12));
-        assert!(share("a == 0", &["a"], &[rare]).unwrap() < 0.025);
-        let never = row("t", Unit::Number, Clock::Observed, counts(0));
-        assert_eq!(share("a == 0", &["a"], &[never]), Ok(1.0), "and then only a refutable claim is told from a proof");
+    /// A test, made for each of its cases, with what is known of each that was measured.
+    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<Made> {
+        let Ok(test) = Test::parse(text) else { return Vec::new() };
+        let of = |select: &Parameters| Quantity::of(&test.quantity, document, results, system, select);
+        let selects = self.selects(&test, document, results);
+        let found = |quantity: Result<Quantity<'_>, String>, case: String, select: &Parameters| {
+            let found = quantity.and_then(|quantity| quantity.found());
+            Made::of(&test, case, select, found)
+        };
+        let Some(compare) = self.compare else {
+            return selects.iter().map(|select| found(of(select), named(select), select)).collect();
+        };
+        let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
+        pairs
+            .map(|(one, other)| {
+                let both = of(one).and_then(|one| Ok(one.compared(compare, of(other)?)));
+                found(both, format!("{} against {}", named(one), named(other)), one)
+            })
+            .collect()
     }
 
-    #[test]
-    fn what_cannot_be_evaluated_is_an_error_and_no_verdict() {
-        let zero = || timed(vec![0.0; 9]);
-        assert!(share("1 / a > 5", &["a"], &[zero()]).unwrap_err().contains("the predicate fails"));
-        assert!(share("a > b", &["a"], &[zero()]).is_err(), "a name without a value");
-        assert!(share("a + 1", &["a"], &[zero()]).unwrap_err().contains("neither true nor false"));
+    /// What the cases of a test select: of the parameters that its rows have.
+    fn selects(&self, test: &Test, document: &Document, results: &Results) -> Vec<Parameters> {
+        let operands = operands_of(&test.quantity, document).unwrap_or_default();
+        let ids: Vec<String> = operands.iter().filter_map(|(_, operand)| operand.measured()).collect();
+        let has = |name: &str| {
+            let known = document.names.rows.parameters(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+            known.contains_key(name)
+        };
+        let mut selects: Vec<Parameters> = match &self.each {
+            Some(name) => {
+                let rows = results.rows.iter().filter(|row| ids.contains(&row.spec.id));
+                let mut values: Vec<&Parameter> = Vec::new();
+                for value in rows.filter_map(|row| row.spec.parameters.get(name)) {
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                values.sort_by(|a, b| by_size(a, b));
+                values.into_iter().map(|value| Parameters::from([(name.clone(), value.clone())])).collect()
+            }
+            None => self.cases.clone(),
+        };
+        for select in &mut selects {
+            select.retain(|name, _| has(name));
+        }
+        selects.dedup();
+        if selects.is_empty() { vec![Parameters::new()] } else { selects }
+    }
+}
+
+impl Judgement {
+    /// With what the system that the file is about shows, where it is another one.
+    fn beside(self, own: &str, judged: impl FnOnce() -> Self) -> Self {
+        let beside = (self.system != own).then(judged).map(Box::new);
+        Self { beside, ..self }
     }
 
-    #[test]
-    fn a_claim_about_figures_alone_shows_its_calculation() {
-        let text = calculation("2 * 8192 ** 3 / peak.h100 <= 0.0008", &["peak.h100"], &[989.4e12]).unwrap();
-        assert_eq!(text, "2 * 8192 ** 3 / 989400000000000 <= 0.0008: 0.001111 against 0.0008000");
+    /// The least number of runs behind a case that was measured; 0 where nothing measured is in it.
+    pub fn runs(&self) -> usize {
+        self.cases.iter().filter(|case| case.value.is_ok()).map(|case| case.runs).min().unwrap_or(0)
     }
+}
 
-    #[test]
-    fn dotted_names_are_replaced_whole() {
-        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
-        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
-    }
+/// Whether all tests of a text hold on the system that the file is about.
+pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Finding, String> {
+    held(text, document, results, &results.run().system)
+}
+
+fn held(text: &str, document: &Document, results: &Results, system: &str) -> Result<Finding, String> {
+    let tests = Test::all(text).map_err(|unknown| unknown.message)?;
+    let evidence = |test: &Test| -> Result<Evidence, String> {
+        let found = Quantity::of(&test.quantity, document, results, system, &Parameters::new())?.found()?;
+        Ok(Evidence::of(&found.known, &test.region.unwrap_or_default()))
+    };
+    Ok(Evidence::all(&tests.iter().map(evidence).collect::<Result<Vec<_>, _>>()?))
 }

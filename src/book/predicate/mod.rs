@@ -1,42 +1,61 @@
-//! Predicates and values in texts: expressions over measured values, published figures and peak rates.
+//! Tests and values in texts: expressions over measured values, published figures and peak rates.
 //!
-//! A predicate is an expression of the template engine that is true where a claim holds:
-//! `small.fp16.delta / small.fp16.async > big.fp16.delta / big.fp16.async`. An operand in it is one of
+//! A test is a quantity and the region that it has to lie in: `0.9 <= item.pending.fp16 / big.fp16.async <= 1.1`. A name in
+//! it is one of
 //!
-//! - a measurement: the row's identifier without the document's (of a document without an experiment of its own, the
-//!   whole of it), with the values of parameters between or behind its parts. `small.fp16.delta` is the row
-//!   `sync-points.small.delta` with a parameter of the value `fp16`; `model.queued.operations_20` is the row `model.queued`
-//!   whose parameter `operations` is 20. `-` is written `_`;
+//! - a measurement: the row's identifier, with the values of parameters between or behind its parts. The name of the
+//!   document's own experiment is left out. `small.fp16.delta` is the row `sync-points.small.delta` with a parameter of the
+//!   value `fp16`; `model.queued.operations_20` is the row `model.queued` whose parameter `operations` is 20. `-` and a
+//!   decimal point are written `_`;
+//! - a parameter of the measurements beside it: `stopwatch.events / spin_seconds`;
 //! - a published figure: `published.TABLE.CASE.ROW`, the row by the last part of its identifier, and `published.TABLE.ROW`
 //!   where a table has the one case `all`;
 //! - a peak rate of the hardware: `peak.NAME.RATE`, from the project's `hardware.yaml`.
 //!
 //! Names are resolved when a document is read: one that stands for nothing is an error there, not a verdict. So is a
-//! predicate whose measurements have different units, unless all but one are numbers without a unit.
+//! quantity whose measurements have different units, unless all but one are numbers without a unit.
+//!
+//! | file | question |
+//! |---|---|
+//! | `test` | what is the quantity, and where has it to lie |
+//! | `operand` | what does a name stand for |
+//! | `quantity`, `found` | what did the quantity come to in the runs of a system |
+//! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
+//! | `verdict` | how is that said, by the kind of the claim |
 
+mod case;
+mod found;
 mod judge;
 mod operand;
+mod quantity;
+mod test;
+mod verdict;
 
 use std::collections::BTreeSet;
 
 use minijinja::{Environment, ErrorKind, Expression, UndefinedBehavior};
 
+pub use case::CaseResult;
+pub(super) use found::Found;
 pub use judge::Judgement;
-pub(super) use judge::{OperandValue, flat_name, flattened, judged, look_up};
+pub(super) use judge::holds;
 pub use operand::Operand;
 pub(super) use operand::{UnknownName, operands_in};
+pub(super) use quantity::{Quantity, flat_name, flattened};
+pub(super) use test::Test;
+pub use verdict::Verdict;
 
 use super::document::Document;
 use crate::results::nearest;
 
-/// The names in a predicate, in the order of the alphabet, with what they stand for; units that differ are not compared.
-pub(super) fn operands_of(predicate: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
-    let names = names_in(&environment(), predicate)?;
-    let operands = operands_in(predicate, &names, document)?;
+/// The names in an expression, in the order of the alphabet, with what they stand for; units that differ are not mixed.
+pub(super) fn operands_of(expression: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
+    let names = names_in(&environment(), expression)?;
+    let operands = operands_in(expression, &names, document)?;
     let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.dimension()).collect();
     if units.len() > 1 {
         let units: Vec<&str> = units.into_iter().collect();
-        return Err(format!("`{predicate}` compares {}", units.join(" and ")).into());
+        return Err(format!("`{expression}` compares {}", units.join(" and ")).into());
     }
     Ok(operands)
 }
@@ -53,7 +72,7 @@ pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Resul
 }
 
 /// The filters of expressions: those that write a number stand in texts alone.
-const FILTERS: [&str; 5] = ["abs", "round", "time", "percent", "times"];
+const FILTERS: [&str; 7] = ["abs", "round", "max", "min", "time", "percent", "times"];
 
 /// The names behind the bars of an expression. An expression holds no text, so that every bar is that of a filter.
 fn filters(expression: &str) -> impl Iterator<Item = &str> {
@@ -68,14 +87,14 @@ fn has_filter(environment: &Environment<'_>, filter: &str) -> bool {
     !result.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter)
 }
 
-/// Where predicates are evaluated: a name without a value is an error, never something to compare with.
+/// Where expressions are evaluated: a name without a value is an error, never something to compare with.
 pub(super) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
 }
 
-/// The predicate, compiled.
-pub(super) fn compile<'a>(environment: &'a Environment<'_>, predicate: &'a str) -> Result<Expression<'a, 'a>, String> {
-    environment.compile_expression(predicate).map_err(|error| format!("`{predicate}` is no predicate: {error:#}"))
+/// The expression, compiled.
+pub(super) fn compile<'a>(environment: &'a Environment<'_>, expression: &'a str) -> Result<Expression<'a, 'a>, String> {
+    environment.compile_expression(expression).map_err(|error| format!("`{expression}` is no expression: {error:#}"))
 }

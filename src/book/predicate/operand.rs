@@ -1,10 +1,10 @@
-//! What a name in a predicate stands for.
+//! What a name in a test or a text stands for.
 
 use crate::book::document::{Document, Figure, TableCase};
 use crate::results::{MetricSpec, Parameter, nearest};
 use crate::units::Unit;
 
-/// What a name in a predicate stands for.
+/// What a name in a test or a text stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A measurement: the row's identifier, and the values of parameters that tell it from others.
@@ -13,13 +13,15 @@ pub enum Operand {
         id: String,
         /// Its unit.
         unit: Unit,
-        /// Values, or `name_value`, with `_` for `-`.
+        /// Values, or `name_value`, with `_` for `-` and for a decimal point.
         selectors: Vec<String>,
     },
     /// A figure that the document prints, in the row's unit.
     Published(Figure, Unit),
     /// A peak rate.
     Peak(f64),
+    /// A parameter of the measurements beside it.
+    Parameter(String),
 }
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
@@ -40,12 +42,20 @@ impl From<String> for UnknownName {
 }
 
 impl Operand {
-    /// The unit that other operands of a predicate must share; `None` for a number without one.
+    /// The row's identifier, where it is a measurement.
+    pub(in crate::book) fn measured(&self) -> Option<String> {
+        match self {
+            Operand::Measured { id, .. } => Some(id.clone()),
+            Operand::Published(..) | Operand::Peak(_) | Operand::Parameter(_) => None,
+        }
+    }
+
+    /// The unit that other operands of a test must share; `None` for a number without one.
     pub(super) fn dimension(&self) -> Option<&'static str> {
         let unit = match self {
             Operand::Measured { unit, .. } | Operand::Published(_, unit) => *unit,
-            // Operations over a rate are seconds: the predicate turns one into the other itself.
-            Operand::Peak(_) => return None,
+            // Operations over a rate are seconds: the test turns one into the other itself.
+            Operand::Peak(_) | Operand::Parameter(_) => return None,
         };
         match unit {
             Unit::Seconds => Some("seconds"),
@@ -66,7 +76,16 @@ pub(in crate::book) fn operands_in(
     if names.is_empty() {
         return Err(format!("`{expression}` names no measured value").into());
     }
-    names.iter().map(|name| operand(document, name).map(|operand| (name.clone(), operand))).collect()
+    let found: Vec<(&String, Result<Operand, UnknownName>)> =
+        names.iter().map(|name| (name, operand(document, name))).collect();
+    let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref().ok()?.measured()).collect();
+    let measured: Vec<&str> = measured.iter().map(String::as_str).collect();
+    let parameters = document.names.rows.parameters(&measured);
+    let operand = |(name, operand): (&String, Result<Operand, UnknownName>)| match operand {
+        Err(_) if parameters.contains_key(name.as_str()) => Ok((name.clone(), Operand::Parameter(name.clone()))),
+        operand => operand.map(|operand| (name.clone(), operand)),
+    };
+    found.into_iter().map(operand).collect()
 }
 
 fn operand(document: &Document, name: &str) -> Result<Operand, UnknownName> {
@@ -101,7 +120,7 @@ fn published(document: &Document, path: &[&str]) -> Option<Operand> {
     Some(Operand::Published(figure.clone()?, row.unit))
 }
 
-/// The figures that the document prints, as predicates name them.
+/// The figures that the document prints, as tests name them.
 fn published_names(document: &Document) -> Vec<String> {
     let mut names = Vec::new();
     for table in &document.tables {
@@ -117,12 +136,23 @@ fn published_names(document: &Document) -> Vec<String> {
     names
 }
 
-/// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of
-/// several, the one with the most parts. Else what may have been meant.
+/// The row of the document's experiment, or of another one whose name begins the path.
 fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
     let rows = &document.names.rows;
-    let own = usize::from(rows.has_experiment(&document.id));
-    let belongs = |id: &&str| own == 0 || id.split('.').next() == Some(document.id.as_str());
+    if !rows.has_experiment(&document.id) {
+        return row(document, path, None);
+    }
+    let is_named = |id: &str| id.split('.').next().map(name_of).as_deref() == path.first().copied();
+    row(document, path, Some(&document.id))
+        .or_else(|hint| if rows.ids().any(is_named) { row(document, path, None) } else { Err(hint) })
+}
+
+/// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of
+/// several, the one with the most parts. Of the experiment `of` the name is left out. Else what may have been meant.
+fn row(document: &Document, path: &[&str], of: Option<&str>) -> Result<Operand, String> {
+    let rows = &document.names.rows;
+    let own = usize::from(of.is_some());
+    let belongs = |id: &&str| of.is_none_or(|of| id.split('.').next() == Some(of));
     let mut found: Vec<(usize, &str, Vec<&str>)> = Vec::new();
     for id in rows.ids().filter(belongs) {
         let parts: Vec<String> = id.split('.').skip(own).map(name_of).collect();
@@ -163,7 +193,7 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
     })
 }
 
-/// An identifier as a predicate names it.
+/// An identifier as a test names it.
 fn shown(id: &str, own: usize) -> String {
     id.split('.').skip(own).map(name_of).collect::<Vec<_>>().join(".")
 }
@@ -176,7 +206,7 @@ fn selectors_of(document: &Document, id: &str) -> Vec<(String, bool)> {
         for value in values {
             match value {
                 Parameter::Text(text) => known.push((name_of(text), false)),
-                number => known.push((format!("{}_{number}", name_of(name)), true)),
+                number => known.push((format!("{}_{}", name_of(name), name_of(&number.to_string())), true)),
             }
         }
     }
@@ -186,8 +216,9 @@ fn selectors_of(document: &Document, id: &str) -> Vec<(String, bool)> {
 /// Whether a part of a path can tell rows apart at all: a misspelt one must not pass for a row that was not measured.
 fn is_selector(part: &str, known: &[(String, bool)]) -> bool {
     let numbered = |selector: &str| {
-        let name = selector.rsplit_once('_').map_or(selector, |(name, _)| name);
-        part.strip_prefix(name).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest.parse::<f64>().is_ok())
+        let name = selector.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+        let value = part.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
+        value.is_some_and(|value| value.replacen('_', ".", 1).parse::<f64>().is_ok())
     };
     known.iter().any(|(selector, number)| if *number { numbered(selector) } else { selector == part })
 }
@@ -203,7 +234,7 @@ pub(super) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
     })
 }
 
-/// An identifier's part as a predicate names it.
+/// An identifier's part as a test names it.
 fn name_of(part: &str) -> String {
-    part.replace(['-', ' '], "_")
+    part.replace(['-', ' ', '.'], "_")
 }

@@ -1,14 +1,11 @@
-//! Claims and their verdicts, as text for a console and as a table for a page.
+//! Claims and their verdicts, as text for a console.
 
-use super::comparison::machine_labels;
 use crate::book::document::{Claim, Document};
-use crate::book::predicate::Judgement;
-use crate::measure::Verdict;
-use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
+use crate::book::predicate::{CaseResult, Judgement, Verdict};
 use crate::results::Results;
 
-/// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, its predicate and the numbers that
-/// decided it.
+/// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
+/// with what they came to, and why.
 pub fn claims_text(documents: &[Document], results: &Results) -> String {
     let mut text = String::new();
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
@@ -16,25 +13,12 @@ pub fn claims_text(documents: &[Document], results: &Results) -> String {
         text.push_str(&format!("{}: {}\n", document.id, document.title));
         for claim in &document.claims {
             let judgement = claim.judge(document, results);
-            let name = judgement.verdict.name();
-            match counts.iter_mut().find(|(known, _)| *known == name) {
+            let class = family(&judgement.verdict);
+            match counts.iter_mut().find(|(known, _)| *known == class) {
                 Some((_, count)) => *count += 1,
-                None => counts.push((name, 1)),
+                None => counts.push((class, 1)),
             }
-            text.push_str(&format!("  {:<12} {}: {}\n", upper(&judgement.verdict), claim.id, claim.claim.trim()));
-            if let Verdict::NotTestable(reason) = &judgement.verdict {
-                text.push_str(&format!("{:15}{reason}\n", ""));
-            }
-            text.push_str(&format!("{:15}{}\n", "", claim.predicate.trim()));
-            if let Some(calculation) = &judgement.calculation {
-                text.push_str(&format!("{:15}{calculation}\n", ""));
-            }
-            for (name, value) in &judgement.evidence {
-                text.push_str(&format!("{:17}{name} = {value}\n", ""));
-            }
-            if let Some(beside) = &judgement.beside {
-                text.push_str(&format!("{:15}{} here: {}\n", "", beside.system, beside.verdict));
-            }
+            text.push_str(&lines(claim, document, &judgement));
         }
         text.push('\n');
     }
@@ -43,34 +27,53 @@ pub fn claims_text(documents: &[Document], results: &Results) -> String {
     text
 }
 
-fn upper(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::NotTestable(_) => "NOT TESTABLE".to_owned(),
-        other => other.name().to_uppercase(),
+fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
+    let mut text = format!("  {:<13} {}: {}\n", judgement.verdict.name().to_uppercase(), claim.id, claim.claim.trim());
+    let mut line = |what: &str| text.push_str(&format!("{:16}{what}\n", ""));
+    let about = claim.on.map_or("figures", |on| on.words());
+    let places: Vec<String> = claim.places.iter().map(ToString::to_string).collect();
+    let places = if places.is_empty() { "of this book".to_owned() } else { places.join(", ") };
+    line(&format!("{places}; {}, about {about}", claim.kind.name()));
+    let mut judged = |judgement: &Judgement| {
+        let system = if claim.is_about_figures() { "the figures" } else { &judgement.system };
+        let sign = if matches!(judgement.verdict, Verdict::NotJudged(_)) { ':' } else { '.' };
+        line(&format!("{system}: {}{sign} {}", judgement.verdict.name(), judgement.why));
+        judgement.cases.iter().for_each(|case| line(&format!("  {}", case_text(case))));
+        judgement.shown.iter().for_each(|case| line(&format!("  beside it: {}", case_text(case))));
+    };
+    judged(judgement);
+    if let Some(beside) = &judgement.beside {
+        judged(beside);
+    }
+    if document.source.is_some() && claim.places.is_empty() {
+        line("No text says it.");
+    }
+    text
+}
+
+fn case_text(case: &CaseResult) -> String {
+    let of = if case.case.is_empty() { String::new() } else { format!("[{}] ", case.case) };
+    let rounds = if case.by_rounds { ", round by round" } else { "" };
+    let filled = case.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
+    match (&case.value, &case.bounds) {
+        (Err(reason), _) => format!("{of}{}: {reason}", case.quantity),
+        (Ok(value), None) => format!("{of}{}{filled} = {value}", case.quantity),
+        (Ok(value), Some(bounds)) => {
+            let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();
+            format!("{of}{}{filled} = {value}; to be {bounds}{lies}", case.quantity)
+        }
     }
 }
 
-/// All claims of documents with their verdicts, a column a machine. Beside each document stands what [`Document::judged`] gives.
-pub fn claims_table(judged: &[(&Document, Vec<Vec<Judgement>>)], results: &[Results]) -> Table {
-    let mut columns = vec![Column::new(Role::Label, "claim")];
-    columns.extend(machine_labels(results).into_iter().map(|label| Column::new(Role::Fact, "verdict").of(label)));
-    let row = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
-        let cells = judgements.iter().map(|judgement| verdict_cell(&judgement.verdict)).collect();
-        TableRow { id: Some(claim.id.clone()), label: claim.claim.trim().to_owned(), cells }
-    };
-    let group = |(document, judgements): &(&Document, Vec<Vec<Judgement>>)| Group {
-        label: Some(document.title.clone()),
-        rows: document.claims.iter().zip(judgements).map(row).collect(),
-    };
-    let groups = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(group).collect();
-    Table { title: "Verdicts by machine".to_owned(), columns, groups }
-}
-
-fn verdict_cell(verdict: &Verdict) -> Cell {
+/// What verdicts are counted as.
+fn family(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::NotTestable(reason) => {
-            Cell::Missing(Missing { state: "not testable here".to_owned(), reason: Some(reason.clone()) })
-        }
-        verdict => Cell::Text(verdict.name().to_owned()),
+        Verdict::Confirmed => "confirmed",
+        Verdict::Refuted => "refuted",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::CarriesOver => "carry over",
+        Verdict::DiffersHere => "differ here",
+        Verdict::GoodToWithin(_) => "models with their error",
+        Verdict::NotJudged(_) => "not judged",
     }
 }

@@ -9,7 +9,7 @@ mod sampled;
 mod summary;
 mod systems;
 
-pub use claims::{claims_table, claims_text};
+pub use claims::claims_text;
 pub use compared::{Wording, compared, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub use figure::{bar_plot, line_plot, panel};

@@ -1,7 +1,6 @@
 //! Whether the rows of a table were sampled in turn: read from when their samples began.
 //!
-//! Rows of one group are sampled round by round, so that the times in which they were sampled overlap; rows of different
-//! groups are sampled one after the other. What drifts, such as a clock rate, affects the first alike and may look like a
+//! Rows of different groups are sampled one after the other. What drifts, such as a clock rate, affects the first alike and may look like a
 //! difference between the second.
 
 use crate::book::document::{DocumentTable, TableEntry};
@@ -68,19 +67,8 @@ fn is_measured(row: &Row) -> bool {
     row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
 }
 
-/// Whether the times in which two rows were sampled overlap in every run that measured both; `None` where no run says when.
+/// Whether two rows were sampled in turn in every run that measured both; `None` where no run says when.
 fn together(one: &Row, other: &Row) -> Option<bool> {
-    let times = one.series.iter().filter_map(|series| {
-        let (own, [start, end]) = (window(&series.outcome)?, window(other.outcome(&series.run)?)?);
-        Some(own[0] <= end && start <= own[1])
-    });
-    times.reduce(|all, overlap| all && overlap)
-}
-
-/// When the first and when the last sample began; a single sample is no stretch of time.
-fn window(outcome: &Outcome) -> Option<[f64; 2]> {
-    match outcome {
-        Outcome::Measured { started, .. } if started.len() > 1 => Some([*started.first()?, *started.last()?]),
-        _ => None,
-    }
+    let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
+    runs.reduce(|all, in_turn| all && in_turn)
 }

@@ -48,6 +48,8 @@ pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result
         "display_name": "Rust (syncscope)",
         "language": "rust",
         "interrupt_mode": "message",
+        // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
+        "env": { "CUDA_DEVICE_MAX_CONNECTIONS": "32" },
     });
     // Last: a folder without it is no kernel.
     write(&folder.join("kernel.json"), &format!("{kernel:#}\n"))?;

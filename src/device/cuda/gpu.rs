@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
@@ -28,6 +28,9 @@ static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 /// How long an allocation that finds no room waits for frees while a gate is closed: the thread that is to open it may
 /// be the one that waits.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long one that enqueues alone waits for others to have enqueued.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How many events are there when a gate is made.
 const EVENTS: usize = 256;
@@ -52,6 +55,7 @@ pub(crate) struct Gpu {
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
     apart: Mutex<Apart>,
+    alone: Mutex<()>,
 }
 
 /// What is kept apart: waiting for the whole context, and captures, beside which the driver does not allow it, and gates,
@@ -95,6 +99,7 @@ impl Gpu {
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
             apart: Mutex::default(),
+            alone: Mutex::default(),
             context,
         });
         gpus.insert(index, gpu.clone());
@@ -137,6 +142,24 @@ impl Gpu {
     /// As [`hold`](Self::hold).
     pub(crate) fn let_go(&self) {
         self.held.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The right to enqueue while nobody else does, who asks for it, too; nothing where another has it for a millisecond, as
+    /// it may be stuck behind a gate. Asked for while a gate is closed: the driver gives a stream that begins, and each
+    /// direction of its copies, a queue of the GPU, and two that begin at one moment can get the same. What holds one of them
+    /// then holds the other.
+    pub(crate) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
+        within(PAUSE, &self.alone)
+    }
+
+    /// Keeps all streams but one from enqueueing, as far as that comes about within a millisecond.
+    pub(crate) fn pause_others<R>(&self, stream: &StreamInner, meanwhile: impl FnOnce() -> R) -> R {
+        let streams = self.all_streams();
+        let others = streams.iter().filter(|other| !std::ptr::eq(&raw const ***other, stream));
+        let paused: Vec<_> = others.map(|other| other.pause(PAUSE)).collect();
+        let result = meanwhile();
+        drop(paused);
+        result
     }
 
     /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
@@ -315,4 +338,17 @@ impl Opened {
 /// What is guarded here stays whole: each change is one step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`lock`], if that comes about in a time.
+pub(crate) fn within<T>(time: Duration, mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    let until = Instant::now() + time;
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::hint::spin_loop(),
+            Err(TryLockError::WouldBlock) => return None,
+        }
+    }
 }

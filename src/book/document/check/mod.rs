@@ -1,10 +1,11 @@
 //! What the shape of a document file cannot say: that names are unique, and that every name stands for something.
 
+mod claim;
 mod figure;
 
 use std::collections::BTreeSet;
 
-use super::super::predicate::{UnknownName, operands_of};
+use super::super::predicate::{Test, UnknownName, operands_of};
 use super::{Document, DocumentRow, DocumentTable, TableCase, Text};
 use crate::error::FileError;
 use crate::results::{UnknownParameter, nearest};
@@ -25,7 +26,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         check_cases(document, table, &way, &source)?;
     }
     figure::check(document, &source)?;
-    check_claims(document, &source)?;
+    claim::check(document, &source)?;
     check_sentences(document, &source)
 }
 
@@ -117,26 +118,16 @@ fn case_way(table: &Way, place: usize) -> Way {
     table.key("cases").item(place).key("select")
 }
 
-/// Every claim has a name of its own, and its predicate names only what there is.
-fn check_claims(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let mut claims = BTreeSet::new();
-    for (place, claim) in document.claims.iter().enumerate() {
-        let way = Way::default().key("claims").item(place);
-        source.named(&way.key("id"), "claim", &claim.id, &mut claims)?;
-        let checked = operands_of(&claim.predicate, document);
-        checked
-            .map_err(|unknown| source.unknown(&way.key("predicate"), &format!("claim `{}`: ", claim.id), unknown))?;
-    }
-    Ok(())
-}
-
 /// Every value in a sentence is one that there is.
 fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
     let top = Way::default();
     let text = |way: Way, text: &Text| text.check(document).map_err(|unknown| source.unknown(&way, "", unknown));
     for (place, sentence) in document.answer.iter().enumerate() {
         let way = top.key("answer").item(place);
-        let checked = operands_of(&sentence.condition, document);
+        let checked = Test::all(&sentence.condition).and_then(|tests| {
+            let of = |test: &Test| operands_of(&test.quantity, document);
+            tests.iter().try_for_each(|test| of(test).map(drop))
+        });
         checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
         text(way.key("then"), &sentence.then)?;
         text(way.key("else"), &sentence.otherwise)?;
@@ -144,7 +135,8 @@ fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileE
     }
     if let Some(headline) = &document.headline {
         let way = top.key("headline");
-        text(way.key("value"), &headline.value)?;
+        let checked = operands_of(&headline.value, document);
+        checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
         let mut drawn = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|p| p.timeline.as_deref());
         if let Some(scenario) = headline.timeline.as_ref().filter(|named| !drawn.clone().any(|id| id == named.as_str()))
         {
@@ -237,13 +229,15 @@ impl Source<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Names;
+    use super::super::{Names, Texts};
     use super::*;
     use crate::measure::Clock;
     use crate::results::{Catalog, MetricSpec, Parameter, Provenance};
     use crate::units::Unit;
 
-    const HEAD: &str = "\
+    const TEXTS: &str = "'003': {file: f.txt, title: T, lines: 9}";
+
+    pub(super) const HEAD: &str = "\
 id: d
 order: 1
 title: T
@@ -259,7 +253,8 @@ tables:
       - {id: d.a, published: {fp16: 14.0e-6}}
 ";
 
-    /// Rows `d.a` and `d.b`, of times, and `d.share`, of shares, all of one element type and one size.
+    /// Rows `d.a` and `d.b`, of times, `d.share`, of shares, and `d.seen`, which was observed, all of one element type and
+    /// one size.
     fn names() -> Names {
         let row = |id: &str, unit| {
             let pairs = [("dtype", Parameter::from("fp16")), ("size", Parameter::from(8_usize))];
@@ -268,15 +263,18 @@ tables:
             let provenance = Provenance::measured(Clock::Host);
             MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None }
         };
-        let rows = [row("d.a", Unit::Seconds), row("d.b", Unit::Seconds), row("d.share", Unit::Ratio)];
-        Names { rows: Arc::new(Catalog::new(rows)), hardware: Arc::default() }
+        let mut seen = row("d.seen", Unit::Ratio);
+        seen.provenance = Provenance::measured(Clock::Observed);
+        let rows = [row("d.a", Unit::Seconds), row("d.b", Unit::Seconds), row("d.share", Unit::Ratio), seen];
+        let texts = Arc::new(Texts::parse("texts.yaml", TEXTS).unwrap());
+        Names { rows: Arc::new(Catalog::new(rows)), hardware: Arc::default(), texts }
     }
 
-    fn parse(text: &str) -> Result<Document, FileError> {
+    pub(super) fn parse(text: &str) -> Result<Document, FileError> {
         Document::parse("d.yaml", text, &names())
     }
 
-    fn error(tail: &str) -> String {
+    pub(super) fn error(tail: &str) -> String {
         parse(&format!("{HEAD}{tail}")).unwrap_err().to_string()
     }
 
@@ -301,13 +299,6 @@ tables:
             message,
             "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16; did you mean `fp16`?"
         );
-    }
-
-    #[test]
-    fn a_claim_that_names_no_measurement_is_reported_with_its_line() {
-        let tail = "claims:\n  - {id: c-x, claim: C, predicate: fp61.a > 0, rationale: B}\n";
-        let message = error(tail);
-        assert_eq!(message, "d.yaml:15:36: claim `c-x`: `fp61.a` names no measurement; did you mean `fp16`?");
     }
 
     #[test]

@@ -4,6 +4,12 @@
 //! by storing the target. The next gate on the same flag takes the next target: the flag is never set back, so that
 //! it can be handed on although a stream may not have looked at it yet.
 //!
+//! CUDA does not promise that a stream which waits for a word of memory holds no other. The driver gives busy streams queues
+//! of the GPU, and where there are more of them than queues, two share one (*Stream memory operations* in the driver's
+//! manual: order that these operations make "is not visible to CUDA", which may serialize). Streams also get one where they
+//! begin at the same moment. So streams enqueue one at a time while a gate is closed, and `CUDA_DEVICE_MAX_CONNECTIONS=32`
+//! makes the most queues there are (8 unless it is set).
+//!
 //! Where the driver lets a stream wait for a word of memory, it does so in hardware, without a thread or a kernel. Some
 //! drivers do not, which is tried when the GPU is opened: there a kernel of one thread polls the flag (`kernels/hold.cu`).
 //! The device's facts say which.
@@ -59,11 +65,13 @@ impl CudaGate {
                 self.let_go();
             }
         }
-        if self.device.waits_for_flags() {
-            return guard.wait_flag(cell.span(), self.target);
-        }
-        let (flag, target) = (cell.span().address(), self.target);
-        guard.launch(Kernel::HOLD, 1, 1, &mut arguments![flag, target])
+        guard.begin_to_hold(|| {
+            if self.device.waits_for_flags() {
+                return guard.wait_flag(cell.span(), self.target);
+            }
+            let (flag, target) = (cell.span().address(), self.target);
+            guard.launch(Kernel::HOLD, 1, 1, &mut arguments![flag, target])
+        })
     }
 
     fn is_open(&self) -> bool {

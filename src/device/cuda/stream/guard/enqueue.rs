@@ -193,6 +193,13 @@ impl<'a> StreamGuard<'a> {
         causes
     }
 
+    /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::alone`](crate::device::cuda::gpu::Gpu::alone).
+    pub(crate) fn begin_to_hold<R>(&self, enqueue: impl FnOnce() -> R) -> R {
+        let gpu = &self.stream.device.gpu;
+        let _alone = if self.alone.is_none() { gpu.alone() } else { None };
+        gpu.pause_others(self.stream, enqueue)
+    }
+
     /// Enqueues a wait until a flag is set.
     pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
         self.stream.raw.wait_flag(flag, target)

@@ -14,9 +14,10 @@ mod enqueue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Event, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock};
+use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -90,6 +91,13 @@ struct Capturing {
 pub(crate) struct StreamGuard<'a> {
     stream: &'a Arc<StreamInner>,
     state: MutexGuard<'a, State>,
+    /// While a gate is closed.
+    alone: Option<MutexGuard<'a, ()>>,
+}
+
+/// A stream on which nobody enqueues, until it is dropped.
+pub(crate) struct Paused<'a> {
+    _state: MutexGuard<'a, State>,
 }
 
 impl StreamInner {
@@ -124,6 +132,8 @@ impl StreamInner {
     /// The device is lost; work of this stream, or of one that it waited for, has failed.
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
+        let gpu = &self.device.gpu;
+        let alone = if gpu.is_held() { gpu.alone() } else { None };
         let mut state = lock(&self.state);
         if self.device.injection.strikes(Injected::DeviceLoss) {
             self.device.lose(self.injected("DeviceLoss"));
@@ -132,7 +142,7 @@ impl StreamInner {
         self.check(&mut state)?;
         self.raw.bind()?;
         state.entered += 1;
-        Ok(StreamGuard { stream: self, state })
+        Ok(StreamGuard { stream: self, state, alone })
     }
 
     /// The guard, for what cannot be captured.
@@ -160,6 +170,11 @@ impl StreamInner {
             drop(state);
             drop(captured);
         }
+    }
+
+    /// Keeps others from enqueueing here; nothing where one does so until the end of the time.
+    pub(crate) fn pause(&self, time: Duration) -> Option<Paused<'_>> {
+        within(time, &self.state).map(|state| Paused { _state: state })
     }
 
     /// Fails once work has failed, and from then on.

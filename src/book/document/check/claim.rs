@@ -1,0 +1,221 @@
+//! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
+
+use std::collections::BTreeSet;
+
+use super::Source;
+use crate::book::document::{Claim, Document, Kind};
+use crate::book::predicate::{Operand, Test, operands_of};
+use crate::error::FileError;
+use crate::measure::{Clock, Region};
+use crate::results::{Provenance, nearest};
+use crate::yaml::Way;
+
+/// Finds the first contradiction in the claims of a document.
+pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let mut claims = BTreeSet::new();
+    for (place, claim) in document.claims.iter().enumerate() {
+        let way = Way::default().key("claims").item(place);
+        source.named(&way.key("id"), "claim", &claim.id, &mut claims)?;
+        Checked { document, claim, way, source }.all()?;
+    }
+    Ok(())
+}
+
+struct Checked<'a> {
+    document: &'a Document,
+    claim: &'a Claim,
+    way: Way,
+    source: &'a Source<'a>,
+}
+
+impl Checked<'_> {
+    fn all(&self) -> Result<(), FileError> {
+        self.places()?;
+        self.system()?;
+        self.tests()?;
+        self.cases()
+    }
+
+    fn wrong(&self, key: &str, what: &str) -> FileError {
+        self.error(&self.way.key(key), what, String::new())
+    }
+
+    fn error(&self, way: &Way, what: &str, hint: String) -> FileError {
+        self.source.error(way, format!("claim `{}`: {what}", self.claim.id), hint)
+    }
+
+    fn places(&self) -> Result<(), FileError> {
+        for (number, place) in self.claim.places.iter().enumerate() {
+            if let Some((what, hint)) = self.document.names.texts.unknown(place) {
+                return Err(self.error(&self.way.key("places").item(number), &what, hint));
+            }
+        }
+        Ok(())
+    }
+
+    fn system(&self) -> Result<(), FileError> {
+        match (self.claim.kind, self.claim.on) {
+            (Kind::Arithmetic, Some(_)) => {
+                Err(self.error(&self.way.name("on"), "arithmetic is about no system: it has no `on`", String::new()))
+            }
+            (Kind::Arithmetic, None) | (_, Some(_)) => Ok(()),
+            (_, None) => Err(self.wrong("kind", "it says nothing of the system that it is about: `on`")),
+        }
+    }
+
+    fn tests(&self) -> Result<(), FileError> {
+        if self.claim.tests.is_empty() {
+            return Err(self.wrong("tests", "there is no test"));
+        }
+        for (number, text) in self.claim.tests.iter().enumerate() {
+            let way = self.way.key("tests").item(number);
+            let (test, operands) = self.read(&way, text)?;
+            self.kind(&way, &test, &operands)?;
+        }
+        for (number, text) in self.claim.shown.iter().enumerate() {
+            self.read(&self.way.key("shown").item(number), text)?;
+        }
+        match &self.claim.given {
+            Some(given) => self.read(&self.way.key("given"), given).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self, way: &Way, text: &str) -> Result<(Test, Vec<Operand>), FileError> {
+        let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
+        let test = Test::parse(text).map_err(unknown)?;
+        let operands = operands_of(&test.quantity, self.document).map_err(unknown)?;
+        Ok((test, operands.into_iter().map(|(_, operand)| operand).collect()))
+    }
+
+    /// What the kind asks of a test.
+    fn kind(&self, way: &Way, test: &Test, operands: &[Operand]) -> Result<(), FileError> {
+        let measured = operands.iter().any(|operand| operand.measured().is_some());
+        let wrong = |what: &str| Err(self.error(way, what, String::new()));
+        match (self.claim.kind, test.region) {
+            (Kind::Model, Some(_)) => wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`"),
+            (Kind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
+                wrong("the error of a model is a curve: it needs `each` or `cases`")
+            }
+            (kind, None) if kind != Kind::Model => wrong("it has no bound"),
+            (Kind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
+            (kind, _) if kind != Kind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
+            (Kind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
+            (Kind::Value, Some(Region { low, high })) if low.is_none() || high.is_none() => {
+                wrong("a value has two bounds, between which the text's figure counts as found")
+            }
+            (Kind::Implementation, _) if !operands.iter().any(|operand| self.is_observed(operand)) => {
+                wrong("an implementation is judged by what was recorded, and no row in it was")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_observed(&self, operand: &Operand) -> bool {
+        let spec = operand.measured().and_then(|id| self.document.names.rows.get(&id));
+        spec.is_some_and(|spec| matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }))
+    }
+
+    /// The parameters of the cases are those of its rows.
+    fn cases(&self) -> Result<(), FileError> {
+        let claim = self.claim;
+        if claim.each.is_some() && !claim.cases.is_empty() {
+            let what = "it has `cases` and `each`: the cases are named, or taken from the results";
+            return Err(self.error(&self.way.name("each"), what, String::new()));
+        }
+        if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
+            return Err(self.wrong("compare", "there are no cases to compare: `each`, or two `cases`"));
+        }
+        let quantities = claim.tests.iter().chain(&claim.shown).filter_map(|text| Test::parse(text).ok());
+        let operands = quantities.flat_map(|test| operands_of(&test.quantity, self.document).unwrap_or_default());
+        let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let rows = &self.document.names.rows;
+        for (number, select) in claim.cases.iter().enumerate() {
+            if let Some(unknown) = rows.unknown_parameter(&ids, select) {
+                let whose = format!("claim `{}`: no row of its tests has", claim.id);
+                return Err(self.source.parameter(&self.way.key("cases").item(number), &whose, unknown));
+            }
+        }
+        let known = rows.parameters(&ids);
+        match &claim.each {
+            Some(each) if !known.contains_key(each.as_str()) => {
+                let hint = nearest(each, known.keys().copied());
+                Err(self.error(&self.way.key("each"), &format!("no row of its tests has a parameter `{each}`"), hint))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_sign(region: &Region) -> bool {
+    let ends = [region.low, region.high];
+    ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{HEAD, error, parse};
+
+    /// A claim with these fields.
+    fn claim(fields: &str) -> String {
+        format!("claims:\n  - {{id: c-x, claim: C, rationale: B, {fields}}}\n")
+    }
+
+    #[test]
+    fn a_claim_of_each_kind_with_what_the_kind_needs_is_read() {
+        for fields in [
+            "kind: always, on: cuda, tests: [fp16.a > 0]",
+            "kind: exists, on: pytorch, tests: [a < 0.5 * b], places: ['003:2-9']",
+            "kind: value, on: pytorch, tests: [1 <= a / b <= 2], cases: [{dtype: fp16}]",
+            "kind: sign, on: program, tests: [a - b > 0], each: size, given: share == 1",
+            "kind: model, on: cuda, tests: [a / b - 1], each: size, shown: [a / size]",
+            "kind: arithmetic, tests: [published.t.fp16.a < 1]",
+            "kind: implementation, on: pytorch, tests: [seen == 1]",
+            "kind: always, on: cuda, tests: [1 <= a <= 2], cases: [{size: 8}, {size: 9}], compare: ratio",
+        ] {
+            let read = parse(&format!("{HEAD}{}", claim(fields)));
+            assert!(read.is_ok(), "{fields}: {}", read.unwrap_err());
+        }
+    }
+
+    /// Each with a mark before what is wrong in it.
+    #[test]
+    fn a_claim_that_lacks_what_its_kind_needs_is_refused_where_it_does() {
+        for (fields, what) in [
+            ("kind: ^always, tests: [a > 0]", "says nothing of the system that it is about"),
+            ("kind: always, on: cuda, tests: ^[]", "there is no test"),
+            ("kind: always, on: cuda, tests: [^a]", "it has no bound"),
+            ("kind: always, on: cuda, tests: [^1 < 2]", "names no measured value"),
+            ("kind: always, on: cuda, tests: [^fp61.a > 0]", "`fp61.a` names no measurement; did you mean `fp16`?"),
+            ("kind: ^sometimes, on: cuda, tests: [a > 0]", "unknown variant `sometimes`"),
+            ("kind: value, on: cuda, tests: [^a > 2]", "a value has two bounds"),
+            ("kind: sign, on: cuda, tests: [^a > 2]", "a sign is a difference above or below 0"),
+            ("kind: sign, on: cuda, tests: [^-1 < a < 0]", "a sign is a difference above or below 0"),
+            ("kind: model, on: cuda, each: size, tests: [^a < 2]", "a model has no bounds"),
+            ("kind: model, on: cuda, tests: [^a / b]", "needs `each` or `cases`"),
+            ("kind: arithmetic, ^on: cuda, tests: [published.t.fp16.a < 1]", "arithmetic is about no system"),
+            ("kind: arithmetic, tests: [^a < 1]", "arithmetic holds nothing that was measured"),
+            ("kind: implementation, on: cuda, tests: [^a == 1]", "no row in it was"),
+            ("kind: always, on: cuda, tests: [^published.t.fp16.a < 1]", "nothing that was measured stands"),
+            ("kind: always, on: cuda, tests: [a > 0], each: ^sizes", "has a parameter `sizes`; did you mean `size`?"),
+            (
+                "kind: always, on: cuda, tests: [a > 0], cases: [{^dtyp: fp16}]",
+                "a parameter `dtyp`; did you mean `dtype`?",
+            ),
+            ("kind: always, on: cuda, tests: [a > 0], compare: ^ratio", "no cases to compare"),
+            ("kind: always, on: cuda, tests: [a > 0], ^each: size, cases: [{size: 8}]", "`cases` and `each`"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'003:8-10']", "`f.txt` has 9 lines"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'004:1']", "there is no text `004`"),
+            ("kind: always, on: cuda, tests: [a > 0], places: ^['003']", "`003` is no place"),
+            ("kind: always, on: cuda, tests: [a > 0], given: ^c > 0", "`c` names no measurement"),
+            ("kind: always, on: cuda, tests: [a > 0], shown: [^c]", "`c` names no measurement"),
+        ] {
+            let marked = claim(fields);
+            let column = marked.lines().nth(1).unwrap().find('^').unwrap() + 1;
+            let message = error(&marked.replace('^', ""));
+            let start = format!("d.yaml:15:{column}: ");
+            assert!(message.starts_with(&start) && message.contains(what), "{fields}\n{message}\n{start} … {what}");
+        }
+    }
+}

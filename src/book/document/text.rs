@@ -1,0 +1,155 @@
+//! The texts that documents mirror, from the project's `texts.yaml`, and places in them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+use crate::error::FileError;
+use crate::results::nearest;
+use crate::yaml;
+
+/// Texts by a short name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Texts(BTreeMap<String, PrintedText>);
+
+/// A text.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrintedText {
+    /// The file that it was read from.
+    pub file: String,
+    /// Its title.
+    pub title: String,
+    /// Its date, where it has one.
+    pub date: Option<String>,
+    /// How many lines the file has.
+    pub lines: u32,
+}
+
+/// A place in a text: `003:92-94`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The short name of the text.
+    pub text: String,
+    /// The first line.
+    pub first: u32,
+    /// The last line.
+    pub last: u32,
+}
+
+impl schemars::JsonSchema for Place {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Place".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A place in a text, by its short name and lines: 003:92-94",
+        })
+    }
+}
+
+impl Texts {
+    /// Reads texts from YAML. `origin` is the file's name in messages.
+    ///
+    /// # Errors
+    /// The file does not describe texts; the message says where.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, FileError> {
+        yaml::parse(text, origin)
+    }
+
+    /// The text with this short name.
+    pub fn get(&self, name: &str) -> Option<&PrintedText> {
+        self.0.get(name)
+    }
+
+    /// The text in this file.
+    pub fn of_file(&self, file: &str) -> Option<&PrintedText> {
+        self.0.values().find(|text| text.file == file)
+    }
+
+    /// What is wrong with a place, and what may have been meant.
+    pub(super) fn unknown(&self, place: &Place) -> Option<(String, String)> {
+        let Some(text) = self.get(&place.text) else {
+            return Some((format!("there is no text `{}`", place.text), nearest(&place.text, self.names())));
+        };
+        let outside = place.last > text.lines;
+        outside.then(|| (format!("`{place}`: `{}` has {} lines", text.file, text.lines), String::new()))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl PrintedText {
+    /// The title with the date, or that it has none.
+    pub fn dated(&self) -> String {
+        format!("{} ({})", self.title, self.date.as_deref().unwrap_or("undated"))
+    }
+}
+
+impl Place {
+    /// The lines in words: `line 46`, `lines 92–94`.
+    pub fn lines(&self) -> String {
+        if self.first == self.last {
+            format!("line {}", self.first)
+        } else {
+            format!("lines {}–{}", self.first, self.last)
+        }
+    }
+
+    fn of(written: &str) -> Option<Self> {
+        let (text, lines) = written.split_once(':')?;
+        let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (!text.is_empty() && 0 < first && first <= last).then(|| Self { text: text.to_owned(), first, last })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, first, last } = self;
+        if first == last { write!(f, "{text}:{first}") } else { write!(f, "{text}:{first}-{last}") }
+    }
+}
+
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = String::deserialize(deserializer)?;
+        Self::of(&written).ok_or_else(|| {
+            D::Error::custom(format!("`{written}` is no place: a text and its lines, as `003:92` or `003:92-94`"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_text_and_a_range_of_lines() {
+        let place = Place::of("003:92-94").unwrap();
+        assert_eq!((place.to_string(), place.lines()), ("003:92-94".to_owned(), "lines 92–94".to_owned()));
+        assert_eq!(Place::of("000:46").unwrap().lines(), "line 46");
+        for wrong in ["003", "003:", ":4", "003:0", "003:9-4", "003:a", "003:1-2-3"] {
+            assert_eq!(Place::of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_place_behind_the_end_of_its_text_or_in_none_is_unknown() {
+        let texts = Texts::parse("texts.yaml", "'003': {file: f.txt, title: T, lines: 9}\n").unwrap();
+        let unknown = |written: &str| texts.unknown(&Place::of(written).unwrap());
+        assert_eq!(unknown("003:9"), None);
+        assert_eq!(unknown("003:8-10").unwrap().0, "`003:8-10`: `f.txt` has 9 lines");
+        assert_eq!(
+            unknown("004:1").unwrap(),
+            ("there is no text `004`".to_owned(), "; did you mean `003`?".to_owned())
+        );
+    }
+}

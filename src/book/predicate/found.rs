@@ -1,0 +1,105 @@
+//! What a quantity came to, and how it is written.
+
+use crate::measure::{Known, Region};
+use crate::units::Unit;
+
+/// What a quantity came to.
+pub(in crate::book) struct Found {
+    /// What is known of it.
+    pub known: Known,
+    /// Its unit.
+    pub unit: Unit,
+    /// The expression with values in the place of names, where it is more than one name.
+    pub filled: Option<String>,
+    /// Its operands with their values.
+    pub operands: Vec<(String, String)>,
+    /// How many runs it was computed in; 0 where nothing was measured.
+    pub runs: usize,
+    /// Whether it was computed round by round.
+    pub by_rounds: bool,
+}
+
+impl Found {
+    /// The value with its interval, or what the trials came to.
+    pub(in crate::book) fn written(&self) -> String {
+        let runs = match self.runs {
+            1 => "one run".to_owned(),
+            runs => format!("{runs} runs"),
+        };
+        let trials = |values: &[f64]| {
+            let (least, most) = ends(values);
+            let count = values.len();
+            match least == most {
+                true => format!("{most} in all {count} trials of {runs}"),
+                false => {
+                    let zeros = values.iter().filter(|value| **value == 0.0).count();
+                    format!("0 in {zeros} of {count} trials of {runs}, at most {most}")
+                }
+            }
+        };
+        match (&self.known, self.known.value()) {
+            (Known::Trials(values) | Known::Faults(values), _) => trials(values),
+            (_, (value, Some((low, high)))) => {
+                let largest = value.abs().max(low.abs()).max(high.abs());
+                let scale = self.unit.scale(largest);
+                let decimals = scale.decimals_of_interval(largest, (low, high));
+                let [low, high] = [low, high].map(|end| scale.number(end, decimals));
+                format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
+            }
+            (_, (value, None)) => self.unit.format(value, 4),
+        }
+    }
+}
+
+/// Whether a value is a small whole number without a unit, which is written as it is.
+pub(super) fn whole(value: f64, unit: Unit) -> bool {
+    matches!(unit, Unit::Number | Unit::Ratio) && value.fract() == 0.0 && value.abs() < 1e6
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
+}
+
+/// A region in words: `above 0 s`, `between 0.9 and 1.1`.
+pub(super) fn bounds(region: &Region, unit: Unit) -> String {
+    let written = |value: f64| if whole(value, unit) { value.to_string() } else { unit.format(value, 3) };
+    match (region.low, region.high) {
+        (Some(low), Some(high)) if low.value == high.value => written(low.value),
+        (Some(low), Some(high)) => format!("between {} and {}", written(low.value), written(high.value)),
+        (Some(low), None) if low.included => format!("at least {}", written(low.value)),
+        (Some(low), None) => format!("above {}", written(low.value)),
+        (None, Some(high)) if high.included => format!("at most {}", written(high.value)),
+        (None, Some(high)) => format!("below {}", written(high.value)),
+        (None, None) => "anything".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Bound;
+
+    fn written(known: Known, unit: Unit, runs: usize) -> String {
+        Found { known, unit, filled: None, operands: Vec::new(), runs, by_rounds: false }.written()
+    }
+
+    #[test]
+    fn a_value_stands_with_its_interval_and_the_number_of_runs() {
+        assert_eq!(written(Known::Runs(vec![1e-3, 2e-3, 3e-3]), Unit::Seconds, 3), "2.00 ms (−0.48 … 4.48, 3 runs)");
+        assert_eq!(written(Known::Exact(2e-3), Unit::Seconds, 0), "2.000 ms");
+        assert_eq!(written(Known::Trials(vec![1.0; 12]), Unit::Ratio, 2), "1 in all 12 trials of 2 runs");
+        let faults = Known::Faults(vec![0.0, 0.0, 64.0]);
+        assert_eq!(written(faults, Unit::Number, 1), "0 in 2 of 3 trials of one run, at most 64");
+    }
+
+    #[test]
+    fn a_region_is_written_in_the_unit_of_its_quantity() {
+        let end = |value, included| Some(Bound { value, included });
+        let of = |low, high, unit| bounds(&Region { low, high }, unit);
+        assert_eq!(of(end(0.0, false), None, Unit::Seconds), "above 0 s");
+        assert_eq!(of(end(1e-5, true), end(1.5e-5, true), Unit::Seconds), "between 10.0 µs and 15.0 µs");
+        assert_eq!(of(end(1.0, true), end(1.0, true), Unit::Ratio), "1");
+        assert_eq!(of(None, end(0.95, false), Unit::Ratio), "below 0.950");
+        assert_eq!(of(end(0.3, true), None, Unit::Ratio), "at least 0.300");
+    }
+}

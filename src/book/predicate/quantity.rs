@@ -1,0 +1,403 @@
+//! A quantity of a test, with the rows of one system in it, and what it comes to in their runs.
+//!
+//! In each run it is computed from the medians of its rows. Where these were sampled in turn, it is computed in each round,
+//! and its median is taken: what moves a round moves all its samples. A quantity that is one observation (a call that
+//! blocked or did not, a count of faults) is what each trial came to.
+
+use std::collections::BTreeMap;
+
+use minijinja::Value;
+
+use super::found::{Found, whole};
+use super::operand::{Operand, is_selected};
+use super::{compile, environment, names_in, operands_in};
+use crate::book::document::{Compare, Document};
+use crate::measure::{Bootstrap, Known, mean, median};
+use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Results, Row, Run};
+use crate::units::Unit;
+
+/// How many resamples judge what one run measured.
+const RESAMPLES: usize = 1000;
+
+/// A quantity with what its names stand for.
+pub(in crate::book) struct Quantity<'a> {
+    /// The expression, with flat names.
+    flat: String,
+    operands: Vec<Resolved<'a>>,
+    runs: Vec<&'a Run>,
+}
+
+struct Resolved<'a> {
+    name: String,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    /// What was measured.
+    Row(&'a Row, Metric<'a>),
+    /// A number, with its unit and how it is written.
+    Fixed(f64, Unit, String),
+}
+
+impl<'a> Quantity<'a> {
+    /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
+    /// they have such parameters.
+    pub(in crate::book) fn of(
+        expression: &str,
+        document: &Document,
+        results: &'a Results,
+        system: &'a str,
+        select: &Parameters,
+    ) -> Result<Self, String> {
+        let names = names_in(&environment(), expression).map_err(|unknown| unknown.message)?;
+        let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
+        let lookup = results.lookup_of(system);
+        let mut resolved: Vec<Resolved<'a>> = Vec::new();
+        for (name, operand) in &operands {
+            let source = source(operand, results, &lookup, select);
+            let source = source.map_err(|reason| format!("{name} was not measured: {reason}"))?;
+            resolved.extend(source.map(|source| Resolved { name: name.clone(), source }));
+        }
+        for (name, operand) in &operands {
+            let Operand::Parameter(parameter) = operand else { continue };
+            let value = resolved.iter().find_map(|operand| match &operand.source {
+                Source::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
+                Source::Fixed(..) => None,
+            });
+            let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
+            let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
+            resolved.push(Resolved { name: name.clone(), source: Source::Fixed(value, unit, unit.format(value, 3)) });
+        }
+        let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
+        Ok(Self { flat: flattened(expression, &names), operands: resolved, runs: results.runs_of(system).collect() })
+    }
+
+    /// This compared with another quantity of the same system.
+    pub(in crate::book) fn compared(self, how: Compare, other: Self) -> Self {
+        // The other's names come after its own; from the last, since the first is the beginning of some.
+        let own = self.operands.len();
+        let shift = |flat: String, place: usize| flat.replace(&flat_name(place), &flat_name(place + own));
+        let other_flat = (0..other.operands.len()).rev().fold(other.flat, shift);
+        let sign = match how {
+            Compare::Difference => "-",
+            Compare::Ratio => "/",
+        };
+        let flat = format!("({}) {sign} ({other_flat})", self.flat);
+        let operands = self.operands.into_iter().chain(other.operands).collect();
+        Self { flat, operands, runs: self.runs }
+    }
+
+    /// What it came to.
+    ///
+    /// # Errors
+    /// It has no value, such as a division by zero; or the samples of one run are too few.
+    pub(in crate::book) fn found(&self) -> Result<Found, String> {
+        let environment = environment();
+        let expression = compile(&environment, &self.flat)?;
+        let is_name = self.flat == flat_name(0);
+        let value = |values: &[f64]| -> Result<f64, String> {
+            if is_name {
+                return Ok(values[0]);
+            }
+            let context: BTreeMap<String, f64> =
+                values.iter().enumerate().map(|(place, value)| (flat_name(place), *value)).collect();
+            let result = expression.eval(Value::from(context)).ok().and_then(|value| f64::try_from(value).ok());
+            let finite = result.filter(|number| number.is_finite());
+            finite.ok_or_else(|| "the quantity has no value: it divides by 0, or is no number".to_owned())
+        };
+        let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
+        let unit = self.unit(&middles, value)?;
+        let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
+        let runs: Vec<&Run> = self.runs.iter().copied().filter(|run| self.measured_in(run)).collect();
+        let filled = self.filled();
+        let found = |known, by_rounds| Found { known, unit, filled, operands, runs: runs.len(), by_rounds };
+        if self.rows().next().is_none() {
+            return Ok(Found { runs: 0, ..found(Known::Exact(value(&middles)?), false) });
+        }
+        if let [Resolved { source: Source::Row(_, metric), .. }] = self.operands.as_slice()
+            && metric.is_observed()
+            && (metric.is_share() || metric.spec.unit == Unit::Number)
+        {
+            let trials =
+                metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
+            let is_count = metric.spec.unit == Unit::Number;
+            return Ok(found(if is_count { Known::Faults(trials) } else { Known::Trials(trials) }, false));
+        }
+        let in_run = |run: &Run| -> Result<f64, String> {
+            let sets = self.sets(run);
+            match self.rounds(run, &sets) {
+                Some(rounds) => {
+                    let in_round = |round| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
+                    Ok(median((0..rounds).map(in_round).collect::<Result<Vec<f64>, _>>()?))
+                }
+                None => value(&sets.iter().map(Set::middle).collect::<Vec<f64>>()),
+            }
+        };
+        let by_rounds = runs.iter().any(|run| self.rounds(run, &self.sets(run)).is_some());
+        match runs.as_slice() {
+            [] => Err("no run measured all of it".to_owned()),
+            [run] => {
+                let sets = self.sets(run);
+                let samples: Vec<&[f64]> = sets.iter().filter_map(Set::samples).collect();
+                let mut failed = None;
+                let draws = Bootstrap::default().with_resamples(RESAMPLES).distribution(&samples, |resampled| {
+                    let mut resampled = resampled.iter();
+                    let middle = |set: &Set<'_>| match set {
+                        Set::Samples { .. } => resampled.next().map_or(f64::NAN, |set| median(set.clone())),
+                        Set::Fixed(value) => *value,
+                    };
+                    value(&sets.iter().map(middle).collect::<Vec<f64>>()).unwrap_or_else(|reason| {
+                        failed.get_or_insert(reason);
+                        f64::NAN
+                    })
+                });
+                if let Some(reason) = failed {
+                    return Err(reason);
+                }
+                let mut draws = draws;
+                draws.sort_by(f64::total_cmp);
+                Ok(found(Known::Resampled { value: in_run(run)?, draws }, by_rounds))
+            }
+            several => {
+                let values = several.iter().map(|run| in_run(run)).collect::<Result<Vec<f64>, _>>()?;
+                Ok(found(Known::Runs(values), by_rounds))
+            }
+        }
+    }
+
+    /// The expression with values in the place of names, where it is more than one name.
+    fn filled(&self) -> Option<String> {
+        let put_in =
+            |text: String, (place, operand): (usize, &Resolved<'_>)| text.replace(&flat_name(place), &operand.short());
+        let is_name = self.flat == flat_name(0);
+        (!is_name).then(|| self.operands.iter().enumerate().fold(self.flat.clone(), put_in))
+    }
+
+    /// What its names come to, each by itself: the value, as it stands in a sentence, and with its interval.
+    pub(in crate::book) fn values(&self) -> Result<Vec<(f64, String, String)>, String> {
+        let value = |operand: &Resolved<'_>| Ok((operand.middle()?, operand.in_words(), operand.written()));
+        self.operands.iter().map(value).collect()
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
+        self.operands.iter().filter_map(|operand| match operand.source {
+            Source::Row(row, _) => Some(row),
+            Source::Fixed(..) => None,
+        })
+    }
+
+    /// Seconds where it doubles with all times in it, or halves with all rates; else a number.
+    fn unit(&self, middles: &[f64], value: impl Fn(&[f64]) -> Result<f64, String>) -> Result<Unit, String> {
+        if let [only] = self.operands.as_slice()
+            && self.flat == flat_name(0)
+        {
+            return Ok(only.unit());
+        }
+        let doubled = |(operand, middle): (&Resolved<'_>, &f64)| match operand.unit() {
+            Unit::Seconds => 2.0 * middle,
+            Unit::FlopsPerSecond => 0.5 * middle,
+            _ => *middle,
+        };
+        let (once, twice) =
+            (value(middles)?, value(&self.operands.iter().zip(middles).map(doubled).collect::<Vec<f64>>())?);
+        let is_time = once != 0.0 && (twice / once - 2.0).abs() < 1e-6;
+        Ok(if is_time { Unit::Seconds } else { Unit::Ratio })
+    }
+
+    fn measured_in(&self, run: &Run) -> bool {
+        self.rows().all(|row| samples_of(row, run).is_some())
+    }
+
+    fn sets(&self, run: &Run) -> Vec<Set<'a>> {
+        let set = |operand: &Resolved<'a>| match &operand.source {
+            Source::Row(row, metric) => {
+                Set::Samples { samples: samples_of(row, run).unwrap_or_default(), is_share: metric.is_share() }
+            }
+            Source::Fixed(value, ..) => Set::Fixed(*value),
+        };
+        self.operands.iter().map(set).collect()
+    }
+
+    /// How many rounds its rows share in a run, where there are several of them.
+    fn rounds(&self, run: &Run, sets: &[Set<'_>]) -> Option<usize> {
+        let mut rows: Vec<&Row> = self.rows().collect();
+        rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        let mut counts = sets.iter().filter_map(Set::samples).map(<[f64]>::len);
+        let count = counts.next()?;
+        let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
+        (rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn)).then_some(count)
+    }
+}
+
+impl Resolved<'_> {
+    fn middle(&self) -> Result<f64, String> {
+        match &self.source {
+            Source::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
+            Source::Fixed(value, ..) => Ok(*value),
+        }
+    }
+
+    fn unit(&self) -> Unit {
+        match &self.source {
+            Source::Row(_, metric) => metric.spec.unit,
+            Source::Fixed(_, unit, _) => *unit,
+        }
+    }
+
+    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
+    fn in_words(&self) -> String {
+        match &self.source {
+            Source::Row(_, metric) if metric.is_difference() => match metric.estimate() {
+                Ok(estimate) if !estimate.excludes_zero() => "an amount not distinguishable from 0".to_owned(),
+                _ => self.short(),
+            },
+            _ => self.short(),
+        }
+    }
+
+    /// The value alone.
+    fn short(&self) -> String {
+        let value = self.middle();
+        let written = |value| match (&self.source, whole(value, self.unit())) {
+            (Source::Fixed(..), true) => value.to_string(),
+            _ => self.unit().format(value, 3),
+        };
+        value.map_or_else(|reason| reason, written)
+    }
+
+    /// The value with its interval.
+    fn written(&self) -> String {
+        match &self.source {
+            Source::Row(_, metric) => {
+                metric.estimate().map_or_else(|reason| reason.to_string(), |it| it.format(metric.spec.unit))
+            }
+            Source::Fixed(_, _, written) => written.clone(),
+        }
+    }
+}
+
+/// What an operand has in one run.
+enum Set<'a> {
+    Samples { samples: &'a [f64], is_share: bool },
+    Fixed(f64),
+}
+
+impl Set<'_> {
+    fn samples(&self) -> Option<&[f64]> {
+        match self {
+            Set::Samples { samples, .. } => Some(samples),
+            Set::Fixed(_) => None,
+        }
+    }
+
+    fn at(&self, round: usize) -> f64 {
+        match self {
+            Set::Samples { samples, .. } => samples[round],
+            Set::Fixed(value) => *value,
+        }
+    }
+
+    fn middle(&self) -> f64 {
+        match self {
+            Set::Samples { samples, is_share: true } => mean(samples),
+            Set::Samples { samples, .. } => median(samples.to_vec()),
+            Set::Fixed(value) => *value,
+        }
+    }
+}
+
+fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
+    match row.outcome(&run.id)? {
+        Outcome::Measured { samples, .. } | Outcome::Derived { samples } => Some(samples),
+        _ => None,
+    }
+}
+
+/// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
+fn source<'a>(
+    operand: &Operand,
+    results: &'a Results,
+    lookup: &Lookup<'a>,
+    select: &Parameters,
+) -> Result<Option<Source<'a>>, MissingReason> {
+    Ok(Some(match operand {
+        Operand::Measured { id, selectors, .. } => {
+            let fits = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors) && agrees(spec, select);
+            let spec = lookup.specs().find(fits).ok_or(MissingReason::NotInRun)?;
+            let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
+            let estimate = metric.estimate()?;
+            if !estimate.is_interval() {
+                return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
+            }
+            let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
+            Source::Row(row.ok_or(MissingReason::NotInRun)?, metric)
+        }
+        Operand::Published(figure, unit) => {
+            let written = format!("{} (published)", unit.format(figure.value, figure.digits));
+            Source::Fixed(figure.value, *unit, written)
+        }
+        Operand::Peak(rate) => {
+            let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
+            Source::Fixed(*rate, Unit::FlopsPerSecond, written)
+        }
+        Operand::Parameter(_) => return Ok(None),
+    }))
+}
+
+/// Whether a row has no other value of a parameter.
+fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
+    let same = |(name, wanted): (&String, &Parameter)| match (spec.parameters.get(name), wanted) {
+        (Some(value), wanted) => value == wanted || value.number().is_some_and(|value| wanted.number() == Some(value)),
+        (None, _) => true,
+    };
+    select.iter().all(same)
+}
+
+pub(in crate::book) fn flat_name(index: usize) -> String {
+    format!("q{index}_")
+}
+
+/// The expression with a plain name in the place of each dotted one, so that its context is flat.
+pub(in crate::book) fn flattened(expression: &str, names: &[&str]) -> String {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let mut out = String::with_capacity(expression.len());
+    let mut rest = expression;
+    while let Some(first) = rest.chars().next() {
+        let length = if is_path(first) { rest.find(|c| !is_path(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (token, tail) = rest.split_at(length);
+        match names.iter().position(|name| *name == token) {
+            Some(index) => out.push_str(&flat_name(index)),
+            None => out.push_str(token),
+        }
+        rest = tail;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_names_are_replaced_whole() {
+        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
+        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
+    }
+
+    #[test]
+    fn compared_quantities_keep_their_names_apart() {
+        let fixed = |count: usize, expression: &str| {
+            let operand = |place: usize| Resolved {
+                name: format!("n{place}"),
+                source: Source::Fixed((place + 1) as f64, Unit::Number, String::new()),
+            };
+            let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let operands = (0..count).map(operand).collect();
+            Quantity { flat: flattened(expression, &names), operands, runs: Vec::new() }
+        };
+        let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0"));
+        assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");
+        assert_eq!(both.found().unwrap().known, Known::Exact(1.0 - (12.0 / 2.0 + 1.0)));
+    }
+}

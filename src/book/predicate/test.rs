@@ -1,0 +1,147 @@
+//! What a test says: a quantity, and the region that it has to lie in.
+//!
+//! `0.9 <= item.pending / big.async <= 1.1` is a quantity between two bounds, `same - other > 0` one with a single bound.
+//! Bounds are numbers, or formulas of numbers. Where both sides of a comparison name something, the quantity is their
+//! difference: `a > 2 * b` asks whether `a - 2 * b` is above 0.
+
+use super::{UnknownName, environment, names_in};
+use crate::measure::{Bound, Region};
+
+/// A quantity and where it has to lie; a quantity alone where there is no comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::book) struct Test {
+    /// An expression.
+    pub quantity: String,
+    /// Where it has to lie.
+    pub region: Option<Region>,
+}
+
+/// The comparisons, the longer before those that they begin with.
+const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
+
+impl Test {
+    /// Reads a test.
+    pub(in crate::book) fn parse(text: &str) -> Result<Self, UnknownName> {
+        let (sides, signs) = split(text.trim());
+        let wrong = |what: &str| Err(UnknownName::from(format!("`{}` {what}", text.trim())));
+        if sides.iter().any(|side| side.is_empty()) {
+            return wrong("compares with nothing");
+        }
+        match (sides.as_slice(), signs.as_slice()) {
+            ([quantity], []) => Ok(Self { quantity: (*quantity).to_owned(), region: None }),
+            ([left, right], [sign]) => match (number(left)?, number(right)?) {
+                (_, Some(bound)) => Ok(Self::new(left, beyond(sign, bound))),
+                (Some(bound), None) => Ok(Self::new(right, beyond(mirrored(sign), bound))),
+                (None, None) => Ok(Self::new(&format!("({left}) - ({right})"), beyond(sign, 0.0))),
+            },
+            ([low, quantity, high], [first, second]) if is_rising(first) && is_rising(second) => {
+                let (Some(low), Some(high)) = (number(low)?, number(high)?) else {
+                    return wrong("has a bound that is no number");
+                };
+                let (low, high) = (beyond(mirrored(first), low).low, beyond(second, high).high);
+                Ok(Self::new(quantity, Region { low, high }))
+            }
+            _ => wrong("is no test: `quantity < bound`, or `bound < quantity < bound`"),
+        }
+    }
+
+    /// The tests that all have to hold: joined by `and`.
+    pub(in crate::book) fn all(text: &str) -> Result<Vec<Self>, UnknownName> {
+        text.split(" and ").map(Self::parse).collect()
+    }
+
+    fn new(quantity: &str, region: Region) -> Self {
+        Self { quantity: quantity.to_owned(), region: Some(region) }
+    }
+}
+
+/// The sides of the comparisons in a text, and the signs between them.
+fn split(text: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut sides, mut signs, mut rest, mut from) = (Vec::new(), Vec::new(), text, 0);
+    while let Some(tail) = rest.get(from..).filter(|tail| !tail.is_empty()) {
+        match COMPARISONS.iter().find(|sign| tail.starts_with(**sign)) {
+            Some(sign) => {
+                sides.push(rest[..from].trim());
+                signs.push(*sign);
+                rest = &tail[sign.len()..];
+                from = 0;
+            }
+            None => from += tail.chars().next().map_or(1, char::len_utf8),
+        }
+    }
+    sides.push(rest.trim());
+    (sides, signs)
+}
+
+fn is_rising(sign: &str) -> bool {
+    matches!(sign, "<" | "<=")
+}
+
+/// The sign, read from the right.
+fn mirrored(sign: &str) -> &str {
+    match sign {
+        "<" => ">",
+        "<=" => ">=",
+        ">" => "<",
+        ">=" => "<=",
+        other => other,
+    }
+}
+
+/// The numbers that stand so to a bound.
+fn beyond(sign: &str, value: f64) -> Region {
+    let bound = Some(Bound { value, included: sign.ends_with('=') });
+    match sign {
+        "<" | "<=" => Region { low: None, high: bound },
+        ">" | ">=" => Region { low: bound, high: None },
+        _ => Region { low: bound, high: bound },
+    }
+}
+
+/// What a side without names comes to; `None` where it has names.
+fn number(side: &str) -> Result<Option<f64>, UnknownName> {
+    let environment = environment();
+    if !names_in(&environment, side)?.is_empty() {
+        return Ok(None);
+    }
+    let value = environment.compile_expression(side).and_then(|expression| expression.eval(()));
+    let number = value.ok().and_then(|value| f64::try_from(value).ok()).filter(|number| number.is_finite());
+    number.map(Some).ok_or_else(|| format!("`{side}` is no number").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type End = Option<(f64, bool)>;
+
+    fn region(text: &str) -> (String, End, End) {
+        let test = Test::parse(text).unwrap();
+        let end = |bound: Option<Bound>| bound.map(|bound| (bound.value, bound.included));
+        let region = test.region.unwrap();
+        (test.quantity, end(region.low), end(region.high))
+    }
+
+    #[test]
+    fn a_quantity_stands_between_two_bounds_or_beyond_one() {
+        let quantity = |text: &str| text.to_owned();
+        assert_eq!(region("a - b > 0"), (quantity("a - b"), Some((0.0, false)), None));
+        assert_eq!(region("0 < a"), (quantity("a"), Some((0.0, false)), None));
+        assert_eq!(region("1 / 4 <= a < 2 ** 3"), (quantity("a"), Some((0.25, true)), Some((8.0, false))));
+        assert_eq!(region("a == 1"), (quantity("a"), Some((1.0, true)), Some((1.0, true))));
+        assert_eq!(region("a.x < 0.5 * b.y"), (quantity("(a.x) - (0.5 * b.y)"), None, Some((0.0, false))));
+        assert_eq!(Test::parse("a / b - 1").unwrap().region, None);
+    }
+
+    #[test]
+    fn what_is_no_test_is_refused() {
+        for text in ["a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""] {
+            assert!(Test::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_that_all_have_to_hold_are_joined_by_and() {
+        assert_eq!(Test::all("a > 1 and b < 2").unwrap().len(), 2);
+    }
+}

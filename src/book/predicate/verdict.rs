@@ -1,0 +1,140 @@
+//! How a claim came out, in the words of its kind, and why.
+
+use std::fmt;
+
+use super::case::CaseResult;
+use crate::book::document::{Compare, Kind};
+use crate::measure::Finding;
+use crate::units::Scale;
+
+/// How a claim came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It holds.
+    Confirmed,
+    /// It does not hold.
+    Refuted,
+    /// The samples do not decide.
+    Inconclusive,
+    /// The text's figure holds on this machine, too.
+    CarriesOver,
+    /// This machine has another figure than the text's.
+    DiffersHere,
+    /// A model misses by no more than this share.
+    GoodToWithin(f64),
+    /// It cannot be judged, and why.
+    NotJudged(String),
+}
+
+impl Verdict {
+    /// What a finding means for a claim of this kind.
+    pub(super) fn of(finding: Finding, kind: Kind) -> Self {
+        match (finding, kind) {
+            (Finding::Undecided, _) => Verdict::Inconclusive,
+            (Finding::Inside, Kind::Value) => Verdict::CarriesOver,
+            (Finding::Outside, Kind::Value) => Verdict::DiffersHere,
+            (Finding::Inside, _) => Verdict::Confirmed,
+            (Finding::Outside, _) => Verdict::Refuted,
+        }
+    }
+
+    /// The verdict in a few words.
+    pub fn name(&self) -> String {
+        match self {
+            Verdict::Confirmed => "confirmed".to_owned(),
+            Verdict::Refuted => "refuted".to_owned(),
+            Verdict::Inconclusive => "inconclusive".to_owned(),
+            Verdict::CarriesOver => "carries over".to_owned(),
+            Verdict::DiffersHere => "differs here".to_owned(),
+            Verdict::GoodToWithin(share) => format!("good to within {}", Scale::PERCENT.significant(*share, 2)),
+            Verdict::NotJudged(_) => "not judged".to_owned(),
+        }
+    }
+
+    /// The verdict as a class of HTML.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Verdict::Confirmed | Verdict::CarriesOver => "confirmed",
+            Verdict::Refuted => "refuted",
+            Verdict::DiffersHere => "differs",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::GoodToWithin(_) => "model",
+            Verdict::NotJudged(_) => "not",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::NotJudged(reason) => write!(f, "not judged: {reason}"),
+            verdict => f.write_str(&verdict.name()),
+        }
+    }
+}
+
+/// The most cases that are named.
+const NAMED: usize = 3;
+
+/// Why a claim came out as it did, in one sentence.
+pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
+    let at = |finding: Finding| -> Vec<&CaseResult> {
+        cases.iter().filter(|case| case.value.is_ok() && case.finding == Some(finding)).collect()
+    };
+    let (inside, outside, open) = (at(Finding::Inside), at(Finding::Outside), at(Finding::Undecided));
+    let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.value.is_err()).collect();
+    let count = cases.len();
+    let what = if compare.is_some() { "pairs of cases" } else { "cases" };
+    let several = |found: &[&CaseResult]| match found.len() {
+        few @ 1..=NAMED => format!("{few} of {count} {what} ({})", names(found, cases)),
+        many => format!("{many} of {count} {what}"),
+    };
+    match verdict {
+        Verdict::NotJudged(reason) => format!("{reason}."),
+        Verdict::GoodToWithin(_) => {
+            let rest =
+                if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
+            let measured = count - missing.len();
+            format!("The largest error of {measured} cases, with its interval, is no larger than that{rest}.")
+        }
+        Verdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
+            format!(
+                "The rows decide {} of {count} {what}; not measured: {}.",
+                count - missing.len(),
+                names(&missing, cases)
+            )
+        }
+        Verdict::Inconclusive if count == 1 => match open.first() {
+            Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
+            _ => "The interval reaches over a bound.".to_owned(),
+        },
+        Verdict::Inconclusive if !missing.is_empty() => {
+            format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
+        }
+        Verdict::Inconclusive => format!("Undecided: {}.", several(&open)),
+        _ if count == 1 && cases.iter().all(|case| case.exact) => "It follows from the figures.".to_owned(),
+        Verdict::Confirmed | Verdict::CarriesOver if count == 1 => match inside.first() {
+            Some(case) if case.trials => "All trials agree.".to_owned(),
+            _ => "The whole interval lies inside the bounds.".to_owned(),
+        },
+        Verdict::Refuted | Verdict::DiffersHere if count == 1 => match outside.first() {
+            Some(case) if case.trials => "The trials show the opposite.".to_owned(),
+            _ => "The whole interval lies outside the bounds.".to_owned(),
+        },
+        Verdict::Confirmed if kind == Kind::Exists => format!("It is so in {}.", several(&inside)),
+        Verdict::Refuted if kind == Kind::Exists => format!("It is so in none of {count} {what}."),
+        Verdict::Confirmed | Verdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
+        Verdict::Refuted | Verdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
+    }
+}
+
+/// What the cases are called: by their parameters, and where these do not tell them apart, by what is computed.
+fn names(cases: &[&CaseResult], all: &[CaseResult]) -> String {
+    let one_test = all.iter().all(|case| case.quantity == all[0].quantity);
+    let name = |case: &&CaseResult| match (one_test, case.case.is_empty()) {
+        (_, true) => case.quantity.clone(),
+        (true, false) => case.case.clone(),
+        (false, false) => format!("{} at {}", case.quantity, case.case),
+    };
+    cases.iter().map(name).collect::<Vec<String>>().join("; ")
+}

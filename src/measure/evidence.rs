@@ -1,0 +1,371 @@
+//! Whether a quantity lies inside a region, and what several such cases come to together.
+//!
+//! # Method
+//! Of several runs, the quantity is known by its value in each run, and two one-sided t tests ask whether its expected
+//! value lies beyond an end of the region. The case lies *inside* where both ends are cleared at 2.5 % each, which is the
+//! same as a 95 % interval that lies wholly inside: a test of equivalence (D. J. Schuirmann, *A comparison of the two
+//! one-sided tests procedure and the power approach for assessing the equivalence of average bioavailability*,
+//! J. Pharmacokinet. Biopharm. 15, 1987), so that "not distinguishable" shows nothing. It lies *outside* where it is beyond
+//! one of them. Of one run, the shares of its bootstrap resamples take the place of the t tests.
+//!
+//! Where one of several cases decides (one that lies outside refutes "always", one that lies inside shows "can"), the error
+//! is held at 2.5 % over all of them by S. Holm's procedure (*A simple sequentially rejective multiple test procedure*,
+//! Scand. J. Stat. 6, 1979). Where all of them have to lie on one side, each is tested at 2.5 %: the chance that all pass
+//! while one should not is no larger than that (R. L. Berger, *Multiparameter hypothesis testing and acceptance sampling*,
+//! Technometrics 24, 1982).
+//!
+//! Trials that can only come out one way (a call behind a closed gate) decide where all agree.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::estimate::quantile;
+use super::runs::{mean, t_interval, variance};
+
+/// The chance of a wrong finding on one side.
+const ERROR: f64 = 0.025;
+
+/// A part of the numbers: between two bounds, or beyond one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Region {
+    /// The lower bound.
+    pub low: Option<Bound>,
+    /// The upper bound.
+    pub high: Option<Bound>,
+}
+
+/// An end of a region.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bound {
+    /// Where it is.
+    pub value: f64,
+    /// Whether it belongs to the region itself.
+    pub included: bool,
+}
+
+impl Region {
+    /// Whether a number lies in it.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        let above = self.low.is_none_or(|low| value > low.value || low.included && value == low.value);
+        let below = self.high.is_none_or(|high| value < high.value || high.included && value == high.value);
+        above && below
+    }
+}
+
+/// What is known of a quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Known {
+    /// Its value: it is computed, not measured.
+    Exact(f64),
+    /// What it came to in each of several runs.
+    Runs(Vec<f64>),
+    /// What it came to in resamples of one run, in ascending order, and in the run itself.
+    Resampled {
+        /// In the run.
+        value: f64,
+        /// In the resamples.
+        draws: Vec<f64>,
+    },
+    /// What each trial came to, where all trials have to come to the same.
+    Trials(Vec<f64>),
+    /// How many faults each trial met: one is enough to show that there are some, and none shows nothing.
+    Faults(Vec<f64>),
+}
+
+impl Known {
+    /// Its value with its 95 % interval, where it has one.
+    pub(crate) fn value(&self) -> (f64, Option<(f64, f64)>) {
+        self.at_level(1.0 - 2.0 * ERROR)
+    }
+
+    /// Its value with its interval of a level.
+    pub(crate) fn at_level(&self, level: f64) -> (f64, Option<(f64, f64)>) {
+        match self {
+            Known::Exact(value) => (*value, None),
+            Known::Runs(values) => {
+                let (centre, half_width) = t_interval(values, level);
+                (centre, Some((centre - half_width, centre + half_width)))
+            }
+            Known::Resampled { value, draws } => {
+                let side = (1.0 - level) / 2.0;
+                (*value, Some((quantile(draws, side), quantile(draws, 1.0 - side))))
+            }
+            Known::Trials(values) | Known::Faults(values) => (mean(values), None),
+        }
+    }
+
+    /// The chance of what was seen, or more, were the quantity no greater than `bound`.
+    fn chance_above(&self, bound: f64) -> f64 {
+        match self {
+            Known::Runs(values) => {
+                let (distance, error) = (mean(values) - bound, (variance(values) / values.len() as f64).sqrt());
+                if error == 0.0 {
+                    return f64::from(u8::from(distance <= 0.0));
+                }
+                let t = StudentsT::new(0.0, 1.0, values.len() as f64 - 1.0);
+                t.map_or(1.0, |t| 1.0 - t.cdf(distance / error))
+            }
+            Known::Resampled { draws, .. } => draws.partition_point(|draw| *draw <= bound) as f64 / draws.len() as f64,
+            Known::Exact(_) | Known::Trials(_) | Known::Faults(_) => 1.0,
+        }
+    }
+
+    /// The chance of what was seen, or less, were the quantity no less than `bound`.
+    fn chance_below(&self, bound: f64) -> f64 {
+        match self {
+            Known::Runs(values) => Known::Runs(values.iter().map(|value| -value).collect()).chance_above(-bound),
+            Known::Resampled { draws, .. } => {
+                1.0 - draws.partition_point(|draw| *draw < bound) as f64 / draws.len() as f64
+            }
+            Known::Exact(_) | Known::Trials(_) | Known::Faults(_) => 1.0,
+        }
+    }
+}
+
+/// How strongly the samples speak for either side: the chances of what was seen, were the other side right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Evidence {
+    inside: f64,
+    outside: f64,
+}
+
+/// Where one case, or all of them together, lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Inside the region.
+    Inside,
+    /// Wholly outside of it.
+    Outside,
+    /// The samples do not say.
+    Undecided,
+}
+
+impl Evidence {
+    /// Of nothing measured.
+    pub(crate) const NONE: Self = Self { inside: 1.0, outside: 1.0 };
+
+    /// What is known of a quantity, against a region.
+    pub(crate) fn of(known: &Known, region: &Region) -> Self {
+        let certain =
+            |inside: bool| Self { inside: f64::from(u8::from(!inside)), outside: f64::from(u8::from(inside)) };
+        match known {
+            Known::Exact(value) => certain(region.contains(*value)),
+            Known::Runs(values) if variance(values) == 0.0 => certain(region.contains(values[0])),
+            Known::Trials(values) => {
+                let inside = values.iter().filter(|value| region.contains(**value)).count();
+                if inside == values.len() || inside == 0 { certain(inside > 0) } else { Self::NONE }
+            }
+            Known::Faults(values) if values.iter().all(|value| region.contains(*value)) => Self::NONE,
+            Known::Faults(_) => certain(false),
+            Known::Runs(_) | Known::Resampled { .. } => {
+                let low = region.low.map(|low| (known.chance_above(low.value), known.chance_below(low.value)));
+                let high = region.high.map(|high| (known.chance_below(high.value), known.chance_above(high.value)));
+                let ends = || low.into_iter().chain(high);
+                Self {
+                    inside: ends().map(|(inside, _)| inside).fold(0.0, f64::max),
+                    outside: ends().map(|(_, outside)| outside).fold(1.0, f64::min),
+                }
+            }
+        }
+    }
+
+    /// Where a single case lies.
+    pub(crate) fn finding(&self) -> Finding {
+        Self::all(std::slice::from_ref(self))
+    }
+
+    /// Whether every one of the cases lies inside: one that lies outside is enough to say no.
+    pub(crate) fn all(cases: &[Self]) -> Finding {
+        let outside: Vec<f64> = cases.iter().map(|case| case.outside).collect();
+        if holm(&outside).contains(&true) {
+            Finding::Outside
+        } else if cases.iter().all(|case| case.inside <= ERROR) {
+            Finding::Inside
+        } else {
+            Finding::Undecided
+        }
+    }
+
+    /// Whether one of the cases lies inside: all must lie outside to say no.
+    pub(crate) fn any(cases: &[Self]) -> Finding {
+        let inside: Vec<f64> = cases.iter().map(|case| case.inside).collect();
+        if holm(&inside).contains(&true) {
+            Finding::Inside
+        } else if cases.iter().all(|case| case.outside <= ERROR) {
+            Finding::Outside
+        } else {
+            Finding::Undecided
+        }
+    }
+
+    /// Where each of the cases lies, where one of them is enough to decide: those that count among all.
+    pub(crate) fn each(cases: &[Self]) -> Vec<Finding> {
+        let inside = holm(&cases.iter().map(|case| case.inside).collect::<Vec<f64>>());
+        let outside = holm(&cases.iter().map(|case| case.outside).collect::<Vec<f64>>());
+        let finding = |(inside, outside)| match (inside, outside) {
+            (true, _) => Finding::Inside,
+            (_, true) => Finding::Outside,
+            _ => Finding::Undecided,
+        };
+        inside.into_iter().zip(outside).map(finding).collect()
+    }
+}
+
+/// Which of several chances are small enough, the error held over all of them.
+fn holm(chances: &[f64]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..chances.len()).collect();
+    order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
+    let mut small = vec![false; chances.len()];
+    for (rank, place) in order.into_iter().enumerate() {
+        if chances[place] > ERROR / (chances.len() - rank) as f64 {
+            break;
+        }
+        small[place] = true;
+    }
+    small
+}
+
+/// By how much the errors of a model miss 0 at most: the furthest end of the intervals, which hold together at 95 %.
+pub(crate) fn furthest(errors: &[Known]) -> f64 {
+    let level = 1.0 - 2.0 * ERROR / errors.len() as f64;
+    let reach = |error: &Known| match error.at_level(level) {
+        (value, None) => value.abs(),
+        (_, Some((low, high))) => low.abs().max(high.abs()),
+    };
+    errors.iter().map(reach).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+
+    fn between(low: f64, high: f64) -> Region {
+        let end = |value| Some(Bound { value, included: false });
+        Region { low: end(low), high: end(high) }
+    }
+
+    fn above(low: f64) -> Region {
+        Region { high: None, ..between(low, 0.0) }
+    }
+
+    fn finding(values: &[f64], region: Region) -> Finding {
+        Evidence::of(&Known::Runs(values.to_vec()), &region).finding()
+    }
+
+    #[test]
+    fn an_interval_lies_inside_outside_or_across_an_end() {
+        let runs = [0.9, 1.0, 1.1, 1.0, 1.0];
+        // Mean 1, standard error 0.0316, t of four degrees of freedom 2.776: 0.912 to 1.088.
+        assert_eq!(finding(&runs, between(0.91, 1.09)), Finding::Inside);
+        assert_eq!(finding(&runs, between(0.915, 1.5)), Finding::Undecided, "it reaches over the lower end");
+        assert_eq!(finding(&runs, between(1.09, 1.5)), Finding::Outside);
+        assert_eq!(finding(&runs, above(1.05)), Finding::Undecided);
+        assert_eq!(finding(&runs, above(0.0)), Finding::Inside);
+    }
+
+    #[test]
+    fn a_wide_interval_around_the_right_value_shows_no_equality() {
+        assert_eq!(finding(&[0.2, 1.8, 1.0, 0.4, 1.6], between(0.9, 1.1)), Finding::Undecided);
+    }
+
+    #[test]
+    fn runs_that_are_all_equal_decide_and_an_end_counts_only_where_it_is_included() {
+        assert_eq!(finding(&[2.0, 2.0], above(1.0)), Finding::Inside);
+        assert_eq!(finding(&[2.0, 2.0], above(2.0)), Finding::Outside);
+        let included = Region { low: Some(Bound { value: 2.0, included: true }), high: None };
+        assert_eq!(finding(&[2.0, 2.0], included), Finding::Inside);
+    }
+
+    #[test]
+    fn trials_decide_where_all_agree_and_one_fault_is_enough() {
+        let is =
+            |value| Region { low: Some(Bound { value, included: true }), high: Some(Bound { value, included: true }) };
+        let of = |known: Known, region| Evidence::of(&known, &region).finding();
+        assert_eq!(of(Known::Trials(vec![1.0; 9]), is(1.0)), Finding::Inside);
+        assert_eq!(of(Known::Trials(vec![0.0; 9]), is(1.0)), Finding::Outside);
+        assert_eq!(of(Known::Trials(vec![0.0, 1.0, 1.0]), is(1.0)), Finding::Undecided);
+        assert_eq!(of(Known::Faults(vec![0.0, 0.0, 7.0]), is(0.0)), Finding::Outside);
+        assert_eq!(of(Known::Faults(vec![0.0; 99]), is(0.0)), Finding::Undecided);
+    }
+
+    #[test]
+    fn one_run_is_judged_by_its_resamples() {
+        let known = Known::Resampled { value: 5.0, draws: (0..1000).map(|i| f64::from(i) / 100.0).collect() };
+        let of = |region| Evidence::of(&known, &region).finding();
+        assert_eq!(of(above(-0.1)), Finding::Inside);
+        assert_eq!(of(above(5.0)), Finding::Undecided);
+        assert_eq!(of(above(9.8)), Finding::Outside);
+    }
+
+    #[test]
+    fn a_case_that_is_missing_leaves_open_what_the_others_do_not_decide() {
+        let inside = Evidence::of(&Known::Exact(1.0), &above(0.0));
+        let outside = Evidence::of(&Known::Exact(-1.0), &above(0.0));
+        assert_eq!(Evidence::all(&[inside, Evidence::NONE]), Finding::Undecided);
+        assert_eq!(Evidence::all(&[outside, Evidence::NONE]), Finding::Outside);
+        assert_eq!(Evidence::any(&[inside, Evidence::NONE]), Finding::Inside);
+        assert_eq!(Evidence::any(&[outside, Evidence::NONE]), Finding::Undecided);
+    }
+
+    #[test]
+    fn holm_asks_the_more_of_a_case_the_more_there_are() {
+        // 0.025 / 3, / 2, / 1.
+        assert_eq!(holm(&[0.008, 0.012, 0.024]), [true, true, true]);
+        assert_eq!(holm(&[0.024, 0.008, 0.013]), [false, true, false]);
+        assert_eq!(holm(&[0.009, 0.009, 0.009]), [false, false, false]);
+        assert!(holm(&[]).is_empty());
+    }
+
+    /// Several cases of five runs each, whose expected values are `truths`, of standard deviation 1.
+    fn share(truths: &[f64], region: Region, says: impl Fn(&[Evidence]) -> bool) -> f64 {
+        const TRIALS: usize = 4000;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        let case = |truth: &f64, rng: &mut Xoshiro256PlusPlus| {
+            let values = (0..5).map(|_| truth + Distribution::<f64>::sample(&StandardNormal, rng)).collect();
+            Evidence::of(&Known::Runs(values), &region)
+        };
+        let said = (0..TRIALS).filter(|_| {
+            let cases: Vec<Evidence> = truths.iter().map(|truth| case(truth, &mut rng)).collect();
+            says(&cases)
+        });
+        said.count() as f64 / TRIALS as f64
+    }
+
+    /// Three standard errors of the simulation above 2.5 %.
+    const MOST: f64 = 0.025 + 3.0 * 0.0025;
+
+    #[test]
+    fn over_eight_cases_on_the_boundary_a_wrong_finding_is_no_more_frequent_than_of_one() {
+        let (ties, region) = ([0.0; 8], above(0.0));
+        assert!(share(&ties, region, |cases| Evidence::all(cases) == Finding::Outside) < MOST);
+        assert!(share(&ties, region, |cases| Evidence::any(cases) == Finding::Inside) < MOST);
+        let alone = share(&ties, region, |cases| cases.iter().any(|case| case.finding() == Finding::Outside));
+        assert!(alone > 0.1, "without Holm's procedure it would be: {alone}");
+    }
+
+    #[test]
+    fn a_case_at_the_end_of_its_margin_is_not_called_equal_and_clear_cases_are_found() {
+        let margin = between(-3.0, 3.0);
+        assert!(share(&[3.0, 0.0], margin, |cases| Evidence::all(cases) == Finding::Inside) < MOST);
+        let far = between(-9.0, 9.0);
+        assert!(share(&[0.0, 1.0], far, |cases| Evidence::all(cases) == Finding::Inside) > 0.99);
+        assert!(share(&[0.0, 19.0], far, |cases| Evidence::all(cases) == Finding::Outside) > 0.95);
+        assert!(share(&[-19.0, 19.0], far, |cases| Evidence::any(cases) == Finding::Outside) > 0.95);
+        assert!(share(&[-19.0, 0.0], far, |cases| Evidence::any(cases) == Finding::Inside) > 0.95);
+    }
+
+    #[test]
+    fn the_reach_of_a_model_covers_its_largest_error() {
+        let errors = [Known::Exact(-0.2), Known::Runs(vec![0.1, 0.1])];
+        assert_eq!(furthest(&errors), 0.2);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+        let run = |truth: f64, rng: &mut Xoshiro256PlusPlus| {
+            Known::Runs((0..5).map(|_| truth + Distribution::<f64>::sample(&StandardNormal, rng)).collect())
+        };
+        let held = (0..2000).filter(|_| furthest(&[0.0, -7.0, 3.0].map(|truth| run(truth, &mut rng))) >= 7.0).count();
+        assert!(held > 1940, "{held} of 2000");
+    }
+}
