@@ -341,8 +341,36 @@ pub struct PlotError {
     pub message: String,
 }
 
+/// An error with its causes, each said once: a message may hold its cause's already.
+#[cfg(feature = "report")]
+pub(crate) fn explained(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
+}
+
 /// What a caught panic said.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+#[cfg(all(test, feature = "report"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once_wherever_the_message_holds_it() {
+        let io = || std::io::Error::other("the disk is full");
+        let file = FileError::Io { path: "a.yaml".into(), source: io() };
+        assert_eq!(explained(&file.into()), "a.yaml: the disk is full");
+        let held = anyhow::Error::new(io()).context("the disk is full, so nothing is written").context("b.yaml");
+        assert_eq!(explained(&held), "b.yaml: the disk is full, so nothing is written");
+        let apart = anyhow::Error::new(io()).context("b.yaml");
+        assert_eq!(explained(&apart), "b.yaml: the disk is full");
+    }
 }

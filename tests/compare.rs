@@ -261,7 +261,7 @@ fn the_formats_hold_the_same_rows() {
     assert!(text.contains("5 slower") && text.contains("r.4"), "{text}");
     let (_, markdown, _) = ended(&arguments("markdown"), folder.path());
     assert!(markdown.contains("| --- |") && markdown.contains("| r&#46;4 |"), "{markdown}");
-    let (_, json, _) = ended(&arguments("json"), folder.path());
+    let (_, json, _) = ended(&["compare", "a.json", "slow.json", "--json"], folder.path());
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["pairs"].as_array().unwrap().len(), 5);
     assert_eq!(json["pairs"][0]["shift"], "slower");

@@ -103,7 +103,7 @@ fn run_once(experiment: &str, selection: Selection) -> Results {
     let text = format!("title: T\nsampling: {{ samples: 1, warmup: 0 }}\nexperiments:\n  - {experiment}\n");
     let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
     let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
-    let experiment = suite.experiments[0].as_ref();
+    let experiment = suite.experiments_on("cpu")[0].as_ref();
     results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1;
     results
 }
@@ -146,7 +146,7 @@ fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_en
     let ran: HashSet<&str> = results.run().order.iter().map(|experiment| experiment.name.as_str()).collect();
     assert_eq!(ran.len(), results.experiments().len());
     let suite = tiny(&registry);
-    let planned = suite.experiments.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
+    let planned = suite.experiments_on("cpu").iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
     let declared: Vec<MetricSpec> = planned.collect();
     assert_eq!(results.rows.iter().map(|row| row.spec.clone()).collect::<Vec<_>>(), declared);
     let lacking = lacking(&device());

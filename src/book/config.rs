@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::includes::within;
-use crate::error::FileError;
+use crate::error::{FileError, explained};
 
 /// What mdBook itself finds wrong with the value of a key is left to it.
 type Any = Option<IgnoredAny>;
@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str, origin: &str, has: impl Fn(&Path) -> bool) -> Re
     if let Some(html) = stated.output.and_then(|output| output.html) {
         check(&html, has).map_err(|(span, message)| at(Some(span), message))?;
     }
-    let whole = |error: anyhow::Error| FileError::whole(origin, format!("{error:#}"));
+    let whole = |error: anyhow::Error| FileError::whole(origin, explained(&error));
     let mut config = Config::from_str(text).map_err(whole)?;
     config.build.create_missing = false;
     config.build.use_default_preprocessors = false;

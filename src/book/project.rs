@@ -92,6 +92,21 @@ impl BookProject {
         self.with_file("notebooks", name, "ipynb", text)
     }
 
+    /// With JSON Schemas of suites and documents, and in each of these the line by which an editor finds its schema.
+    #[must_use]
+    pub fn with_schemas(mut self, suite: &str, document: &str) -> Self {
+        for (folder, name, schema) in [("suites", "suite", suite), ("documents", "document", document)] {
+            let line = format!("# yaml-language-server: $schema=../schemas/{name}.json\n");
+            let files = self.files.iter_mut().filter(|(path, _)| path.starts_with(folder) && is_yaml(path));
+            // A project that was begun so has the line.
+            for (_, content) in files.filter(|(_, content)| !content.starts_with(line.as_bytes())) {
+                content.splice(..0, line.bytes());
+            }
+            self.files.insert(PathBuf::from(format!("schemas/{name}.json")), schema.as_bytes().to_vec());
+        }
+        self
+    }
+
     fn with_file(mut self, folder: &str, name: &str, ending: &str, text: &str) -> Self {
         self.files.insert(Path::new(folder).join(format!("{name}.{ending}")), text.as_bytes().to_vec());
         self

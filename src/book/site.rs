@@ -16,7 +16,7 @@ use super::place::{FOLDERS, Place};
 use super::policy;
 use super::project::BookProject;
 use super::source::Source;
-use crate::error::BookError;
+use crate::error::{BookError, explained};
 use crate::results::{Catalog, Results};
 
 /// Where a rendered book lies.
@@ -78,7 +78,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
 /// Has mdBook build the site. Its `load` would let `MDBOOK_` variables of the environment in, and its own preprocessor
 /// would include any file of this machine; this does neither.
 fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
-    let message = |error| BookError::Build { message: format!("{error:#}") };
+    let message = |error: anyhow::Error| BookError::Build { message: explained(&error) };
     let summary = summary_of(source)?;
     let mut config = source.config().clone();
     config.build.build_dir = site.to_owned();
@@ -102,7 +102,7 @@ fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
 /// The table of contents.
 fn summary_of(source: &Source) -> Result<Summary, BookError> {
     let summary = parse_summary(source.text("src/SUMMARY.md")?);
-    summary.map_err(|error| BookError::Build { message: format!("{error:#}") })
+    summary.map_err(|error| BookError::Build { message: explained(&error) })
 }
 
 /// A page with what it includes.

@@ -13,7 +13,7 @@ use super::course::{self, Course};
 use super::interrupt::Interrupt;
 use super::processes::command_line;
 use super::progress::Bar;
-use super::{Carried, End, UsageError, device, job};
+use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
 use crate::files::Target;
@@ -24,7 +24,9 @@ use crate::timeline::to_trace;
 
 /// Run one experiment and print its summary
 #[derive(Args)]
-#[command(after_help = "Example:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50")]
+#[command(
+    after_help = "Examples:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50\n  report bench idle-device --export csv > idle.csv"
+)]
 pub(super) struct Arguments {
     /// The experiment: see `report experiments`
     experiment: String,
@@ -46,6 +48,9 @@ pub(super) struct Arguments {
     /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Print the rows as a table of this format, in place of the summary
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    export: Option<export::Format>,
     #[command(flatten)]
     course: Course,
 }
@@ -79,7 +84,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     interrupt.ended();
     results.runs[0].order.push(left);
     results.rows = rows;
-    job::print_summary(&results, &book, carried)?;
+    match arguments.export {
+        Some(format) => export::print(&results, format)?,
+        None => job::print_summary(&results, &book, carried)?,
+    }
 
     if let Some(path) = arguments.trace.as_deref().filter(|_| !interrupted()) {
         trace(experiment.as_ref(), &device, &run, path)?;
@@ -115,10 +123,10 @@ fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path
     for scenario in &scenarios {
         match &scenario.recorded {
             Recorded::Timeline(timeline) => {
-                say!("{}: {}", scenario.name, timeline.source);
+                note!("{}: {}", scenario.name, timeline.source);
                 timelines.push((scenario.name.as_str(), timeline));
             }
-            Recorded::Failed(reason) => note!("{} was not recorded: {reason}", scenario.name),
+            Recorded::Failed(reason) => alert!("{} was not recorded: {reason}", scenario.name),
         }
     }
     let written = Target::claim(path).and_then(|target| target.write(to_trace(&timelines).as_bytes()));

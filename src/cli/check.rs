@@ -3,21 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
-use super::course::Course;
-use super::{Carried, End, recorded};
+use super::course::{self, Course};
+use super::facts::{Facts, Form};
+use super::planned::Planned;
+use super::terminal::Paint;
+use super::{Carried, End, output, recorded};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::FileError;
-use crate::results::MetricSpec;
-use crate::runner::{Suite, planned};
 use crate::yaml;
 
 /// Validate a suite, a document, a course or a results file; runs nothing
 #[derive(Args)]
 #[command(after_help = "\
-A document is refused where it names a row, a unit or a parameter that no experiment has. Of a results file, what its
-pages warn of is listed.
+A document is refused where it names a row, a unit or a parameter that no experiment has. Of a suite is said what it
+runs, and of a run that will take long that it will. Of a results file, what its pages warn of is listed.
 
 Exit codes: 0; 1 with --current, where the results are not of this program's code; 2 where something is wrong: with file,
 line, column and the nearest name.
@@ -34,37 +36,134 @@ pub(super) struct Arguments {
     #[arg(long, requires = "what")]
     current: bool,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     course: Course,
 }
 
+/// What was looked at and is good, or what is wrong.
+#[derive(Default, Serialize)]
+struct Checked {
+    documents: Vec<String>,
+    suites: Vec<Planned>,
+    results: Option<Kept>,
+    /// What is wrong; where something is, nothing else was looked at.
+    problem: Option<Problem>,
+}
+
+/// A results file.
+#[derive(Serialize)]
+struct Kept {
+    file: String,
+    rows: usize,
+    runs: usize,
+    /// Whether this program's code measured it, and a commit holds that code.
+    current: bool,
+    warnings: Vec<String>,
+}
+
+/// What is wrong, and where.
+#[derive(Serialize)]
+struct Problem {
+    file: String,
+    /// From 1; none where the file as a whole is meant.
+    line: Option<usize>,
+    column: Option<usize>,
+    message: String,
+}
+
+impl Problem {
+    /// What an error says of a file; an error of another kind has no place.
+    fn of(error: &anyhow::Error) -> Option<Self> {
+        let file = error.downcast_ref::<FileError>();
+        let file = file.or_else(|| match error.downcast_ref()? {
+            crate::error::BookError::File(error) => Some(error),
+            _ => None,
+        });
+        Some(match file? {
+            FileError::Io { path, source } => {
+                let (file, message) = (path.display().to_string(), source.to_string());
+                Self { file, line: None, column: None, message }
+            }
+            FileError::Invalid { origin, line, column, message, hint } => {
+                let [line, column] = [line, column].map(|number| Some(*number).filter(|_| *line > 0));
+                Self { file: origin.clone(), line, column, message: format!("{message}{hint}") }
+            }
+            error @ FileError::Version { origin, .. } => {
+                Self { file: origin.clone(), line: None, column: None, message: error.to_string() }
+            }
+        })
+    }
+}
+
+impl Facts for Checked {
+    const COMMAND: &'static str = "check";
+
+    fn say(&self) {
+        match self.documents.as_slice() {
+            [] => {}
+            [document] => say!("The document `{document}` is good."),
+            documents => say!("The documents are good: {}.", documents.join(", ")),
+        }
+        self.suites.iter().for_each(Planned::say);
+        if let Some(results) = &self.results {
+            say!("{}: {} rows of {} runs can be read.", results.file, results.rows, results.runs);
+            results.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
+        }
+    }
+}
+
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    match checked(arguments, carried) {
+        Ok(checked) => {
+            arguments.form.print(&checked)?;
+            let outdated = checked.results.is_some_and(|results| !results.current);
+            Ok(if arguments.current && outdated { End::Failed } else { End::Well })
+        }
+        // Whoever asks for JSON gets the place of what is wrong as JSON; the words for a person go to standard error.
+        Err(error) => {
+            if let Some(problem) = Problem::of(&error).filter(|_| arguments.form.json) {
+                arguments.form.print(&Checked { problem: Some(problem), ..Checked::default() })?;
+            }
+            Err(error)
+        }
+    }
+}
+
+fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> {
     let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(Course::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
     let book = course.project(carried)?;
     let catalog = recorded::catalog(&[], carried);
+    let mut checked = Checked::default();
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
-            super::course::check(&book, carried)?;
-            let documents = book.documents(&catalog)?;
-            let names: Vec<&str> = documents.iter().map(|document| document.id.as_str()).collect();
-            say!("The documents are good: {}.", names.join(", "));
+            course::check(&book, carried)?;
+            checked.documents = book.documents(&catalog)?.into_iter().map(|document| document.id).collect();
             for name in book.suites() {
-                say(name, &course.suite(Path::new(name), &book, carried)?, carried);
+                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
             }
         }
         Some(path) if path.extension().is_some_and(|extension| extension == "json") => {
-            return Ok(say_results(path, arguments.current, carried)?);
+            let results = recorded::read(path, carried)?;
+            let warnings = Warning::of(&results);
+            checked.results = Some(Kept {
+                file: path.display().to_string(),
+                rows: results.rows.len(),
+                runs: results.runs.len(),
+                current: !warnings.iter().any(Warning::is_of_other_code),
+                warnings: warnings.iter().map(ToString::to_string).collect(),
+            });
         }
-        Some(path) => match document(path, &book)? {
-            Some(text) => {
-                let name = path.display().to_string();
-                let document = Document::parse(&name, &text, &book.names(&catalog)?)?;
-                say!("{name}: the document `{}` is good.", document.id);
+        Some(path) => {
+            let name = path.display().to_string();
+            match document(path, &book)? {
+                Some(text) => checked.documents.push(Document::parse(&name, &text, &book.names(&catalog)?)?.id),
+                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, carried)?, carried)),
             }
-            None => say(&path.display().to_string(), &course.suite(path, &book, carried)?, carried),
-        },
+        }
     }
-    Ok(End::Well)
+    Ok(checked)
 }
 
 /// The text of a file that holds a document: what is no document is taken for a suite.
@@ -76,24 +175,4 @@ fn document(path: &Path, book: &BookProject) -> Result<Option<String>, FileError
     let content: serde_json::Value = yaml::parse(&text, &path.display().to_string()).unwrap_or_default();
     let is_document = ["id", "question", "method"].iter().any(|key| content.get(key).is_some());
     Ok(Some(text).filter(|_| is_document))
-}
-
-/// Says what limits a results file; `current` demands that its rows were measured by this program's code.
-fn say_results(path: &Path, current: bool, carried: &Carried) -> Result<End, FileError> {
-    let results = recorded::read(path, carried)?;
-    let warnings = Warning::of(&results);
-    say!("{}: {} rows of {} runs can be read.", path.display(), results.rows.len(), results.runs.len());
-    warnings.iter().for_each(|warning| say!("{warning}"));
-    let outdated = warnings.iter().any(Warning::is_of_other_code);
-    Ok(if current && outdated { End::Failed } else { End::Well })
-}
-
-fn say(name: &str, suite: &Suite, carried: &Carried) {
-    let names = |engine| {
-        let planned = planned(suite, &carried.registry, engine);
-        let mut names: Vec<&str> = planned.iter().map(MetricSpec::experiment).collect();
-        names.dedup();
-        names.join(", ")
-    };
-    say!("{name}: good. On a GPU: {}. On the CPU engine: {}.", names("cuda"), names("cpu"));
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::facts::{self, Form};
+use super::terminal::Paint;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, tally};
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
@@ -49,8 +51,10 @@ pub(super) struct Judging {
     #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = level)]
     level: f64,
     /// How the comparison is printed
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
     format: Format,
+    #[command(flatten)]
+    form: Form,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -59,8 +63,6 @@ enum Format {
     Text,
     /// Tables, for a pull request
     Markdown,
-    /// All numbers, for a program
-    Json,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -111,8 +113,12 @@ impl Judging {
     pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
         let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
         let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
-        if self.format == Format::Json {
-            say!("{}", output::json(&Document { differs: &differs, compared: &result })?);
+        if self.form.json {
+            let command = match wording {
+                Wording::Compare => "compare",
+                Wording::Reproduce => "reproduce",
+            };
+            facts::print_json(command, &Document { differs: &differs, compared: &result })?;
             return Ok(result);
         }
         for mismatch in &differs {
@@ -122,7 +128,10 @@ impl Judging {
             say!();
         }
         for table in compared(&result, wording) {
-            say!("{}", if self.format == Format::Markdown { table.to_markdown() } else { table.to_console() });
+            match self.format {
+                Format::Markdown => output::whole(&format!("{}\n", table.to_markdown())),
+                Format::Text => output::titled(&format!("{}\n", table.to_console()), Paint::Title),
+            }
         }
         // One factor of all rows is the machine's, not a row's.
         if let Some(machine) = result.machine().filter(|machine| machine.low > 1.0 || machine.high < 1.0) {

@@ -1,9 +1,12 @@
 //! `report experiments`: lists the experiments and their rows.
 
 use clap::Args;
+use serde::Serialize;
 
-use super::{Carried, End};
-use crate::experiment::Bench;
+use super::facts::{Facts, Form};
+use super::terminal::Paint;
+use super::{Carried, End, output};
+use crate::experiment::{Bench, Entry};
 use crate::measure::Clock;
 use crate::results::{MetricSpec, Provenance};
 
@@ -14,20 +17,48 @@ Rows stand under their headings: identifier, unit, how it is taken, label.
 
 Example:
   report experiments")]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    #[command(flatten)]
+    form: Form,
+}
 
-pub(super) fn execute(_: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    for entry in carried.registry.entries() {
-        say!("{}: {}", entry.name, entry.summary);
-        let planned = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
-        let width = planned.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
-        for (heading, rows) in by_heading(&planned) {
-            say!("  {heading}");
-            for spec in rows {
-                say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
+#[derive(Serialize)]
+struct Experiments {
+    experiments: Vec<Listed>,
+}
+
+/// An experiment with the rows that it has on a GPU.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    summary: &'static str,
+    rows: Vec<MetricSpec>,
+}
+
+impl Facts for Experiments {
+    const COMMAND: &'static str = "experiments";
+
+    fn say(&self) {
+        for Listed { name, summary, rows } in &self.experiments {
+            output::titled(&format!("{name}: {summary}\n"), Paint::Title);
+            let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
+            for (heading, rows) in by_heading(rows) {
+                say!("  {heading}");
+                for spec in rows {
+                    say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
+                }
             }
         }
     }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let listed = |entry: &Entry| {
+        let rows = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
+        Listed { name: entry.name, summary: entry.summary, rows }
+    };
+    let experiments = carried.registry.entries().iter().map(listed).collect();
+    arguments.form.print(&Experiments { experiments })?;
     Ok(End::Well)
 }
 

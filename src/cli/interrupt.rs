@@ -35,7 +35,7 @@ impl Interrupt {
             let wait = match count.fetch_add(1, Ordering::Relaxed) {
                 0 => {
                     told.flag.store(true, Ordering::Relaxed);
-                    note!("\nending after the current sample; what was measured is kept (again to quit at once)");
+                    alert!("\nending after the current sample; what was measured is kept (again to quit at once)");
                     GRACE
                 }
                 1 => Duration::ZERO,

@@ -4,7 +4,8 @@ use clap::Args;
 
 use super::course::{self, Place};
 use super::run::{What, measure};
-use super::{Carried, End, UsageError, recorded};
+use super::terminal::Paint;
+use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
 
@@ -42,14 +43,14 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// The tables of every experiment, why one failed, and what the documents make of them.
 pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
     for name in results.experiments() {
-        show!("{}", book::summary(results, name));
+        output::titled(&book::summary(results, name), Paint::Title);
         let failures = results.runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
-        failures.filter_map(|left| left.failure.as_ref()).for_each(|failure| note!("{name} failed: {failure}"));
+        failures.filter_map(|left| left.failure.as_ref()).for_each(|failure| alert!("{name} failed: {failure}"));
     }
     let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
-        say!("Takeaways:");
+        output::titled("Takeaways:\n", Paint::Title);
         takeaways.iter().for_each(|sentence| say!("  - {sentence}"));
         say!();
     }
@@ -62,7 +63,7 @@ fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     if diagnoses.is_empty() {
         return;
     }
-    say!("Diagnostics: {}", diagnoses.len());
+    output::titled(&format!("Diagnostics: {}\n", diagnoses.len()), Paint::Title);
     for (spec, diagnosis) in diagnoses.iter().take(MOST) {
         say!("  - {}: {diagnosis}", spec.title());
     }

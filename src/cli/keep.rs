@@ -98,7 +98,7 @@ impl Keeper {
         if let Err(error) = state.checkpoint.write(text.as_bytes())
             && !std::mem::replace(&mut state.checkpoint.failed, true)
         {
-            note!("no checkpoint can be written, and the run goes on without: {error}");
+            alert!("no checkpoint can be written, and the run goes on without: {error}");
         }
     }
 
@@ -137,10 +137,10 @@ impl Keeper {
             state.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
-        note!("{}: {error}", self.out.display());
+        alert!("{}: {error}", self.out.display());
         match state.checkpoint.write(text.as_bytes()) {
             Ok(path) => {
-                note!("the results went to {} instead", path.display());
+                alert!("the results went to {} instead", path.display());
                 // Its lock goes with it.
                 state.checkpoint.current = None;
                 Ok(path)
@@ -166,11 +166,11 @@ impl Keeper {
         };
         match self.finish(&left?) {
             Ok(path) => {
-                note!("interrupted within a sample; to go on: {} run --resume {}", program(), path.display());
+                alert!("interrupted within a sample; to go on: {} run --resume {}", program(), path.display());
                 Some(path)
             }
             Err(error) => {
-                note!("error: {error}");
+                alert!("error: {error}");
                 Some(self.out.clone())
             }
         }

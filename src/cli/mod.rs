@@ -13,19 +13,24 @@ mod bench;
 mod check;
 mod claims;
 mod compare;
+mod completions;
 mod course;
 mod device;
 mod devices;
 mod experiments;
+mod export;
+mod facts;
 mod init;
 mod interrupt;
 mod job;
 mod keep;
 mod kernel;
 mod library;
+mod man;
 mod next_run;
 mod peer;
 mod plan;
+mod planned;
 mod processes;
 mod progress;
 mod recorded;
@@ -35,15 +40,20 @@ mod reproduce;
 mod run;
 mod schema;
 mod serve;
+mod terminal;
+mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::book::BookProject;
-use crate::error::{BookError, DeviceError, FileError};
+use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
+use crate::results::nearest;
 
 /// The program `report` with the experiments and the book that it carries.
 ///
@@ -141,20 +151,22 @@ impl App {
     /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
-        let matches = self.command().try_get_matches();
+        let command = self.command().color(terminal::named(std::env::args_os()));
+        let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
+        let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-            Ok(cli) => execute(cli, &Carried { registry: self.registry, book: self.book }).unwrap_or_else(|error| {
+            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
                 if let Some(Told(end)) = error.downcast_ref() {
                     return *end;
                 }
-                note!("error: {}", explained(&error));
+                alert!("error: {}", told(&error));
                 code_of(&error)
             }),
             Err(error) => refuse(&error),
         };
         match output::failure() {
             Some(error) => {
-                note!("error: standard output: {error}");
+                alert!("error: standard output: {error}");
                 ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
             }
             None => ExitCode::from(end as u8),
@@ -166,6 +178,7 @@ impl App {
 struct Carried {
     registry: Registry,
     book: BookProject,
+    command: clap::Command,
 }
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
@@ -174,12 +187,13 @@ struct Carried {
 /// summary and renders the book.
 #[derive(Parser)]
 #[command(version, after_help = "Example:\n  report --suite full --out target/full")]
-#[command(args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
     job: job::Arguments,
+    #[command(flatten)]
+    manner: terminal::Manner,
 }
 
 #[derive(Subcommand)]
@@ -199,10 +213,13 @@ enum Command {
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
     Plan(plan::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     NextRun(next_run::Arguments),
 }
 
 fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
+    cli.manner.take();
     let Some(command) = cli.command else { return job::execute(cli.job, carried) };
     match command {
         Command::Run(arguments) => run::execute(arguments, carried),
@@ -220,6 +237,8 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
+        Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
+        Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
         Command::NextRun(arguments) => next_run::execute(&arguments, carried),
     }
 }
@@ -237,15 +256,35 @@ enum End {
     Interrupted = 130,
 }
 
+/// Refuses arguments of the program's own job before a command, which has arguments of its own.
+fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
+    let Some(name) = matches.subcommand_name() else { return Ok(matches) };
+    let is_given = |argument: &&clap::Arg| {
+        let id = argument.get_id().as_str();
+        !argument.is_global_set() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    match command.get_arguments().find(is_given).and_then(clap::Arg::get_long) {
+        Some(flag) => {
+            let message = format!("`--{flag}` stands before `{name}`, which does not read it there");
+            Err(command.clone().error(ErrorKind::ArgumentConflict, message))
+        }
+        None => Ok(matches),
+    }
+}
+
 /// Says what is wrong with the command line, or prints the help that it asks for.
 fn refuse(error: &clap::Error) -> End {
     if let Some(message) = renamed::explain(error) {
-        note!("error: {message}");
+        alert!("error: {message}");
         return End::Refused;
+    }
+    if error.kind() == ErrorKind::DisplayVersion {
+        show!("{}", version::text());
+        return End::Well;
     }
     if error.use_stderr() {
         // It repeats the arguments, and a pattern of the shell makes arguments of the names of files.
-        note!("{}", error.render().to_string().trim_end());
+        alert!("{}", error.render().to_string().trim_end());
         return End::Refused;
     }
     if let Err(unwritten) = error.print() {
@@ -254,15 +293,13 @@ fn refuse(error: &clap::Error) -> End {
     End::Well
 }
 
-/// An error with its causes, without those that it tells itself.
-fn explained(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
-        }
-    }
-    text
+/// What is wrong, with the nearest name where a device is not there.
+fn told(error: &anyhow::Error) -> String {
+    let near = match error.downcast_ref() {
+        Some(DeviceError::NoSuchDevice { name, available, .. }) => nearest(name, available.iter().map(String::as_str)),
+        _ => String::new(),
+    };
+    format!("{}{near}", explained(error))
 }
 
 fn code_of(error: &anyhow::Error) -> End {

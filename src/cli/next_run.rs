@@ -14,7 +14,7 @@ use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::Bar;
 use super::run::same_place;
-use super::{Carried, End, device, recorded};
+use super::{Carried, End, device, output, recorded};
 use crate::device::Device;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     if let Some(name) = &arguments.device {
         let device = device::open(Some(name), None)?;
-        say!("{}", serde_json::to_string(&Environment::now(&device, Vec::new()))?);
+        output::print_json(&Environment::now(&device, Vec::new()))?;
         return Ok(End::Well);
     }
     let Some(file) = &arguments.file else { return Ok(End::Refused) };
@@ -51,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let interrupt = Interrupt::listen(move || {
         let written = rescuer.rescue();
         if let Some(elsewhere) = written.as_ref().filter(|written| **written != place) {
-            say!("{}", elsewhere.display());
+            output::whole(&format!("{}\n", elsewhere.display()));
         }
         written.is_some()
     })?;
@@ -70,7 +70,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let written = keeper.finish(&results)?;
     interrupt.ended();
     if written != *file {
-        say!("{}", written.display());
+        output::whole(&format!("{}\n", written.display()));
     }
     Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
 }

@@ -1,4 +1,5 @@
-//! What the program says, on standard output ([`say!`], [`show!`]) and on standard error ([`note!`]).
+//! What the program says: on standard output ([`say!`], [`show!`]); on standard error its progress ([`note!`]), which
+//! `--quiet` leaves out, and what is missing or wrong ([`alert!`]).
 //!
 //! All of it passes [`clean::terminal`]: what a file holds must not act on the terminal. A reader that has gone away, as
 //! `head` does, ends nothing: what was to be done is done, without a word. Output that cannot be written for another
@@ -10,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::terminal::{self, Paint, To};
 use crate::clean;
 
 /// A line on standard output.
@@ -23,8 +25,17 @@ macro_rules! show {
     ($($text:tt)+) => { $crate::cli::output::out(format_args!($($text)+)) };
 }
 
-/// A line on standard error.
+/// A line on standard error about the progress.
 macro_rules! note {
+    ($($text:tt)+) => {
+        if !$crate::cli::terminal::is_quiet() {
+            $crate::cli::output::error(format_args!("{}\n", format_args!($($text)+)))
+        }
+    };
+}
+
+/// A line on standard error that has to be seen.
+macro_rules! alert {
     ($($text:tt)+) => { $crate::cli::output::error(format_args!("{}\n", format_args!($($text)+))) };
 }
 
@@ -32,15 +43,32 @@ macro_rules! note {
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 pub(super) fn out(text: Arguments<'_>) {
+    write(&terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
+}
+
+/// Text on standard output whose first line is painted.
+pub(super) fn titled(text: &str, paint: Paint) {
+    write(&terminal::formed(&clean::terminal(text), Some(paint), To::Out));
+}
+
+/// A text for a program or a file, on standard output: its lines stay as they are.
+pub(super) fn whole(text: &str) {
+    write(&clean::terminal(text));
+}
+
+fn write(text: &str) {
     let mut stdout = io::stdout().lock();
-    if let Err(error) = stdout.write_all(clean::terminal(&text.to_string()).as_bytes()).and_then(|()| stdout.flush()) {
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         failed(error);
     }
 }
 
 pub(super) fn error(text: Arguments<'_>) {
+    let text = text.to_string();
+    let text = clean::terminal(&text);
+    let paint = text.starts_with("error:").then_some(Paint::Bad);
     // Nobody is left to tell.
-    let _ = io::stderr().lock().write_all(clean::terminal(&text.to_string()).as_bytes());
+    let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
 }
 
 /// Notes that standard output could not be written.
@@ -55,7 +83,19 @@ pub(super) fn failure() -> Option<io::Error> {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// A value as JSON, with an escape in place of each character that a terminal would act on.
+/// A value as JSON on standard output.
+///
+/// # Errors
+/// As [`json`].
+pub(super) fn print_json(value: &impl Serialize) -> serde_json::Result<()> {
+    whole(&json(value)?);
+    Ok(())
+}
+
+/// A value as lines of JSON, with an escape in place of each character that a terminal would act on.
+///
+/// # Errors
+/// The value is none that JSON has.
 pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut safe = String::with_capacity(text.len());
@@ -66,6 +106,7 @@ pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
             false => safe.push(character),
         }
     }
+    safe.push('\n');
     Ok(safe)
 }
 
@@ -77,7 +118,7 @@ mod tests {
     fn json_keeps_its_content_and_holds_nothing_that_a_terminal_acts_on() {
         let content = "a\u{9b}31m\u{202e}\u{1b}\n";
         let text = json(&content).unwrap();
-        assert!(!text.contains(clean::is_unseen), "{text}");
+        assert!(!text.trim_end().contains(clean::is_unseen), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), content);
     }
 }

@@ -33,6 +33,6 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let book = arguments.course.project(carried)?;
     let suite = arguments.course.suite(&arguments.suite, &book, carried)?;
     let plan = PeerPlan::new(&suite, &arguments.device, carried, arguments.seed);
-    say!("{}", output::json(&plan)?);
+    output::print_json(&plan)?;
     Ok(End::Well)
 }

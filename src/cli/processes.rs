@@ -15,6 +15,7 @@ use anyhow::Context;
 use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::Peer;
+use super::terminal::Manner;
 use super::{Carried, End, Told, program, recorded};
 use crate::book::Warning;
 use crate::results::{Environment, Results, SYNCSCOPE};
@@ -30,7 +31,12 @@ pub(super) struct Attended {
 /// that measure.
 pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
     let mut command = measuring(own_program()?);
-    let output = command.args(["next-run", "--device", device]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = command
+        .args(["next-run", "--device", device])
+        .args(Manner::handed_on())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.context("cannot start a process to look at the device")?;
     if !output.status.success() {
         let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };
@@ -85,7 +91,7 @@ pub(super) fn measure(
     let mut longest = Duration::ZERO;
     while results.is_partial() && !forward.is_interrupted() {
         if means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
-            note!("the budget leaves no time for another run");
+            alert!("the budget leaves no time for another run");
             break;
         }
         let start = Instant::now();
@@ -97,7 +103,7 @@ pub(super) fn measure(
                 match peer.measure(python, &results, number, &forward, carried)? {
                     Ok(measured) => results.add_run(measured),
                     Err(reason) => {
-                        note!("{system} is not measured: {reason}");
+                        alert!("{system} is not measured: {reason}");
                         results.plan.with.clear();
                     }
                 }
@@ -125,7 +131,7 @@ pub(super) fn measure(
     anyhow::ensure!(measured || forward.is_interrupted(), "nothing was measured");
     let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
     for warning in Warning::of(&results).iter().filter(shared) {
-        note!("{warning}");
+        alert!("{warning}");
     }
     Ok(Attended { is_elsewhere: measured && file != out, results, file })
 }
@@ -147,7 +153,7 @@ struct Ended {
 /// Runs this program to measure the next run of `file`.
 fn own_process(file: &Path, forward: &Forward) -> anyhow::Result<Ended> {
     let mut command = measuring(own_program()?);
-    command.arg("next-run").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.arg("next-run").arg(file).args(Manner::handed_on()).stdin(Stdio::null()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;
@@ -169,7 +175,7 @@ impl Attended {
     /// How the runs ended; where some are missing with the command that goes on.
     pub(super) fn end(&self) -> End {
         if self.results.is_partial() {
-            note!("not all was measured; to go on: {} run --resume {}", program(), self.file.display());
+            alert!("not all was measured; to go on: {} run --resume {}", program(), self.file.display());
             return End::Interrupted;
         }
         if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::terminal::is_quiet;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Parameters, titled};
@@ -15,7 +16,7 @@ pub(super) struct Bar {
 
 impl Bar {
     pub(super) fn new() -> Self {
-        let bar = ProgressBar::new(1000);
+        let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(1000) };
         // The template is a constant: were it wrong, indicatif's own style would do.
         let template = "{spinner} [{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {

@@ -21,6 +21,9 @@ pub(super) fn explain(error: &Error) -> Option<String> {
         Some(ContextValue::Strings(values)) if kind == ContextKind::InvalidValue => values.iter().any(|v| v == new),
         _ => kind != ContextKind::InvalidValue,
     };
+    if given(ContextKind::InvalidValue) == "json" && given(ContextKind::InvalidArg).starts_with("--format") {
+        return Some("`--format json` is called `--json` now".to_owned());
+    }
     let (_, old, new) = RENAMED.iter().find(|(kind, old, new)| given(*kind) == *old && fits(*kind, new))?;
     Some(format!("`{old}` is called `{new}` now"))
 }
@@ -62,5 +65,8 @@ mod tests {
         assert_eq!(explained(&["report", "schema", "peer"]), is("`peer` is called `system` now"));
         assert_eq!(explained(&["report", "compare", "a", "b", "--format", "peer"]), None);
         assert_eq!(explained(&["report", "frobnicate"]), None);
+        let formats = explained(&["report", "compare", "a", "b", "--format", "json"]);
+        assert_eq!(formats, is("`--format json` is called `--json` now"));
+        assert_eq!(explained(&["report", "schema", "json"]), None);
     }
 }

@@ -119,7 +119,8 @@ pub(super) fn measure(
     if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
         let (name, program) = (what.suite.display(), program());
         let message = format!(
-            "the suite {name} measures none of the rows that are asked for; `{program} plan --suite {name}` lists its rows"
+            "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
+             `{program} plan --suite {name}` lists its rows"
         );
         return Err(UsageError(message).into());
     }

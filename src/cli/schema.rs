@@ -1,12 +1,13 @@
-//! `report schema`: prints the JSON Schema of suites, of results files or of what other programs measured.
+//! `report schema`: prints the JSON Schema of suites, of documents, of results files or of what other programs measured.
 
 use clap::{Args, ValueEnum};
 
 use super::{Carried, End, output};
+use crate::book::document::Document;
 use crate::results::{Results, System};
 use crate::runner::Suite;
 
-/// Print the JSON Schema of suites, of results files or of what other programs measured
+/// Print the JSON Schema of suites, of documents, of results files or of what other programs measured
 #[derive(Args)]
 #[command(after_help = "Example:\n  report schema suite > suite.schema.json")]
 pub(super) struct Arguments {
@@ -18,6 +19,8 @@ pub(super) struct Arguments {
 enum Kind {
     /// Suites (YAML)
     Suite,
+    /// Documents (YAML)
+    Document,
     /// Results files (JSON)
     Results,
     /// What another program measured (JSON)
@@ -27,9 +30,10 @@ enum Kind {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let schema = match arguments.of {
         Kind::Suite => Suite::schema(&carried.registry),
+        Kind::Document => Document::schema(),
         Kind::Results => schemars::schema_for!(Results),
         Kind::System => schemars::schema_for!(System),
     };
-    say!("{}", output::json(&schema)?);
+    output::print_json(&schema)?;
     Ok(End::Well)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::bench::Bench;
 use super::recorder::TraceRecorder;
@@ -128,6 +129,7 @@ impl<E: Experiment> AnyExperiment for E {
     }
 }
 
+type Suited = fn(&str, &Value) -> serde_json::Result<Box<dyn AnyExperiment>>;
 type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExperiment>, erased_serde::Error>;
 
 /// What is known of an experiment before it has parameters.
@@ -138,6 +140,7 @@ pub struct Entry {
     /// What it asks.
     pub summary: &'static str,
     default_for: fn(&str) -> Box<dyn AnyExperiment>,
+    suited: Suited,
     read: Read,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -148,6 +151,7 @@ impl Entry {
             name: E::NAME,
             summary: E::SUMMARY,
             default_for: |engine| Box::new(E::default_for(engine)),
+            suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Box::new(experiment) as _),
             read: |text| erased_serde::deserialize::<E>(text).map(|experiment| Box::new(experiment) as _),
             schema: SchemaGenerator::subschema_for::<E>,
         }
@@ -158,7 +162,15 @@ impl Entry {
         (self.default_for)(engine)
     }
 
-    /// The experiment with the parameters that a text states.
+    /// The experiment with the parameters that are stated, and for the others those that suit an engine.
+    ///
+    /// # Errors
+    /// What is stated are not parameters of the experiment.
+    pub fn suited(&self, engine: &str, stated: &Value) -> serde_json::Result<Box<dyn AnyExperiment>> {
+        (self.suited)(engine, stated)
+    }
+
+    /// The experiment with the parameters that a text states, and for the others its defaults.
     ///
     /// # Errors
     /// The text's parser says what is wrong.
@@ -170,6 +182,16 @@ impl Entry {
     /// The JSON Schema of its parameters.
     pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
         (self.schema)(generator)
+    }
+}
+
+fn suited<E: Experiment>(engine: &str, stated: &Value) -> serde_json::Result<E> {
+    match (serde_json::to_value(E::default_for(engine))?, stated) {
+        (Value::Object(mut all), Value::Object(stated)) => {
+            all.extend(stated.clone());
+            E::deserialize(Value::Object(all))
+        }
+        _ => E::deserialize(stated),
     }
 }
 
@@ -236,7 +258,12 @@ impl Registry {
     pub fn refuse(&self, selection: &Selection) -> Option<String> {
         let catalog = self.catalog("cuda");
         let unknown = selection.unknown(catalog.ids());
-        unknown.map(|name| format!("no row begins with `{name}`{}", nearest(name, catalog.ids())))
+        unknown.map(|name| {
+            // A name is an identifier or its beginning up to a dot.
+            let dots = |id: &'_ str| id.match_indices('.').map(|(at, _)| at).chain([id.len()]).collect::<Vec<_>>();
+            let names = catalog.ids().flat_map(|id| dots(id).into_iter().map(move |end| &id[..end]));
+            format!("no row begins with `{name}`{}", nearest(name, names))
+        })
     }
 }
 

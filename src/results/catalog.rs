@@ -107,7 +107,9 @@ pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Strin
     // Of a short name one mistake is a large part.
     let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;
     let likeness = |name: &&str| f64::from(u8::from(is_one_off(name))) + strsim::jaro_winkler(unknown, name);
-    let best = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|name| likeness(name) > 0.7);
+    // Of names that are as like, the first.
+    let best = known.reduce(|best, name| if likeness(&name) > likeness(&best) { name } else { best });
+    let best = best.filter(|name| likeness(name) > 0.7);
     best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
@@ -121,6 +123,7 @@ mod tests {
         assert_eq!(nearest("bgi", known()), "; did you mean `big`?");
         assert_eq!(nearest("smal", known()), "; did you mean `small`?");
         assert_eq!(nearest("pf16", ["fp16", "bf16"].into_iter()), "; did you mean `fp16`?");
+        assert_eq!(nearest("cpu:o", ["cpu:0", "cpu:1"].into_iter()), "; did you mean `cpu:0`?");
         assert_eq!(nearest("row", known()), "");
         assert_eq!(nearest("x", ["y"].into_iter()), "");
     }

@@ -4,6 +4,8 @@
 //! be added to run by run: see [`Session::next`].
 
 mod describe;
+mod length;
+mod schema;
 mod suite;
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use describe::describe;
+pub use length::{Length, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -181,6 +184,13 @@ impl Session<'_> {
 /// The rows that a run of a suite measures on a device of `engine`, in the order of the suite; needs no device.
 pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSpec> {
     experiments(suite, registry, engine).iter().flat_map(|own| Bench::plan(own.get(), engine)).collect()
+}
+
+/// The experiments of a run on a device of `engine` that its suite does not name: those of every run, and the others where it
+/// asks for all.
+pub fn unnamed(suite: &Suite, registry: &Registry, engine: &str) -> Vec<&'static str> {
+    let unnamed = |own: &Chosen<'_>| matches!(own, Chosen::Default(_)).then(|| own.get().name());
+    experiments(suite, registry, engine).iter().filter_map(unnamed).collect()
 }
 
 /// The experiments of a run, in the order of the suite. Of those that it does not name the self-audit is the first and the

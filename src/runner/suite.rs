@@ -5,14 +5,14 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use schemars::{Schema, SchemaGenerator, json_schema};
-
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
-use crate::yaml;
+use crate::results::nearest;
+use crate::yaml::{self, Way};
 
 /// Which experiments to run, with which parameters, on which device.
 pub struct Suite {
@@ -24,18 +24,20 @@ pub struct Suite {
     pub runs: NonZeroU32,
     /// How rows are sampled.
     pub sampling: Protocol,
-    /// The experiments, each with its parameters.
-    pub experiments: Vec<Box<dyn AnyExperiment>>,
-    /// The experiments to run instead on the devices of an engine, by the engine's name.
-    pub engines: BTreeMap<String, Vec<Box<dyn AnyExperiment>>>,
+    /// The experiments on the devices of each engine: those of `engines`, else `experiments`. A parameter that is not stated
+    /// is the one that suits the engine.
+    on: BTreeMap<&'static str, Vec<Box<dyn AnyExperiment>>>,
     /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
     pub all: bool,
     /// The suite as it was read.
-    pub source: serde_json::Value,
+    pub source: Value,
 }
 
 /// How often a suite runs that does not say.
-const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
+pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
+
+/// The engines that there are.
+const ENGINES: [&str; 2] = ["cuda", "cpu"];
 
 /// A key of a suite. An unknown one is refused where it stands.
 #[derive(serde::Deserialize)]
@@ -65,8 +67,13 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source: serde_json::Value = yaml::parse(text, origin)?;
+        let source: Value = yaml::parse(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
+        let refused = |(way, message, hint): (Way, String, String)| {
+            let (line, column) = way.place(text).unwrap_or_default();
+            FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
+        };
+        names(&suite).map_err(refused)?;
         suite.check().map_err(|message| FileError::whole(origin, message))?;
         Ok(suite)
     }
@@ -75,7 +82,7 @@ impl Suite {
     ///
     /// # Errors
     /// [`FileError`] says what of it this program does not have.
-    pub fn of_results(source: &serde_json::Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
+    pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let seed = SuiteSeed { registry, source: source.clone() };
         let suite =
             seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
@@ -85,73 +92,27 @@ impl Suite {
 
     fn check(&self) -> Result<(), String> {
         self.sampling.validate().map_err(|error| error.to_string())?;
-        let empty = self.engines.iter().find(|(_, experiments)| experiments.is_empty());
-        if self.experiments.is_empty() {
-            return Err("`experiments` names no experiment".to_owned());
-        }
-        match empty {
-            Some((engine, _)) => Err(format!("`engines` names no experiment for `{engine}`")),
+        match self.on.iter().find(|(_, experiments)| experiments.is_empty()) {
+            Some((engine, _)) => Err(format!("it names no experiment for `{engine}`")),
             None => Ok(()),
         }
     }
 
+    /// Whether its device may be one of `engine`.
+    pub fn may_run_on(&self, engine: &str) -> bool {
+        self.device == "auto" || self.device.split(':').next() == Some(engine)
+    }
+
     /// The experiments for a device of `engine`.
     pub fn experiments_on(&self, engine: &str) -> &[Box<dyn AnyExperiment>] {
-        self.engines.get(engine).unwrap_or(&self.experiments)
+        self.on.get(engine).or_else(|| self.on.get(ENGINES[0])).map_or(&[], Vec::as_slice)
     }
-
-    /// The JSON Schema of suites with the experiments of `registry`.
-    pub fn schema(registry: &Registry) -> Schema {
-        let mut generator = SchemaGenerator::default();
-        let entry = entry_schema(registry, &mut generator);
-        let sampling = generator.subschema_for::<Protocol>();
-        let list = json_schema!({ "type": "array", "items": entry, "minItems": 1 });
-        let mut schema = json_schema!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "title": "Suite",
-            "description": "Which experiments to run, with which parameters, on which device.",
-            "type": "object",
-            "properties": {
-                "title": { "type": "string", "description": "The title of the book that is made of the results." },
-                "device": { "type": "string", "default": "auto", "description": "The device: `auto` (`cuda:0` if there is one, else `cpu:0`) or a name." },
-                "runs": { "type": "integer", "minimum": 1, "default": RUNS, "description": "How often it runs, each time in a process of its own." },
-                "sampling": sampling,
-                "experiments": list,
-                "engines": {
-                    "type": "object",
-                    "description": "The experiments to run instead on the devices of an engine, by the engine's name.",
-                    "properties": { "cuda": list, "cpu": list },
-                    "additionalProperties": false,
-                },
-                "all": { "type": "boolean", "default": false, "description": "Whether the experiments that it does not name run, too, with the parameters that suit the engine." },
-            },
-            "required": ["title", "sampling", "experiments"],
-            "additionalProperties": false,
-        });
-        schema.insert("$defs".to_owned(), generator.take_definitions(true).into());
-        schema
-    }
-}
-
-fn entry_schema(registry: &Registry, generator: &mut SchemaGenerator) -> Schema {
-    let one = |entry: &crate::experiment::Entry, generator: &mut SchemaGenerator| {
-        let parameters = entry.schema(generator);
-        json_schema!({
-            "type": "object",
-            "description": entry.summary,
-            "properties": { entry.name: parameters },
-            "required": [entry.name],
-            "additionalProperties": false,
-        })
-    };
-    let entries: Vec<Schema> = registry.entries().iter().map(|entry| one(entry, generator)).collect();
-    json_schema!({ "oneOf": entries })
 }
 
 /// Reads a suite, whose experiments a registry knows.
 struct SuiteSeed<'a> {
     registry: &'a Registry,
-    source: serde_json::Value,
+    source: Value,
 }
 
 impl<'de> DeserializeSeed<'de> for SuiteSeed<'_> {
@@ -171,7 +132,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
         let (mut title, mut device, mut runs) = (None, None, None);
-        let (mut sampling, mut experiments, mut engines, mut all) = (None, None, None, None);
+        let (mut sampling, mut experiments, mut all) = (None, None, None);
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Title => title = Some(map.next_value()?),
@@ -179,20 +140,65 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
                 Key::Runs => runs = Some(map.next_value()?),
                 Key::Sampling => sampling = Some(map.next_value()?),
                 Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
-                Key::Engines => engines = Some(map.next_value_seed(Engines(self.registry))?),
+                Key::Engines => drop(map.next_value_seed(Engines(self.registry))?),
                 Key::All => all = Some(map.next_value()?),
             }
         }
+        // What is wrong with one of them was said with its place, where it stands.
+        let _: Vec<_> = experiments.ok_or_else(|| A::Error::missing_field("experiments"))?;
+        let on = ENGINES.map(|engine| Ok((engine, suited(&self.source, engine, self.registry)?)));
         Ok(Suite {
             title: title.ok_or_else(|| A::Error::missing_field("title"))?,
             device: device.unwrap_or_else(|| "auto".to_owned()),
             runs: runs.unwrap_or(RUNS),
             sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
-            experiments: experiments.ok_or_else(|| A::Error::missing_field("experiments"))?,
-            engines: engines.unwrap_or_default(),
+            on: on.into_iter().collect::<Result<_, A::Error>>()?,
             all: all.unwrap_or_default(),
             source: self.source,
         })
+    }
+}
+
+/// The experiments that a suite names for an engine, each with the parameters that it states and else those that suit it.
+fn suited<E: serde::de::Error>(
+    source: &Value,
+    engine: &str,
+    registry: &Registry,
+) -> Result<Vec<Box<dyn AnyExperiment>>, E> {
+    let of_engine = source.get("engines").and_then(|engines| engines.get(engine));
+    let list = of_engine.or_else(|| source.get("experiments")).and_then(Value::as_array);
+    let one = |(name, stated): (&String, &Value)| {
+        let entry = registry.get(name).ok_or_else(|| E::custom(registry.unknown(name)))?;
+        entry.suited(engine, stated).map_err(E::custom)
+    };
+    list.into_iter().flatten().filter_map(Value::as_object).flatten().map(one).collect()
+}
+
+/// Finds the first thing in a suite's text that stands for nothing: a device that none can be, a list without an item.
+fn names(suite: &Suite) -> Result<(), (Way, String, String)> {
+    let device = suite.device.as_str();
+    let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
+    if device != "auto" && !device.split_once(':').is_some_and(is_one) {
+        let message = format!("`{device}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
+        let hint = nearest(device, ["auto", "cuda:0", "cpu:0"].into_iter());
+        return Err((Way::default().key("device"), message, hint));
+    }
+    match empty_list(&suite.source, &Way::default()) {
+        Some(way) => {
+            let message = "an empty list measures nothing: name an item, or leave the parameter out".to_owned();
+            Err((way, message, String::new()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The way to the first empty list within a value.
+fn empty_list(value: &Value, way: &Way) -> Option<Way> {
+    match value {
+        Value::Array(items) if items.is_empty() => Some(way.clone()),
+        Value::Array(items) => items.iter().enumerate().find_map(|(place, item)| empty_list(item, &way.item(place))),
+        Value::Object(map) => map.iter().find_map(|(key, value)| empty_list(value, &way.key(key))),
+        _ => None,
     }
 }
 
@@ -307,6 +313,7 @@ impl<'de> DeserializeSeed<'de> for Parameters<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Bench;
 
     const GOOD: &str = "title: T\nsampling: { samples: 3 }\nexperiments:\n  - sync-points: { iters: 5 }\n";
 
@@ -321,7 +328,7 @@ mod tests {
     #[test]
     fn a_suite_keeps_what_it_states_and_fills_in_the_rest() {
         let suite = parse(GOOD).unwrap();
-        assert_eq!((suite.device.as_str(), suite.experiments.len()), ("auto", 1));
+        assert_eq!((suite.device.as_str(), suite.experiments_on("cuda").len()), ("auto", 1));
         assert_eq!(suite.experiments_on("cpu").len(), suite.experiments_on("cuda").len());
         assert_eq!(suite.source["experiments"][0]["sync-points"], serde_json::json!({ "iters": 5 }));
         assert!(Suite::of_results(&suite.source, "r.json", &Registry::builtin()).is_ok());
@@ -369,7 +376,39 @@ mod tests {
     #[test]
     fn a_sampling_that_cannot_end_and_no_experiment_are_refused() {
         assert!(error(&GOOD.replace("samples: 3", "warmup: 1")).contains("sampling plan"));
-        assert!(error("title: T\nsampling: { samples: 3 }\nexperiments: []\n").contains("no experiment"));
+        let text = error("title: T\nsampling: { samples: 3 }\nexperiments: []\n");
+        assert!(text.starts_with("s.yaml:3:14: an empty list"), "{text}");
+        let source = serde_json::json!({"title": "T", "sampling": {"samples": 3}, "experiments": []});
+        let text = Suite::of_results(&source, "r.json", &Registry::builtin()).err().unwrap().to_string();
+        assert!(text.contains("no experiment for"), "{text}");
+    }
+
+    #[test]
+    fn what_a_suite_does_not_state_suits_the_engine_and_what_it_states_stays() {
+        let suite = parse(&GOOD.replace("{ iters: 5 }", "{ iters: 5, small: 32 }")).unwrap();
+        let rows = |engine| Bench::plan(suite.experiments_on(engine)[0].as_ref(), engine);
+        let sizes = |engine| {
+            let sizes = rows(engine).into_iter().filter_map(|spec| spec.parameters.get("size")?.number());
+            sizes.fold((f64::INFINITY, 0.0_f64), |(low, high), size| (low.min(size), high.max(size)))
+        };
+        assert_eq!(sizes("cuda"), (32.0, 8192.0));
+        let (low, high) = sizes("cpu");
+        assert!(low == 32.0 && high < 1000.0, "{high}");
+    }
+
+    #[test]
+    fn a_device_that_none_can_be_and_an_empty_list_are_refused_with_their_place() {
+        for (device, hint) in
+            [("gpu0", ""), ("cuda:x", "; did you mean `cuda:0`?"), ("cuda", "; did you mean `cuda:0`?")]
+        {
+            let text = error(&GOOD.replace("sampling", &format!("device: {device}\nsampling")));
+            assert!(
+                text.starts_with(&format!("s.yaml:2:9: `{device}` names no device")) && text.ends_with(hint),
+                "{text}"
+            );
+        }
+        let text = error(&GOOD.replace("iters: 5", "loops: []"));
+        assert!(text.starts_with("s.yaml:4:27: an empty list"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::DocumentTable;
 use crate::results::{Parameter, Parameters, Results, by_size};
 
 /// What a row is shown for: a dtype.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableCase {
     /// Its name, by which a row gives its published figure.

@@ -7,7 +7,7 @@ use super::text::Place;
 use crate::results::Parameters;
 
 /// A claim of a document.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The identifier: `c-small-hurts`.
@@ -40,7 +40,7 @@ pub struct Claim {
 }
 
 /// What kind of statement a claim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// It holds in every case.
@@ -60,7 +60,7 @@ pub enum Kind {
 }
 
 /// What a claim is about, and so on which system's samples it is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum On {
     /// PyTorch.
@@ -73,7 +73,7 @@ pub enum On {
 }
 
 /// How cases are compared with each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
     /// One less the other.

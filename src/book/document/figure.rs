@@ -46,6 +46,19 @@ impl<'de> Deserialize<'de> for Figure {
     }
 }
 
+impl schemars::JsonSchema for Figure {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Figure".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": ["number", "string"],
+            "description": "A figure in the base unit with the digits of the document, such as 14.0e-6, or a sum: 25 + 26",
+        })
+    }
+}
+
 struct Text;
 
 impl Visitor<'_> for Text {

@@ -37,7 +37,7 @@ use crate::units::Unit;
 use crate::yaml;
 
 /// A document: what it asks, and the figures that it prints.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// The identifier; its chapter's file and its measurements begin with it.
@@ -90,7 +90,7 @@ pub struct Names {
 }
 
 /// A table of a document.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentTable {
     /// The identifier within the document.
@@ -112,7 +112,7 @@ pub struct DocumentTable {
 }
 
 /// A row of a document's table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRow {
     /// What the row is about: the label that the row has in the results, or the text's own word where that has to stand.
@@ -136,7 +136,7 @@ pub struct DocumentRow {
 }
 
 /// Figures relative to another row.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelativeFigures {
     /// The measurement that is the whole.
@@ -165,6 +165,11 @@ impl Document {
         }
         check::check(&document, origin, text)?;
         Ok(document)
+    }
+
+    /// The JSON Schema of documents.
+    pub fn schema() -> schemars::Schema {
+        schemars::schema_for!(Self)
     }
 
     /// The documents of some files, each with its name in messages, in their [`order`](Self::order).

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::results::Parameters;
 
 /// A plot: panels beside each other, since their scales differ.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentFigure {
     /// The identifier within the document.
@@ -19,7 +19,7 @@ pub struct DocumentFigure {
 }
 
 /// A panel of a plot: bars or lines.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
     /// The table whose rows are drawn; empty for a timeline.
@@ -37,7 +37,7 @@ pub struct Panel {
 }
 
 /// Lines over a parameter.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
     /// The parameter.
@@ -55,7 +55,7 @@ pub struct Lines {
 }
 
 /// How an axis is divided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Equal steps are equally far apart.
@@ -66,7 +66,7 @@ pub enum Scale {
 }
 
 /// A line: every row of a measurement that has the parameter.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
     /// The measurement.

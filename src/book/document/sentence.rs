@@ -19,7 +19,7 @@ use crate::results::{Parameters, Results};
 use crate::units::{Scale, Unit};
 
 /// A text with expressions in it (Markdown).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Text(String);
 
@@ -38,7 +38,7 @@ pub enum Piece {
 }
 
 /// A sentence that the measured values choose.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sentence {
     /// The tests that decide, joined by `and`, judged as those of a claim are.
@@ -54,7 +54,7 @@ pub struct Sentence {
 }
 
 /// A task for the reader, and its answer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exercise {
     /// What to do or to find out.
@@ -64,7 +64,7 @@ pub struct Exercise {
 }
 
 /// The number with which a document stands on the first page.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Headline {
     /// The number: a ratio of measured values, to which 1 would be no difference.
@@ -78,7 +78,7 @@ pub struct Headline {
 }
 
 /// How a ratio is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// `1.80 ×`.

@@ -40,6 +40,19 @@ pub struct Place {
     pub last: u32,
 }
 
+impl schemars::JsonSchema for Place {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Place".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A place in a text, by its short name and lines: 003:92-94",
+        })
+    }
+}
+
 impl Texts {
     /// Reads texts from YAML. `origin` is the file's name in messages.
     ///

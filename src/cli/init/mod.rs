@@ -7,8 +7,10 @@ use anyhow::Context;
 use clap::Args;
 
 use super::library::dependency;
-use super::{Carried, End, UsageError, program};
+use super::{Carried, End, UsageError, output, program};
+use crate::book::document::Document;
 use crate::error::BookError;
+use crate::runner::Suite;
 
 /// Begin a course of your own (suites, documents, templates and prose in a folder, which renders as it is), or a crate
 /// with experiments of your own
@@ -48,7 +50,8 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
-    carried.book.write(&folder)?;
+    let (suite, document) = (output::json(&Suite::schema(&carried.registry))?, output::json(&Document::schema())?);
+    carried.book.clone().with_schemas(&suite, &document).write(&folder)?;
     say!("course: {place}");
     say!("to measure and render it: {program} --course {place} --out target/course");
     say!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");
@@ -62,7 +65,9 @@ fn write_crate(folder: &Path) -> anyhow::Result<()> {
         return Err(BookError::NotEmpty { path: folder.to_owned() }.into());
     }
     let syncscope = dependency(None, "")?;
-    for (path, text) in CRATE {
+    // The schema of suites names the experiments, also those of the crate: its own program writes it.
+    let schema = output::json(&Document::schema())?;
+    for (path, text) in CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]) {
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(folder);
         let text = text.replace("@NAME@", &name).replace("@SYNCSCOPE@", &syncscope);

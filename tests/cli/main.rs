@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod check;
+mod output;
+mod serve;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -101,33 +104,18 @@ fn a_book_is_rendered_from_a_results_file_alone_and_twice_alike() {
 }
 
 #[test]
-fn a_wrong_suite_is_refused_with_its_place_and_runs_nothing() {
-    for (wrong, parts) in [
-        (TINY.replace("iterations", "iteratoins"), vec!["suite.yaml:5:", "`iteratoins`", "did you mean `iterations`?"]),
-        (TINY.replace("launch-path", "lanch-path"), vec!["suite.yaml:5:", "did you mean `launch-path`?"]),
-        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:5:", "nonzero"]),
-        (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:5:", "many"]),
-        (TINY.replace("title: Tiny", "title: [1]"), vec!["suite.yaml:1:", "string"]),
-        (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:4:", "`on_cpu`", "`engines: {cpu: …}`"]),
-        ("title: [".to_owned(), vec!["suite.yaml:"]),
-    ] {
-        let folder = folder_with(&wrong);
-        for command in [&["check", "suite.yaml"][..], &["--suite", "suite.yaml", "--out", "out"]] {
-            let output = report(command, folder.path());
-            let text = stderr(&output);
-            assert_eq!(code(&output), 2, "{text}");
-            assert!(parts.iter().all(|part| text.contains(part)), "{parts:?}: {text}");
-            assert!(!folder.path().join("out").exists());
-        }
-    }
-}
-
-#[test]
 fn a_missing_device_experiment_or_file_is_named() {
     let folder = folder_with(TINY);
     for (arguments, exit, part) in [
         (&["run", "--device", "cuda:77"][..], 2, "there is no device `cuda:77`; there are: "),
         (&["run", "--device", "gpu"], 2, "there is no device `gpu`"),
+        (&["run", "--device", "cup:0"], 2, "did you mean `cpu:0`?"),
+        (&["bench", "launch-path", "--device", "cpu:o"], 2, "did you mean `cpu:0`?"),
+        (&["benhc", "launch-path"], 2, "a similar subcommand exists: 'bench'"),
+        (&["run", "--with", "pytroch"], 2, "a similar value exists: 'pytorch'"),
+        (&["man", "benhc"], 2, "did you mean `bench`?"),
+        (&["--suite", "quick", "check"], 2, "`--suite` stands before `check`"),
+        (&["compare", "a.json", "b.json", "--format", "json"], 2, "`--format json` is called `--json` now"),
         (&["run", "--suite", "none.yaml"], 2, "none.yaml"),
         (&["run", "--suite", "quik"], 2, "there is no suite `quik` and no such file; did you mean `quick`?"),
         (&["run", "--course", "none"], 2, "none"),
@@ -297,10 +285,30 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
     let unknown = report(&["run", "--skip", "lanch-path", "--device", "cpu:0"], folder.path());
     assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no row begins with `lanch-path`"), "{}", stderr(&unknown));
+    let near = report(&["run", "--only", "overlap.transfr", "--device", "cpu:0"], folder.path());
+    assert!(stderr(&near).contains("did you mean `overlap.transfer`?"), "{}", stderr(&near));
     let other = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "overlap.transfer", "--out", "o.json"];
     let other = report(&other, folder.path());
     assert_eq!(code(&other), 2, "{}", stderr(&other));
     assert!(stderr(&other).contains("`report plan --suite suite.yaml` lists its rows"), "{}", stderr(&other));
+}
+
+#[test]
+fn a_choice_of_nothing_measures_nothing_says_so_and_overwrites_nothing() {
+    let folder = folder_with(TINY);
+    fs::create_dir(folder.path().join("out")).unwrap();
+    for file in ["r.json", "out/results.json"] {
+        fs::write(folder.path().join(file), "kept").unwrap();
+    }
+    let choice = ["--suite", "suite.yaml", "--device", "cpu:0", "--only", "launch-path", "--skip", "launch-path"];
+    for (command, out) in [(&["run"][..], "r.json"), (&[], "new")] {
+        let arguments = [command, &choice, &["--out", out]].concat();
+        let output = report(&arguments, folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("measures none of the rows"), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("r.json")).unwrap(), "kept");
+    assert!(!folder.path().join("new").exists());
 }
 
 #[test]
@@ -316,19 +324,6 @@ fn the_lists_name_what_there_is() {
             assert!(experiments.lines().any(listed), "{}", spec.id);
             assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);
         }
-    }
-}
-
-#[test]
-fn the_schemas_are_json_and_the_carried_suites_are_good() {
-    let folder = tempfile::tempdir().unwrap();
-    for of in ["suite", "results", "system"] {
-        let schema: serde_json::Value = serde_json::from_str(&stdout(&report(&["schema", of], folder.path()))).unwrap();
-        assert!(schema["properties"].is_object(), "{of}");
-    }
-    for what in [&["check"][..], &["check", "quick"], &["check", "full"]] {
-        let output = report(what, folder.path());
-        assert_eq!(code(&output), 0, "{what:?}: {}", stderr(&output));
     }
 }
 
@@ -361,60 +356,6 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
     let again = report(&["init", "course"], folder.path());
     assert_eq!(code(&again), 2, "{}", stderr(&again));
     assert!(stderr(&again).contains("not empty"), "{}", stderr(&again));
-}
-
-#[test]
-fn a_mistake_in_a_course_is_found_with_its_place_before_anything_is_measured() {
-    for (right, wrong, parts) in [
-        ("order: 9", "ordre: 9", vec!["`ordre`", "did you mean `order`?"]),
-        (
-            "{id: launch-path.graph.gain}",
-            "{id: launch-path.graph.gian}",
-            vec!["did you mean `launch-path.graph.gain`?"],
-        ),
-        ("each: operations", "each: operatoins", vec!["`operatoins`", "did you mean `operations`?"]),
-        ("{id: launch-path.graph.gain}", "{id: launch-path.graph.gain, unit: ratio}", vec!["`unit`"]),
-    ] {
-        let folder = folder_with(TINY);
-        assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
-        let document = folder.path().join("course/documents/launch-path.yaml");
-        let text = std::fs::read_to_string(&document).unwrap();
-        assert!(text.contains(right), "{right}: {text}");
-        std::fs::write(&document, text.replacen(right, wrong, 1)).unwrap();
-        for command in [
-            &["--course", "course", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"][..],
-            &["check", "course"],
-            &["check", "--course", "course"],
-            &["check", "course/documents/launch-path.yaml"],
-        ] {
-            let output = report(command, folder.path());
-            let text = stderr(&output);
-            assert_eq!(code(&output), 2, "{command:?}: {text}");
-            // Its line and column stand behind the file's name.
-            let place = text.split("course/documents/launch-path.yaml:").nth(1).unwrap_or_default();
-            assert!(place.starts_with(|c: char| c.is_ascii_digit()), "{command:?}: {text}");
-            assert!(parts.iter().all(|part| text.contains(part)), "{command:?}: {text}");
-            assert!(!folder.path().join("out").exists());
-        }
-    }
-}
-
-#[test]
-fn what_a_course_names_and_has_not_is_found_by_its_check() {
-    for (file, right, wrong) in [
-        ("documents/idle-device.yaml", "listings/idle_device.rs", "listings/idle_devices.rs"),
-        ("book.toml", "[book]", "[boook]"),
-        ("src/reading.md", "# How", "{{#include nowhere.md}}\n# How"),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
-        let file = folder.path().join("course").join(file);
-        let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains(right), "{}", file.display());
-        fs::write(&file, text.replacen(right, wrong, 1)).unwrap();
-        let output = report(&["check", "course"], folder.path());
-        assert_eq!(code(&output), 2, "{wrong}: {}", stderr(&output));
-    }
 }
 
 #[test]
@@ -460,84 +401,4 @@ fn a_file_of_schema_1_is_read_by_every_command_that_reads_results() {
         let output = report(command, folder.path());
         assert_eq!(code(&output), 0, "{command:?}: {}", stderr(&output));
     }
-}
-
-/// A server that ends with the test.
-struct Server(std::process::Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Serves `site` and says at which address.
-fn serve(folder: &Path) -> (Server, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
-    command.args(["serve", ".", "--port", "0"]).current_dir(folder).stdout(std::process::Stdio::piped());
-    let mut server = Server(command.spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-    let address = address.unwrap_or_else(|| panic!("{line} names no address")).to_owned();
-    (server, address)
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn folder_with_a_site() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("site")).unwrap();
-    std::fs::write(folder.path().join("site/index.html"), "<p>the book</p>").unwrap();
-    std::fs::write(folder.path().join("secret.txt"), "not of the site").unwrap();
-    folder
-}
-
-#[test]
-fn a_book_is_served_to_this_machine_and_nothing_beside_it() {
-    let folder = folder_with_a_site();
-    let (_server, address) = serve(folder.path());
-    assert!(address.starts_with("127.0.0.1:"), "{address}");
-    let page = get(&address, "/");
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("text/html") && page.contains("the book"), "{page}");
-    for path in ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/nothing.html"] {
-        let answer = get(&address, path);
-        assert!(answer.starts_with("HTTP/1.1 404") && !answer.contains("not of the site"), "{path}: {answer}");
-    }
-}
-
-#[test]
-fn a_port_that_is_taken_is_named_with_another() {
-    let folder = folder_with_a_site();
-    let (_server, address) = serve(folder.path());
-    let port = address.split(':').nth(1).unwrap();
-    let output = report(&["serve", ".", "--port", port], folder.path());
-    assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains(&format!("port {port} is taken")), "{}", stderr(&output));
-    assert!(stderr(&output).contains("report serve . --port"), "{}", stderr(&output));
-}
-
-#[test]
-fn a_folder_without_a_book_is_not_served() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = report(&["serve", "."], folder.path());
-    assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("no book is there"), "{}", stderr(&output));
-}
-
-#[cfg(unix)]
-#[test]
-fn an_interrupt_ends_serving_without_a_word() {
-    let folder = folder_with_a_site();
-    let (mut server, _) = serve(folder.path());
-    let killed = Command::new("kill").args(["-INT", &server.0.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }

@@ -1,0 +1,35 @@
+//! `--version`: from what the program was built, with which features, and whether it finds CUDA here.
+
+use std::fmt::Write;
+
+use super::program;
+use crate::device::Device;
+
+/// The features that the library can be built with, and whether it was.
+const FEATURES: [(&str, bool); 7] = [
+    ("cuda", cfg!(feature = "cuda")),
+    ("cupti", cfg!(feature = "cupti")),
+    ("notebook", cfg!(feature = "notebook")),
+    ("present", cfg!(feature = "present")),
+    ("report", cfg!(feature = "report")),
+    ("sensors", cfg!(feature = "sensors")),
+    ("serde", cfg!(feature = "serde")),
+];
+
+/// What `--version` prints.
+pub(super) fn text() -> String {
+    let mut text = format!("{} {}\n", program(), env!("CARGO_PKG_VERSION"));
+    let commit = option_env!("SYNCSCOPE_COMMIT").unwrap_or("unknown: not built from a checkout");
+    let dirty = if option_env!("SYNCSCOPE_DIRTY") == Some("true") { ", with uncommitted changes" } else { "" };
+    let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
+    let cuda = match Device::cuda_unavailable() {
+        Some(reason) => format!("not found: {reason}"),
+        None => {
+            let gpus = Device::list().into_iter().filter(|device| device.name.starts_with("cuda:"));
+            gpus.map(|gpu| format!("{} {}", gpu.name, gpu.model)).collect::<Vec<_>>().join(", ")
+        }
+    };
+    // Writing to a string cannot fail.
+    let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {}\nCUDA: {cuda}\n", features.join(", "));
+    text
+}

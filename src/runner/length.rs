@@ -1,0 +1,108 @@
+//! How long a run of a suite may take, before it has begun.
+//!
+//! # Method
+//! The rows of a group are sampled together. A group takes its warm-up and then its samples or its time limit, but at least
+//! [`Protocol::MINIMUM`] rounds. A round takes what the work in its rows takes at the rates below.
+//!
+//! # Limits
+//! The rates are those of a small machine, and rows that do not say what work lies in them count as none. So this tells
+//! seconds from minutes and minutes from hours, and no more. Setting up and recording are not in it.
+
+use std::time::Duration;
+
+use crate::measure::Protocol;
+use crate::results::{Limit, MetricSpec, Provenance};
+
+/// How long a run may take.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Length {
+    /// The sampling of one run, at most.
+    pub run: Duration,
+    /// The row with the longest sample, by its title, and how long that takes.
+    pub longest: Option<(String, Duration)>,
+}
+
+/// How long one run of these rows may take on a device of `engine`.
+pub fn length(rows: &[MetricSpec], sampling: &Protocol, engine: &str) -> Length {
+    let mut groups: Vec<(&MetricSpec, f64)> = Vec::new();
+    let mut longest: Option<(String, f64)> = None;
+    for spec in rows {
+        let Some(seconds) = sample(spec, engine) else { continue };
+        let same = |(first, _): &&mut (&MetricSpec, f64)| {
+            (first.experiment(), &first.group, &first.parameters) == (spec.experiment(), &spec.group, &spec.parameters)
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, round)) => *round += seconds,
+            None => groups.push((spec, seconds)),
+        }
+        if longest.as_ref().is_none_or(|(_, most)| seconds > *most) {
+            longest = Some((spec.title(), seconds));
+        }
+    }
+    let seconds: f64 = groups.iter().map(|(_, round)| of_group(*round, sampling)).sum();
+    let longest = longest.map(|(title, seconds)| (title, duration(seconds)));
+    Length { run: duration(seconds), longest }
+}
+
+fn of_group(round: f64, sampling: &Protocol) -> f64 {
+    let count = |samples: usize| samples as f64 * round;
+    let all = sampling.samples.map(|samples| count(samples.get()));
+    let least = count(Protocol::MINIMUM);
+    let sampled = match (all, sampling.time_limit) {
+        // What is not known to take time takes none until it is stopped.
+        (Some(all), Some(limit)) if round > 0.0 => all.min(limit.max(least)),
+        (Some(all), None) => all,
+        (_, Some(limit)) => limit.max(least),
+        (None, None) => count(Protocol::MAXIMUM),
+    };
+    count(sampling.warmup) + sampled
+}
+
+/// How long a sample takes; `None` of a row that is computed.
+fn sample(spec: &MetricSpec, engine: &str) -> Option<f64> {
+    let Provenance::Measured { iterations, .. } = spec.provenance else { return None };
+    let work = spec.work.as_ref().map_or(0.0, |work| work.amount / rate(work.limit, engine));
+    Some(work * iterations as f64)
+}
+
+/// What a small machine does in a second.
+fn rate(limit: Limit, engine: &str) -> f64 {
+    match (engine, limit) {
+        ("cpu", Limit::Matmul) => 1e10,
+        ("cpu", Limit::Copy | Limit::ToDevice | Limit::ToHost) => 2e9,
+        (_, Limit::Matmul) => 2e13,
+        (_, Limit::Copy) => 2e11,
+        (_, Limit::ToDevice | Limit::ToHost) => 5e9,
+        (_, Limit::Launch) => 1e5,
+    }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Clock;
+    use crate::results::Work;
+    use crate::units::Unit;
+
+    fn matmul(size: f64, iterations: u64) -> MetricSpec {
+        let provenance = Provenance::Measured { clock: Clock::Host, iterations };
+        let work = Some(Work::matmul(2.0 * size.powi(3), "2 · size³"));
+        let [id, group, label] = ["a.b", "G", "B"].map(str::to_owned);
+        MetricSpec { id, group, label, unit: Unit::Seconds, parameters: [].into(), provenance, work, floor: None }
+    }
+
+    #[test]
+    fn a_matmul_of_gpus_takes_minutes_on_a_host_and_a_time_limit_cuts_no_sample() {
+        let sampling = Protocol::samples(10).with_warmup(0).with_time_limit(0.5);
+        let large = length(&[matmul(8192.0, 10)], &sampling, "cpu");
+        let (_, sample) = large.longest.unwrap();
+        assert!(sample > Duration::from_secs(600) && large.run >= sample * 6, "{:?}", large.run);
+        assert!(length(&[matmul(8192.0, 10)], &sampling, "cuda").run < Duration::from_secs(30));
+        let small = length(&[matmul(128.0, 10), matmul(128.0, 10)], &sampling, "cpu");
+        assert!(small.run < Duration::from_millis(500), "{:?}", small.run);
+    }
+}
