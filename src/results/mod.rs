@@ -47,5 +47,5 @@ pub use run::{
     TelemetrySample,
 };
 pub use selection::Selection;
-pub use system::{FINGERPRINT, System};
+pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};
