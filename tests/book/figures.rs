@@ -17,7 +17,7 @@ fn lines_hold_every_point_and_name_the_extremes() {
     });
     let mut drawn = 0;
     for (table, panel, lines) in panels {
-        let plot = line_plot(table, panel, lines, "M", &results);
+        let (plot, _) = line_plot(table, panel, lines, "M", (&results, &["syncscope"]));
         for (line, series) in plot.lines.iter().zip(&lines.series) {
             let fits = |row: &&syncscope::results::Row| {
                 let parameters = &row.spec.parameters;
@@ -36,7 +36,7 @@ fn lines_hold_every_point_and_name_the_extremes() {
             let least = line.points.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
             let largest = line.points.iter().max_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
             for (word, point) in [("least", least), ("largest", largest)] {
-                let words = format!("{word} {} at {} {}", point.text, plot.x, point.x);
+                let words = format!("{word} {} at {} {}", point.text, plot.x, plot.place(point.x));
                 assert!(description.contains(&words), "{words} is not in {description}");
             }
         }
@@ -141,7 +141,7 @@ fn the_data_of_a_plot_are_the_values_of_the_run_in_base_units() {
     let files = source_as(&project(DOCUMENT), &[results]);
     let text = page(&files, "book/src/data/probe-drawn-bars-1.csv");
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("row,what,parameters,unit,value,low,high,n,state"));
+    assert_eq!(lines.next(), Some("row,what,parameters,system,unit,value,low,high,n,state"));
     let line = lines.next().unwrap();
     let numbers: Vec<&str> = line.rsplit(',').take(6).collect();
     let [state, n, high, low, value, unit] = numbers[..] else { panic!("{line}") };

@@ -25,7 +25,7 @@ pub use claim::{Claim, Needs, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
+pub use panel::{DocumentFigure, Lines, Panel, Scale, Series, Shows, Systems};
 pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
 
 use super::predicate::Judgement;
