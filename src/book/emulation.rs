@@ -33,15 +33,18 @@ fn notice(machines: &Machines<'_>) -> Option<String> {
         .filter(|(results, _)| is_emulated(results))
         .map(|(_, machine)| format!("<strong>{}</strong>", escape(machine)))
         .collect();
-    let what = match emulated.len() {
+    let notice = match emulated.len() {
         0 => return None,
-        all if all == machines.results.len() => "This was measured on the CPU engine".to_owned(),
-        _ => format!("What stands under {} was measured on the CPU engine", emulated.join(" and ")),
+        all if all == machines.results.len() => {
+            "<strong>An emulation:</strong> what waits for what is real, the times are not a GPU's.".to_owned()
+        }
+        1 => format!("{} is an emulation: what waits for what is real there, its times are not a GPU's.", emulated[0]),
+        _ => {
+            let emulated = emulated.join(" and ");
+            format!("{emulated} are emulations: what waits for what is real there, their times are not a GPU's.")
+        }
     };
-    Some(format!(
-        "\n<div class=\"emulation\" role=\"note\">\n<p><strong>An emulation.</strong> {what}: what waits for what is real, \
-         the times are not a GPU's.</p>\n</div>\n\n"
-    ))
+    Some(format!("\n<div class=\"emulation\" role=\"note\">\n<p>{notice}</p>\n</div>\n\n"))
 }
 
 #[cfg(test)]
@@ -73,7 +76,7 @@ mod tests {
     #[test]
     fn a_page_of_both_engines_names_the_columns_of_the_emulated_one_alone() {
         let page = page(&[of("cuda", "NVIDIA H200"), of("cpu", "CPU engine")]);
-        assert!(page.contains("What stands under <strong>CPU engine</strong> was measured"), "{page}");
+        assert!(page.contains("<strong>CPU engine</strong> is an emulation"), "{page}");
         assert!(!page.contains("H200"), "{page}");
     }
 

@@ -120,7 +120,7 @@ fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, own: &Work) -> Option<f64> {
 }
 
 /// The element type of a row; fp32 where it names none.
-fn dtype<'a>(spec: &'a MetricSpec) -> &'a str {
+fn dtype(spec: &MetricSpec) -> &str {
     match spec.parameters.get("dtype") {
         Some(Parameter::Text(dtype)) => dtype,
         _ => "fp32",

@@ -221,7 +221,11 @@ impl LinePlot {
 
     /// A value of the parameter in words.
     pub fn place(&self, x: f64) -> String {
-        self.x_unit.map_or_else(|| x.to_string(), |unit| unit.scale(x).tick(x))
+        match self.x_unit {
+            Some(unit) => unit.scale(x).tick(x),
+            None if x.fract() == 0.0 => x.to_string(),
+            None => Unit::Number.scale(x).short(x),
+        }
     }
 
     /// Which colour and mark a line has: its place among the lines that have their own, or that of the line that it
