@@ -57,6 +57,10 @@ fn digests() -> String {
         let own = files(path.to_string_lossy());
         found.push(format!("{name}={:016x}", digest(own.iter().chain(&shared).map(|path| code(path)))));
     }
+    // Of the system that is measured beside this one: as book/peers/pytorch_system/code.py computes it.
+    let peer = ["book/peers/pytorch.py", "book/peers/pytorch_system"].iter().flat_map(files);
+    let peer = peer.filter(|path| path.extension().is_some_and(|ending| ending == "py"));
+    found.push(format!("PyTorch={:016x}", digest(peer.map(|path| without_comments(&read(&path), "#")))));
     found.sort();
     found.join(";")
 }
@@ -75,9 +79,17 @@ fn files(path: impl AsRef<str>) -> Vec<PathBuf> {
 
 /// What a file of Rust or CUDA C++ has beside comments on lines of their own, and the tests at its end.
 fn code(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    text.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect()
+    let text = read(path);
+    without_comments(text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default(), "//")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The lines that do not begin with `comment`.
+fn without_comments(text: &str, comment: &str) -> String {
+    text.lines().filter(|line| !line.trim_start().starts_with(comment)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits, of texts.

@@ -13,7 +13,9 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use syncscope::book::{BookProject, Machines, comparison_table, system_table};
 use syncscope::experiment::Registry;
-use syncscope::results::{Catalog, FINGERPRINT, Outcome, Parameters, Results, System, share_of_peak};
+use syncscope::results::{
+    Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of, share_of_peak,
+};
 
 fn catalog() -> Catalog {
     Registry::builtin().catalog("cuda")
@@ -298,4 +300,24 @@ fn a_row_whose_work_is_known_says_its_share_of_the_measured_peak() {
     assert!(table(FINISH[1], results.clone()).contains("% of the best copy rate of the run"));
     results.rows.retain(|row| row.spec.experiment() != "ceilings");
     assert!(!table(FINISH[1], results).contains("of the best copy rate of the run"));
+}
+
+#[test]
+fn the_script_and_the_build_compute_the_same_digest_of_the_measuring_code() {
+    let program = "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, 'book/peers'); \
+                   from pytorch_system.code import digest; print(digest())";
+    let output =
+        Command::new("python3").args(["-c", program]).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let digest = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(Some(digest.trim()), code_of("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_run_of_another_system_names_the_code_that_measured_it() {
+    let mut system = finish();
+    system["code"] = json!("0123456789abcdef");
+    let mut results = fixture::run();
+    results.attach(parsed(&system).unwrap()).unwrap();
+    let facts: Vec<_> = results.runs[1].environment.facts().filter(|(name, _)| name == MEASURING_CODE).collect();
+    assert!(facts.len() == 1 && facts[0].1 == "0123456789abcdef", "{facts:?}");
 }

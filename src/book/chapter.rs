@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{Machines, comparison_table, panel, sampled};
+use super::tables::{LeftOut, Machines, comparison_table, drawn, left_out_of, sampled};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
@@ -21,12 +21,14 @@ pub(super) fn render(
     judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
     let sections = document.tables.iter().map(|table| {
+        let compared = comparison_table(document, table, machines);
         context! {
             anchor => anchor(&table.id),
             title => table.title.as_str(),
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
-            table => safe_html(comparison_table(document, table, machines).to_html()),
+            table => (!compared.groups.is_empty()).then(|| safe_html(compared.to_html())),
+            left_out => LeftOut::sentence(&left_out_of(table, machines.results), &machines.labels.join(" and ")),
             parameters => parameters(table, machines),
             sampled => in_turn(table, machines),
         }
@@ -52,27 +54,29 @@ pub(super) fn render(
 }
 
 fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Value, BookError> {
-    let mut drawn = Vec::new();
+    let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
-        let mut panels = Vec::new();
-        for (place, drawn) in (1..).zip(&figure.panels) {
+        let (mut panels, mut left_out) = (Vec::new(), Vec::new());
+        for (place, panel) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-            if let Some(scenario) = &drawn.timeline {
-                panels.push(safe_html(recorded::panel(drawn, scenario, (results, number, machine), id)?));
+            if let Some(scenario) = &panel.timeline {
+                panels.push(safe_html(recorded::panel(panel, scenario, (results, number, machine), id)?));
                 continue;
             }
-            let Some(table) = document.table(&drawn.table) else { continue };
-            let svg = panel(table, drawn, machine, results, &id);
-            panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
+            let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
+            let drawn = drawn.map_err(|source| BookError::Plot { id, source })?;
+            panels.extend(drawn.pictures.into_iter().map(safe_html));
+            left_out.extend(drawn.left_out);
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));
-        drawn.push(context! { machine, panels, data });
+        let left_out = LeftOut::sentence(&left_out, machine);
+        shown.push(context! { machine, panels, data, left_out });
     }
     Ok(context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),
         caption => safe_html(figure.caption.trim()),
-        machines => drawn,
+        machines => shown,
     })
 }
 

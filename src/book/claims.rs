@@ -7,7 +7,7 @@ use super::predicate::{CaseResult, Judgement, Verdict};
 use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::present::{Line, LinePlot, Point, Spacing, escape};
+use crate::present::{Line, LinePlot, LineRole, Point, Spacing, Ticks, escape};
 use crate::results::Results;
 use crate::units::{Scale, Unit};
 
@@ -142,7 +142,12 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         let line = match lines.iter().position(|line| line.label == label) {
             Some(place) => place,
             None => {
-                lines.push(Line { label: label.to_owned(), predicts: None, points: Vec::new(), missing: Vec::new() });
+                lines.push(Line {
+                    label: label.to_owned(),
+                    role: LineRole::Measured,
+                    points: Vec::new(),
+                    missing: Vec::new(),
+                });
                 lines.len() - 1
             }
         };
@@ -158,7 +163,9 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         title: format!("Error of the model, {}", judgement.system),
         machine: heading.to_owned(),
         x,
+        x_unit: None,
         x_spacing: Spacing::Log,
+        x_ticks: Ticks::Places,
         unit: Unit::Ratio,
         y_spacing: Spacing::Linear,
         lines,

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Panel, TableCase, TableEntry};
 use super::recorded;
+use super::tables::{case_at, pictures, places};
 use crate::clean;
 use crate::error::BookError;
-use crate::results::{Recorded, Results, in_words};
+use crate::results::{Lookup, MetricSpec, Recorded, Results, in_words, matmul_rates};
 use crate::timeline::Timeline;
+use crate::units::Unit;
 
 /// Where the data of a figure lies, beside the chapters. `number` is the run's, from 1.
 pub(super) fn place(document: &Document, figure: &DocumentFigure, number: usize) -> String {
@@ -32,39 +34,81 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Pat
     Ok(files)
 }
 
-/// The rows that a figure draws. Values are in the unit of their row, without a prefix.
+/// The rows that a figure draws, of every system that it draws. Values are in the unit of their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut out = Writer::from_writer(Vec::new());
-    write(&mut out, &["row", "what", "parameters", "unit", "value", "low", "high", "n", "state"])?;
-    let mut written = Vec::new();
-    let lookup = results.lookup();
-    for panel in &figure.panels {
-        let Some(table) = document.table(&panel.table) else { continue };
-        let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
-        let drawn: Vec<&String> = panel.bars.iter().chain(series).collect();
-        let cases = table.cases_in(std::slice::from_ref(results));
-        for entry in TableEntry::all(table, &cases).filter(|entry| drawn.contains(&&entry.row.id)) {
-            let (id, label) = (entry.row.id.as_str(), entry.row.label.as_str());
-            let record: Vec<String> = match entry.measured(&lookup) {
-                Ok(measured) => {
-                    let (row, estimate) = (measured.metric.spec, &measured.estimate);
-                    let numbers = [estimate.median, estimate.low, estimate.high].map(|number| number.to_string());
-                    let [value, low, high] = numbers;
-                    let (words, unit, n) = (in_words(&row.parameters), row.unit.base(), estimate.n.to_string());
-                    [id, label, &words, unit, &value, &low, &high, &n, "measured"].map(str::to_owned).to_vec()
-                }
-                Err(absence) => {
-                    let (words, state) = (in_words(&entry.case.select), absence.to_string());
-                    [id, label, &words, "", "", "", "", "", &state].map(str::to_owned).to_vec()
-                }
+    write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
+    let mut written: Vec<[String; 10]> = Vec::new();
+    for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+        let table = document.table(&panel.table);
+        let mut systems: Vec<&str> = pictures(table, panel, results).concat();
+        systems.dedup();
+        for system in systems {
+            let lookup = results.lookup_of(system);
+            let records = match table {
+                Some(table) => drawn_rows(table, panel, results, (system, &lookup)),
+                None => matmuls(system, &lookup),
             };
-            if !written.contains(&record) {
-                write(&mut out, &record)?;
-                written.push(record);
+            for record in records {
+                if !written.contains(&record) {
+                    write(&mut out, &record)?;
+                    written.push(record);
+                }
             }
         }
     }
     finish(out)
+}
+
+/// The rows that a panel draws of a table: bars case by case, lines place by place.
+fn drawn_rows(
+    table: &DocumentTable,
+    panel: &Panel,
+    results: &Results,
+    (system, lookup): (&str, &Lookup<'_>),
+) -> Vec<[String; 10]> {
+    let cases = table.cases_in(std::slice::from_ref(results));
+    let bars = cases.into_iter().flat_map(|case| panel.bars.iter().map(move |id| (id, case.clone())));
+    let points = panel.lines.iter().flat_map(|lines| {
+        lines.series.iter().flat_map(|series| {
+            let places = places(series, &lines.x, lookup);
+            places.into_iter().map(|(_, parameter)| (&series.id, case_at(series, &lines.x, parameter)))
+        })
+    });
+    let drawn: Vec<(&String, TableCase)> = bars.chain(points).collect();
+    let record = |(id, case): &(&String, TableCase)| {
+        let row = table.row(id)?;
+        Some(match (TableEntry { table, row, case }).measured(lookup) {
+            Ok(measured) => {
+                let estimate = &measured.estimate;
+                let numbers = [estimate.median, estimate.low, estimate.high];
+                measured_record(measured.metric.spec, &row.label, system, (numbers, estimate.n))
+            }
+            Err(absence) => {
+                let (words, state) = (in_words(&case.select), absence.to_string());
+                [id.as_str(), &row.label, &words, system, "", "", "", "", "", &state].map(str::to_owned)
+            }
+        })
+    };
+    drawn.iter().filter_map(record).collect()
+}
+
+/// The matmuls of a roofline.
+fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<[String; 10]> {
+    let rates = matmul_rates(lookup).into_iter().map(|found| {
+        let (low, high) = found.interval.unwrap_or((found.rate, found.rate));
+        let mut record = measured_record(found.spec, &found.spec.label, system, ([found.rate, low, high], found.n));
+        record[2] = format!("{}, operations per byte {}", record[2], found.intensity);
+        record[4] = Unit::FlopsPerSecond.base().to_owned();
+        record
+    });
+    rates.collect()
+}
+
+fn measured_record(spec: &MetricSpec, label: &str, system: &str, (numbers, n): ([f64; 3], usize)) -> [String; 10] {
+    let [value, low, high] = numbers.map(|number| number.to_string());
+    let (words, n) = (in_words(&spec.parameters), n.to_string());
+    [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, "measured"].map(str::to_owned)
 }
 
 /// The spans of a timeline.

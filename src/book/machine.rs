@@ -153,14 +153,26 @@ fn diagnoses(results: &Results) -> Option<Table> {
     table("Diagnostics", "row", &["what", "cause and remedy"], rows.collect())
 }
 
-/// What was not measured, and why.
+/// What was not measured, and why: rows that share state and reason stand together.
 fn absences(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
-    let rows = lookup.metrics().filter_map(|(spec, metric)| {
-        let absence = metric.err()?;
-        Some(TableRow { id: None, label: spec.title(), cells: absence_cells(&absence) })
-    });
-    table("Not measured", "row", &["state", "reason"], rows.collect())
+    let mut reasons: Vec<(MissingReason, Vec<String>)> = Vec::new();
+    for (spec, metric) in lookup.metrics() {
+        let Some(absence) = metric.err() else { continue };
+        // Of what has no meaning, the parameters do not matter.
+        let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
+        let title = if is_meaningless { spec.id.clone() } else { spec.title() };
+        match reasons.iter_mut().find(|(known, _)| *known == absence) {
+            Some((_, titles)) if titles.contains(&title) => {}
+            Some((_, titles)) => titles.push(title),
+            None => reasons.push((absence, vec![title])),
+        }
+    }
+    let row = |(absence, titles): (MissingReason, Vec<String>)| {
+        let cells = absence_cells(&absence);
+        TableRow { id: None, label: titles.join(", "), cells }
+    };
+    table("Not measured", "rows", &["state", "reason"], reasons.into_iter().map(row).collect())
 }
 
 fn absence_cells(absence: &MissingReason) -> Vec<Cell> {

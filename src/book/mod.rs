@@ -11,6 +11,7 @@ mod claims;
 mod config;
 mod data;
 pub mod document;
+mod emulation;
 mod folder;
 mod glossary;
 mod includes;
@@ -37,8 +38,8 @@ pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use source::Source;
 pub use tables::{
-    Machines, Wording, bar_plot, claims_text, compared, comparison_table, line_plot, machine_labels, panel, summary,
-    system_table, tally,
+    Drawn, LeftOut, Machines, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
+    machine_labels, summary, system_table, tally,
 };
 pub use trial::check;
 pub use warning::Warning;

@@ -15,7 +15,7 @@ use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
-use super::{chapter, claims, config, data, landing, machine, notebooks, sources};
+use super::{chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
 use crate::clean;
 use crate::error::BookError;
 use crate::results::{Catalog, Results};
@@ -72,6 +72,7 @@ impl Source {
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        source.mark_emulations(results);
         source.link_terms();
         // Not searched for terms: a notebook is shown as it is stored.
         for notebook in &notebooks {
@@ -158,14 +159,31 @@ impl Source {
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
         let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
         let listing = document.listing.as_ref().map(|name| project.text(&format!("src/{name}"))).transpose()?;
-        let text = chapter::render(templates, document, listing, &Machines::of(results), &judged)?;
+        let machines = Machines::of(results);
+        let text = chapter::render(templates, document, listing, &machines, &judged)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);
         }
         let written = format!("documents/{}.yaml", document.id);
         let origin = if project.text(&written).is_ok() { &written } else { "templates/chapter.md.j2" };
-        self.add(&format!("{}.md", document.id), origin, text);
+        self.add(&format!("{}.md", document.id), origin, emulation::marked(text, &machines));
         Ok(())
+    }
+
+    /// Marks the pages that show all machines, and where each of them is emulated the book's prose.
+    fn mark_emulations(&mut self, results: &[Results]) {
+        let machines = Machines::of(results);
+        let all = results.iter().all(emulation::is_emulated);
+        let of_all = ["README.md", "claims.md", "machine.md"].map(|page| Path::new("src").join(page));
+        let made = self.origins.keys().filter(|page| **page != Path::new("sources.md"));
+        let chapters: Vec<PathBuf> = made.map(|page| Path::new("src").join(page)).collect();
+        for (path, content) in &mut self.files {
+            let is_page = path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|e| e == "md");
+            if of_all.contains(path) || (all && is_page && !chapters.contains(path)) {
+                let text = String::from_utf8_lossy(content).into_owned();
+                *content = emulation::marked(text, &machines).into_bytes();
+            }
+        }
     }
 
     /// Links the first use of each term on each page, where the project has a glossary.

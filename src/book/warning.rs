@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{Results, Run, RunOutcome, code_of};
+use crate::results::{MEASURING_CODE, Results, Run, RunOutcome, code_of};
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,11 @@ pub enum Warning {
         /// Which.
         experiment: String,
     },
+    /// The code that measures another system has changed since.
+    OutdatedSystem {
+        /// Which.
+        system: String,
+    },
     /// An experiment failed as a whole.
     ExperimentFailed {
         /// Which.
@@ -85,12 +90,20 @@ impl Warning {
         for experiment in results.experiments() {
             warnings.extend(Self::about(results, experiment));
         }
+        for system in results.systems().into_iter().skip(1) {
+            let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
+            let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
+            if code_of(system).is_some_and(|now| codes.any(|then| then != now)) {
+                warnings.push(Warning::OutdatedSystem { system: system.to_owned() });
+            }
+        }
         warnings
     }
 
     /// Whether another program measured than one of this code that was built from a commit.
     pub fn is_of_other_code(&self) -> bool {
-        matches!(self, Warning::DebugBuild | Warning::DirtyCheckout | Warning::Outdated { .. })
+        use Warning::{DebugBuild, DirtyCheckout, Outdated, OutdatedSystem};
+        matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
     }
 
     /// What the runs say of one experiment.
@@ -157,6 +170,10 @@ impl fmt::Display for Warning {
             Warning::Outdated { experiment } => write!(
                 f,
                 "The code that measures {experiment} has changed since: a run of today may give other values."
+            ),
+            Warning::OutdatedSystem { system } => write!(
+                f,
+                "The code that measures the rows of {system} has changed since: a run of today may give other values."
             ),
             Warning::ExperimentFailed { experiment, reason } => {
                 write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
@@ -230,5 +247,20 @@ mod tests {
         assert!(of_other_code(&changed));
         results.runs[0].environment.program.dirty = Some(true);
         assert!(of_other_code(&results));
+    }
+
+    #[test]
+    fn another_system_that_other_code_measured_is_named() {
+        let mut results = nothing();
+        let mut other = results.runs[0].clone();
+        other.system = "PyTorch".to_owned();
+        results.runs.push(other);
+        let mut warned = |code: &str| {
+            results.runs[1].environment.program.facts = vec![(MEASURING_CODE.to_owned(), code.to_owned())];
+            Warning::of(&results).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(warned(code_of("PyTorch").unwrap()), Vec::<String>::new());
+        let warnings = warned("0");
+        assert!(warnings.len() == 1 && warnings[0].contains("rows of PyTorch has changed"), "{warnings:?}");
     }
 }

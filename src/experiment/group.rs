@@ -202,14 +202,12 @@ impl<'a, S: 'a> Group<'a, S> {
 
     /// A row that has a meaning in another system alone, for this reason.
     pub fn foreign(self, id: &'static str, label: &str, unit: Unit, reason: &'static str) -> Self {
-        self.observed(id, label, unit, move |_| {
-            let (what, device) = (id.to_owned(), String::new());
-            Err::<fn() -> Result<f64, DeviceError>, _>(DeviceError::NotApplicable {
-                what,
-                device,
-                reason: reason.to_owned(),
-            })
-        })
+        self.observed(id, label, unit, move |_| no_meaning(id, reason))
+    }
+
+    /// A row of the host's clock that has a meaning in another system alone, for this reason.
+    pub fn foreign_time(self, id: &'static str, label: &str, reason: &'static str) -> Self {
+        self.time_by(Clock::Host, id, label, move |_| no_meaning(id, reason))
     }
 
     /// The same code twice, as two rows of the host's clock, and the ratio of the second to the first: a reader sees what
@@ -436,3 +434,8 @@ fn compute(bench: &Bench, formula: &Formula<'_>, parameters: &Parameters) -> Out
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+
+/// Why a row is not measured here.
+fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64, DeviceError>, DeviceError> {
+    Err(DeviceError::NotApplicable { what: id.to_owned(), device: String::new(), reason: reason.to_owned() })
+}

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::run::Results;
+use super::system::MEASURING_CODE;
 use crate::measure::Protocol;
 
 /// Something that two files do not share.
@@ -70,6 +71,9 @@ pub fn remarks(a: &Results, b: &Results) -> Vec<Mismatch> {
     found.check("version of the program", &one.program.version, &other.program.version);
     found.check("commit of the program", known(&one.program.commit), known(&other.program.commit));
     found.check("build profile", known(&one.program.profile), known(&other.program.profile));
+    for system in a.systems().into_iter().filter(|system| b.systems().contains(system)) {
+        found.check(&format!("code that measures {system}"), measuring_code(a, system), measuring_code(b, system));
+    }
     found.0
 }
 
@@ -77,6 +81,13 @@ const UNKNOWN: &str = "unknown";
 
 fn known(value: &Option<impl fmt::Display>) -> String {
     value.as_ref().map_or_else(|| UNKNOWN.to_owned(), ToString::to_string)
+}
+
+/// The digest of the code that measured a system beside this one.
+fn measuring_code(results: &Results, system: &str) -> String {
+    let mut facts = results.runs_of(system).flat_map(|run| &run.environment.program.facts);
+    let found = facts.find(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code);
+    known(&found)
 }
 
 fn fact<'a>(results: &'a Results, name: &str) -> &'a str {

@@ -38,7 +38,7 @@ pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use lookup::{Lookup, Metric, MissingReason};
 pub use provenance::code_of;
-pub use roofline::{PeakShare, share_of_peak};
+pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub(crate) use row::by_size;
 pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
@@ -48,5 +48,5 @@ pub use run::{
     TelemetrySample,
 };
 pub use selection::Selection;
-pub use system::{FINGERPRINT, System};
+pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};

@@ -64,10 +64,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digest of the code that measures an experiment that comes with the library.
-pub fn code_of(experiment: &str) -> Option<&'static str> {
+/// The digest of the code that measures an experiment that comes with the library, or another system by its name.
+pub fn code_of(measured: &str) -> Option<&'static str> {
     let all = option_env!("SYNCSCOPE_DIGESTS")?;
-    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == experiment).map(|(_, code)| code)
+    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == measured).map(|(_, code)| code)
 }
 
 #[cfg(test)]

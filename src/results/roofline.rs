@@ -41,6 +41,63 @@ pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estima
     sensible.then_some(PeakShare { limit: work.limit, share, interval })
 }
 
+/// The rate of a matmul by its arithmetic intensity.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MatmulRate<'a> {
+    /// The row.
+    pub spec: &'a MetricSpec,
+    /// The element type.
+    pub dtype: &'a str,
+    /// Floating-point operations for each byte of the two operands and the result: 2 · size³ / (3 · size² · width).
+    pub intensity: f64,
+    /// Floating-point operations a second.
+    pub rate: f64,
+    /// The ends of its interval.
+    pub interval: Option<(f64, f64)>,
+    /// The samples behind it.
+    pub n: usize,
+}
+
+/// The rates of all rows that are square matmuls of a known size and element type.
+pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
+    let found = lookup.metrics().filter_map(|(spec, metric)| {
+        let work = spec.work.as_ref().filter(|work| work.limit == Limit::Matmul)?;
+        let (dtype, size) = (dtype(spec), spec.parameters.get("size")?.number()?);
+        let estimate = metric.ok()?.estimate().ok()?;
+        let rate = |value: f64| work.rate(value, spec.unit);
+        let (one, other) = (rate(estimate.low), rate(estimate.high));
+        let interval = estimate.is_interval().then_some((one.min(other), one.max(other)));
+        let interval = interval.filter(|(low, high)| *low > 0.0 && high.is_finite());
+        let (intensity, rate) = (2.0 * size / (3.0 * width(dtype)?), rate(estimate.median));
+        let n = estimate.n;
+        (rate.is_finite() && rate > 0.0).then_some(MatmulRate { spec, dtype, intensity, rate, interval, n })
+    });
+    found.collect()
+}
+
+/// The best rate of copies of the largest tensors for which a run searched: that of the memory, and not of a cache.
+pub fn memory_rate(lookup: &Lookup<'_>) -> Option<f64> {
+    let mut rates: Vec<(f64, f64)> = Vec::new();
+    for (spec, metric) in lookup.metrics() {
+        let Some(work) = spec.work.as_ref().filter(|work| work.limit == Limit::Copy && work.peak) else { continue };
+        let (Some(bytes), Ok(metric)) = (work.bytes, metric) else { continue };
+        rates.push((bytes, work.rate(mean(&metric.run_medians()), spec.unit)));
+    }
+    let largest = rates.iter().map(|(bytes, _)| *bytes).max_by(f64::total_cmp)?;
+    rates.into_iter().filter(|(bytes, _)| *bytes == largest).map(|(_, rate)| rate).reduce(f64::max)
+}
+
+/// The bytes of an element.
+fn width(dtype: &str) -> Option<f64> {
+    match dtype {
+        "fp16" | "bf16" => Some(2.0),
+        "fp32" => Some(4.0),
+        "fp64" => Some(8.0),
+        _ => None,
+    }
+}
+
 /// The best rate that the run reached of what limits a row; `None` where no row of the run searched for it.
 fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, own: &Work) -> Option<f64> {
     let mut rates: Vec<(&Work, f64)> = Vec::new();
@@ -140,6 +197,25 @@ mod tests {
             })
             .collect();
         assert!(shares.len() == 3 && shares.iter().all(|share| *share <= 1.0), "{shares:?}");
+    }
+
+    #[test]
+    fn the_intensity_of_a_matmul_follows_from_its_size_and_its_element_type() {
+        let time = |dtype: &str| {
+            let mut row = row("a.time", dtype, Unit::Seconds, Some(Work::matmul(6e3, "6")), 2.0);
+            row.spec.parameters.insert("size".to_owned(), Parameter::Integer(12));
+            row
+        };
+        let rows = [time("fp16"), time("fp32"), time("odd")];
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let found: Vec<(f64, f64)> = matmul_rates(&lookup).iter().map(|one| (one.intensity, one.rate)).collect();
+        assert_eq!(found, [(4.0, 3e3), (2.0, 3e3)]);
+    }
+
+    #[test]
+    fn the_rate_of_the_memory_is_that_of_the_largest_tensors() {
+        let rows = [copy_peak(10.0, 900.0), copy_peak(1000.0, 50.0), copy_peak(1000.0, 60.0)];
+        assert_eq!(memory_rate(&Lookup::new(&rows, vec!["1"])), Some(60.0));
     }
 
     #[test]

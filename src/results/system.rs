@@ -32,6 +32,9 @@ pub(super) const SYSTEM_SCHEMA_VERSION: u32 = 2;
 /// The fact of a run's device that tells the GPUs of one machine apart.
 pub const FINGERPRINT: &str = "fingerprint";
 
+/// The fact of a run's program that is the digest of the code that measured another system.
+pub const MEASURING_CODE: &str = "measuring code (FNV-1a)";
+
 /// What another program measured on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +49,9 @@ pub struct System {
     pub versions: Vec<(String, String)>,
     /// Where it ran.
     pub machine: Machine,
+    /// The digest of the code that measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// What it measured, by the identifiers and parameters of the experiments' rows.
     pub rows: Vec<SystemRow>,
 }
@@ -217,7 +223,7 @@ impl System {
                 dirty: None,
                 profile: None,
                 command: Vec::new(),
-                facts: Vec::new(),
+                facts: fact(MEASURING_CODE, self.code).into_iter().collect(),
             },
             cuda_unavailable: None,
         };

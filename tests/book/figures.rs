@@ -2,7 +2,7 @@
 
 use syncscope::book::line_plot;
 use syncscope::present::Point;
-use syncscope::results::{Recorded, RecordedTimeline};
+use syncscope::results::{Outcome, Recorded, RecordedTimeline};
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;
@@ -17,7 +17,7 @@ fn lines_hold_every_point_and_name_the_extremes() {
     });
     let mut drawn = 0;
     for (table, panel, lines) in panels {
-        let plot = line_plot(table, panel, lines, "M", &results);
+        let (plot, _) = line_plot(table, panel, lines, "M", (&results, &["syncscope"]));
         for (line, series) in plot.lines.iter().zip(&lines.series) {
             let fits = |row: &&syncscope::results::Row| {
                 let parameters = &row.spec.parameters;
@@ -36,7 +36,7 @@ fn lines_hold_every_point_and_name_the_extremes() {
             let least = line.points.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
             let largest = line.points.iter().max_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
             for (word, point) in [("least", least), ("largest", largest)] {
-                let words = format!("{word} {} at {} {}", point.text, plot.x, point.x);
+                let words = format!("{word} {} at {} {}", point.text, plot.x, plot.place(point.x));
                 assert!(description.contains(&words), "{words} is not in {description}");
             }
         }
@@ -141,7 +141,7 @@ fn the_data_of_a_plot_are_the_values_of_the_run_in_base_units() {
     let files = source_as(&project(DOCUMENT), &[results]);
     let text = page(&files, "book/src/data/probe-drawn-bars-1.csv");
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("row,what,parameters,unit,value,low,high,n,state"));
+    assert_eq!(lines.next(), Some("row,what,parameters,system,unit,value,low,high,n,state"));
     let line = lines.next().unwrap();
     let numbers: Vec<&str> = line.rsplit(',').take(6).collect();
     let [state, n, high, low, value, unit] = numbers[..] else { panic!("{line}") };
@@ -152,4 +152,105 @@ fn the_data_of_a_plot_are_the_values_of_the_run_in_base_units() {
     for (shown, expected) in [value, low, high].into_iter().zip(expected) {
         assert!((shown.parse::<f64>().unwrap() - expected).abs() < 1e-12, "{line}");
     }
+}
+
+/// The probe's document with another panel in the place of its lines.
+fn with_panel(panel: &str) -> String {
+    let start = DOCUMENT.find("      - table: gains\n        lines:").unwrap();
+    let end = DOCUMENT.find("  - id: drawn-timeline").unwrap();
+    format!("{}{panel}{}", &DOCUMENT[..start], &DOCUMENT[end..])
+}
+
+/// The descriptions of the pictures of a chapter.
+fn described(document: &str, results: &Results) -> Vec<String> {
+    let chapter = read(&source_as(&project(document), std::slice::from_ref(results)), "probe");
+    let pictures = chapter.split("<desc ").skip(1).map(|rest| rest.split("</desc>").next().unwrap().to_owned());
+    pictures.collect()
+}
+
+const LINES: &str = "      - table: pairs
+        systems: SYSTEMS
+        lines: {x: size, series: [{id: probe.slow, label: slow, select: {dtype: fp32}}]}
+";
+
+#[test]
+fn two_systems_stand_in_one_picture_or_in_one_each() {
+    let results = fixture::with_pytorch(results());
+    let together = described(&with_panel(&LINES.replace("SYSTEMS", "together")), &results).join("\n");
+    assert!(
+        together.contains("slow, syncscope, 3 points") && together.contains("slow, PyTorch, 3 points"),
+        "{together}"
+    );
+    let apart = described(&with_panel(&LINES.replace("SYSTEMS", "apart")), &results);
+    assert_eq!(apart.iter().filter(|words| words.contains(" slow, 3 points")).count(), 2, "{apart:?}");
+    let own = described(&with_panel(&LINES.replace("SYSTEMS", "own")), &results);
+    assert_eq!(own.iter().filter(|words| words.contains(" slow, 3 points")).count(), 1, "{own:?}");
+    let files = source_as(&project(&with_panel(&LINES.replace("SYSTEMS", "together"))), &[results]);
+    let data = page(&files, "book/src/data/probe-drawn-lines-1.csv");
+    for system in ["syncscope", "PyTorch"] {
+        let rows = data.lines().filter(|line| line.contains(&format!(",{system},s,"))).count();
+        assert_eq!(rows, 3, "{data}");
+    }
+}
+
+#[test]
+fn bars_of_two_systems_are_told_apart_by_their_names() {
+    let document = with_panel("      - {table: pairs, systems: together, bars: [probe.slow]}\n");
+    let words = described(&document, &fixture::with_pytorch(results())).join("\n");
+    assert!(words.contains("half: syncscope ") && words.contains(", PyTorch "), "{words}");
+}
+
+#[test]
+fn what_exceeds_the_parameter_is_drawn_in_its_unit_and_a_rate_is_one_over_the_time() {
+    let mut results = results();
+    fixture::replace(&mut results, "probe.slow", &fixture::measured(vec![70.0; 12]));
+    let excess = LINES.replace("SYSTEMS", "own").replace("x: size", "x: size, unit: seconds, shows: excess");
+    let words = described(&with_panel(&excess), &results).join("\n");
+    assert!(words.contains("least −442.0 s at size 512 s, largest 62.00 s at size 8 s"), "{words}");
+    let rate = LINES.replace("SYSTEMS", "own").replace("x: size", "x: size, shows: rate");
+    let words = described(&with_panel(&rate), &results).join("\n");
+    assert!(words.contains("least 0.01429 at size 8"), "{words}");
+    let wrong = LINES.replace("SYSTEMS", "own").replace("x: size", "x: size, shows: excess");
+    let error = project(&with_panel(&wrong)).documents(&catalog()).unwrap_err().to_string();
+    assert!(error.contains("whose unit is another"), "{error}");
+}
+
+#[test]
+fn what_has_no_meaning_on_the_machine_is_left_out_and_one_line_says_why() {
+    let mut results = results();
+    let outcome = Outcome::NotApplicable { reason: "there is no link".to_owned() };
+    fixture::replace(&mut results, "probe.gain", &outcome);
+    fixture::replace(&mut results, "probe.slow", &outcome);
+    let chapter = read(&source_as(&project(DOCUMENT), &[results]), "probe");
+    let body = &chapter[..chapter.find("## What was not measured").unwrap()];
+    assert!(body.contains("left out: again") || body.contains("left out: Slow / fast"), "{body}");
+    let cells = body.matches("class=\"state\">not applicable").count();
+    // The document prints a figure for the slow call, of one of its cases.
+    assert_eq!(cells, 1, "{body}");
+    assert!(body.contains("Slow call (single), since there is no link"), "{body}");
+}
+
+#[test]
+fn a_roofline_names_its_roofs_and_its_data_hold_the_rates() {
+    let results = fixture::run();
+    let files = source(&results);
+    let chapter = read(&files, "ceilings");
+    for part in ["fp16, roof (", "fp32, roof (", "operations per byte"] {
+        assert!(chapter.contains(part), "{part} is missing in {chapter}");
+    }
+    let data = page(&files, "book/src/data/ceilings-roofline-1.csv");
+    assert!(data.contains("operations per byte") && data.contains(",FLOP/s,"), "{data}");
+}
+
+#[test]
+fn every_page_of_the_cpu_engine_says_that_it_is_an_emulation() {
+    let mut results = fixture::run();
+    results.runs[0].environment.device.engine = "cpu".to_owned();
+    let files = source(&results);
+    let notice = "<div class=\"emulation\"";
+    for name in ["README", "claims", "machine", "reading", "sources", "overlap", "ceilings"] {
+        assert_eq!(read(&files, name).matches(notice).count(), 1, "{name}");
+    }
+    assert!(!read(&files, "SUMMARY").contains(notice));
+    assert!(!read(&source(&fixture::run()), "overlap").contains(notice));
 }

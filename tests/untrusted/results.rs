@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use syncscope::book::document::{Document, TableEntry};
-use syncscope::book::{BookProject, Source, Warning, Wording, compared, panel, summary, system_table, tally};
+use syncscope::book::{BookProject, Source, Warning, Wording, compared, drawn, summary, system_table, tally};
 use syncscope::experiment::Registry;
 use syncscope::results::{
     MissingReason, Outcome, Parameters, Results, Run, Series, Tolerance, compare, mismatches, remarks, share_of_peak,
@@ -101,8 +101,8 @@ fn use_results(results: &Results, documents: &[Document]) {
     for name in named.chain(results.runs.iter().flat_map(|run| &run.order).map(|ran| ran.name.as_str())).take(12) {
         let undocumented = Document::of_experiment(name, 0, std::slice::from_ref(results));
         for figure in &undocumented.figures {
-            for drawn in figure.panels.iter().filter(|drawn| drawn.timeline.is_none()) {
-                panel(undocumented.table(&drawn.table).unwrap(), drawn, "M", results, "p").unwrap();
+            for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+                drawn(undocumented.table(&panel.table), panel, "M", results, "p").unwrap();
             }
         }
         let _ = (summary(results, name), results.run().throttle_reasons(name));

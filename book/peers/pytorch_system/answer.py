@@ -5,6 +5,8 @@ import json
 import os
 import tempfile
 
+from . import code
+
 SCHEMA_VERSION = 2
 
 
@@ -46,6 +48,7 @@ class Answer:
             "started": started,
             "versions": versions,
             "machine": machine,
+            "code": code.digest(),
         }
 
     def put(self, row, outcome):

@@ -30,6 +30,7 @@ def _model(total):
 
 _DOUBLE = "overlap.double-buffer."
 _ALONE = (f"{_DOUBLE}copies", f"{_DOUBLE}computes")
+_SWEPT = ("overlap.sweep.copies", "overlap.sweep.computes")
 
 # Those that measure the same code twice.
 EXPERIMENTS = (
@@ -46,6 +47,8 @@ FORMULAS = {
         (f"{_DOUBLE}total", *_ALONE),
         lambda p, total, copies, computes: (copies + computes - total) / min(copies, computes),
     ),
+    "overlap.sweep.sum": Formula(_SWEPT, lambda p, copies, computes: copies + computes),
+    "overlap.sweep.max": Formula(_SWEPT, lambda p, copies, computes: max(copies, computes)),
     "overlap.transfer.h2d.rate": _rate("overlap.transfer.h2d.done", lambda p: p["bytes"]),
     "overlap.transfer.d2h.rate": _rate("overlap.transfer.d2h.done", lambda p: p["bytes"]),
     "sync-points.big.delta": _difference("sync-points.big.forced", "sync-points.big.async"),

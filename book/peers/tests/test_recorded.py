@@ -3,6 +3,8 @@
 import os
 import sys
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -74,12 +76,22 @@ class Conclusions(unittest.TestCase):
 
         self.assertEqual([implementation.starts_in_order(started(*pair)) for pair in ((5, 9), (9, 5))], [1.0, 0.0])
 
-    def test_a_host_waits_as_long_as_work_is_pending_and_no_longer(self):
-        made = trial(call("cudaLaunchKernel", 0, correlation=1), work("kernel", 5, 45, 1),
-                     call("cudaDeviceSynchronize", 20, 40), call("cudaDeviceSynchronize", 70, 10))
-        waits = made.called("cudaDeviceSynchronize")
-        self.assertAlmostEqual(implementation.waited(made, waits), 30e-6)
-        self.assertEqual(implementation.waited(made, waits[1:]), 0.0)
+    def test_a_wait_is_what_a_synchronize_takes_beyond_one_with_nothing_pending(self):
+        clock, pending = [0.0], [False]
+
+        def synchronize(device=None):
+            clock[0] += 5.0 if pending[0] else 1.0
+            pending[0] = False
+
+        def launch(*_, **__):
+            pending[0] = True
+
+        torch = SimpleNamespace(cuda=SimpleNamespace(synchronize=synchronize, device_count=lambda: 2), randn=launch, mm=launch,
+                                device=lambda *_: "other", zeros=launch)
+        lab = SimpleNamespace(torch=torch, device=SimpleNamespace(index=0), synchronize=synchronize)
+        case = implementation.waiting(lab, {"device": "same"})["implementation.idle-device.waiting"]
+        with mock.patch.object(implementation.time, "perf_counter", lambda: clock[0]):
+            self.assertEqual(case.measure(), 4.0 * implementation.ITERS)
 
     def test_a_device_idles_between_its_kernels(self):
         made = trial(call("cudaLaunchKernel", 0, correlation=1), call("cudaLaunchKernel", 1, correlation=2),

@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, TableCase};
+use super::{
+    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, Shows, TableCase,
+};
 use crate::present::escape;
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 
@@ -87,7 +89,7 @@ impl Document {
                 let row = results.rows.iter().find(|row| row.spec.id == name);
                 let title = row.map(|row| row.spec.label.clone());
                 let timeline = Some(name.to_owned());
-                panels.push(Panel { table: String::new(), title, bars: Vec::new(), lines: None, timeline });
+                panels.push(Panel { title, timeline, ..Panel::default() });
             }
         }
         let (id, title) = ("recorded-timelines".to_owned(), "Recorded timelines".to_owned());
@@ -177,7 +179,7 @@ fn panels(table: &DocumentTable) -> Vec<Panel> {
     let drawn: Vec<&DocumentRow> = table.rows.iter().filter(|row| row.unit == unit).collect();
     let panel = |bars, lines| {
         let (id, title) = (table.id.clone(), Some(table.title.clone()));
-        Panel { table: id, title, bars, lines, timeline: None }
+        Panel { table: id, title, bars, lines, ..Panel::default() }
     };
     match parameter(table) {
         Some(x) => {
@@ -217,13 +219,22 @@ fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<Series>
     let line = |row: &&DocumentRow, select: &Parameters| {
         let words = in_words(select);
         let label = if words.is_empty() { row.label.clone() } else { format!("{}, {words}", row.label) };
-        Series { id: row.id.clone(), label: Some(label), select: select.clone(), predicts: None }
+        let (id, select) = (row.id.clone(), select.clone());
+        Series { id, label: Some(label), select, predicts: None, bound: false }
     };
     drawn.iter().flat_map(|row| others.iter().map(move |other| line(row, other))).collect()
 }
 
 fn lines(x: &str, series: &[Series]) -> Lines {
-    Lines { x: x.to_owned(), name: None, scale: Scale::Log, values: Scale::Log, series: series.to_vec() }
+    Lines {
+        x: x.to_owned(),
+        name: None,
+        unit: None,
+        shows: Shows::Value,
+        scale: Scale::Log,
+        values: Scale::Log,
+        series: series.to_vec(),
+    }
 }
 
 fn anchor(title: &str) -> String {

@@ -26,7 +26,7 @@ pub use claim::{Claim, Compare, Kind, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
+pub use panel::{DocumentFigure, Lines, Panel, Scale, Series, Shows, Systems};
 pub use sentence::{Exercise, Form, Headline, Number, Piece, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 

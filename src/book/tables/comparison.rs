@@ -1,6 +1,7 @@
 //! A document's table, with what runs measured beside what the document printed.
 
 use super::cell::{found_value, missing};
+use super::left_out::left_out;
 use super::systems;
 use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::present::{Cell, Column, Group, Missing, Precision, Role, Share, Table, TableRow, Value};
@@ -56,7 +57,7 @@ impl<'a> Machines<'a> {
 }
 
 /// A table of a document: published, then for each machine measured, where the document prints figures the ratio, and
-/// what other systems measured.
+/// what other systems measured. What has no meaning on any of the machines is left out.
 pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
@@ -76,11 +77,13 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     }
     let lookups: Vec<Lookup<'_>> = machines.results.iter().map(Results::lookup).collect();
     let group = |case: &TableCase| {
-        let rows =
-            table.rows.iter().map(|row| entry_row(TableEntry { table, row, case }, published, machines, &lookups));
-        Group { label: case.heading().map(str::to_owned), rows: rows.collect() }
+        let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
+        let shown = entries.filter(|entry| left_out(*entry, machines.results).is_none());
+        let rows: Vec<TableRow> = shown.map(|entry| entry_row(entry, published, machines, &lookups)).collect();
+        (!rows.is_empty()).then(|| Group { label: case.heading().map(str::to_owned), rows })
     };
-    Table { title: table.title.clone(), columns, groups: table.cases_in(machines.results).iter().map(group).collect() }
+    let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
+    Table { title: table.title.clone(), columns, groups }
 }
 
 fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, lookups: &[Lookup<'_>]) -> TableRow {

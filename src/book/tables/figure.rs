@@ -1,54 +1,122 @@
 //! A panel of a document's plot for the results of one machine.
+//!
+//! A panel is one picture, or one for each system. What has no meaning on the machine is left out, and told apart from
+//! what was not measured for another reason, which the picture names.
 
 use super::comparison::measured_value;
-use crate::book::document::{DocumentTable, Lines, Panel, Scale, Series, TableCase, TableEntry};
+use super::left_out::LeftOut;
+use super::roofline::roofline;
+use crate::book::document::{DocumentTable, Lines, Panel, Scale, Series, Shows, Systems, TableCase, TableEntry};
 use crate::error::PlotError;
-use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, Point, Spacing};
-use crate::results::{Lookup, Parameter, Parameters, Results};
+use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
+use crate::results::{Lookup, MissingReason, Parameter, Parameters, Results};
 use crate::units::Unit;
 
-/// A panel as SVG; `id` must be unique in the page.
+/// What came of a panel.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    /// The pictures as SVG.
+    pub pictures: Vec<String>,
+    /// What has no meaning on the machine.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A panel's pictures; `id` must be unique in the page.
 ///
 /// # Errors
 /// What the drawing library reports.
-pub fn panel(
-    table: &DocumentTable,
+pub fn drawn(
+    table: Option<&DocumentTable>,
     panel: &Panel,
     machine: &str,
     results: &Results,
     id: &str,
-) -> Result<String, PlotError> {
-    match &panel.lines {
-        Some(lines) => line_plot(table, panel, lines, machine, results).to_svg(id),
-        None => bar_plot(table, panel, machine, results).to_svg(id),
+) -> Result<Drawn, PlotError> {
+    let mut drawn = Drawn::default();
+    for (number, systems) in (1..).zip(pictures(table, panel, results)) {
+        let id = if number == 1 { id.to_owned() } else { format!("{id}-{number}") };
+        let svg = match (table, &panel.lines) {
+            (None, _) => roofline(panel, machine, results, &systems).map(|plot| plot.to_svg(&id)),
+            (Some(table), Some(lines)) => {
+                let (plot, left_out) = line_plot(table, panel, lines, machine, (results, &systems));
+                drawn.left_out.extend(left_out);
+                (!plot.lines.is_empty()).then(|| plot.to_svg(&id))
+            }
+            (Some(table), None) => {
+                let (plot, left_out) = bar_plot(table, panel, machine, (results, &systems));
+                drawn.left_out.extend(left_out);
+                (!plot.groups.is_empty()).then(|| plot.to_svg(&id))
+            }
+        };
+        drawn.pictures.extend(svg.transpose()?);
+    }
+    Ok(drawn)
+}
+
+/// The systems of each picture of a panel; the one that the results are about stands first.
+pub(in crate::book) fn pictures<'r>(
+    table: Option<&DocumentTable>,
+    panel: &Panel,
+    results: &'r Results,
+) -> Vec<Vec<&'r str>> {
+    let draws = |system: &&str| {
+        let lookup = results.lookup_of(system);
+        let mut own = lookup.metrics().filter(|(spec, _)| table.is_none_or(|table| table.row(&spec.id).is_some()));
+        own.any(|(_, metric)| metric.is_ok())
+    };
+    let mut all = results.systems();
+    let others = all.split_off(1).into_iter().filter(draws);
+    match panel.systems {
+        Systems::Own => vec![all],
+        Systems::Together => vec![all.into_iter().chain(others).collect()],
+        Systems::Apart => all.into_iter().chain(others).map(|system| vec![system]).collect(),
     }
 }
 
-/// Bars: one for each of the panel's rows, in a group for each case.
+/// Bars: one for each of the panel's rows, in a group for each case. Of several systems, one for each system in a group for
+/// each case and row.
 ///
 /// One row over several cases is one group, whose bars have the names of the cases.
-pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, results: &Results) -> BarPlot {
-    let lookup = results.lookup();
-    let mut sizes: Vec<String> = Vec::new();
-    let mut unit = None;
-    let mut groups = Vec::new();
+pub fn bar_plot(
+    table: &DocumentTable,
+    panel: &Panel,
+    machine: &str,
+    (results, systems): (&Results, &[&str]),
+) -> (BarPlot, Vec<LeftOut>) {
+    let lookups: Vec<Lookup<'_>> = systems.iter().map(|system| results.lookup_of(system)).collect();
+    let (mut sizes, mut unit, mut left_out) = (Vec::new(), None, Vec::new());
+    let mut groups: Vec<BarGroup> = Vec::new();
     for case in &table.cases_in(std::slice::from_ref(results)) {
+        let heading = case.heading().unwrap_or_default();
         let mut bars = Vec::new();
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
-            bars.push(match (TableEntry { table, row, case }).measured(&lookup) {
-                Ok(measured) => {
-                    unit = Some(measured.metric.spec.unit);
-                    note_size(&mut sizes, &measured.metric.spec.parameters);
-                    let value = measured_value(&measured);
-                    Bar::new(&row.label, value.value, value.interval, value.formatted().main)
+            for (system, lookup) in systems.iter().zip(&lookups) {
+                let label = if systems.len() > 1 { *system } else { row.label.as_str() };
+                match (TableEntry { table, row, case }).measured(lookup) {
+                    Ok(measured) => {
+                        unit = Some(measured.metric.spec.unit);
+                        note_size(&mut sizes, &measured.metric.spec.parameters);
+                        let value = measured_value(&measured);
+                        bars.push(Bar::new(label, value.value, value.interval, value.formatted().main));
+                    }
+                    Err(MissingReason::NotApplicable(reason)) => left_out.push(LeftOut::of(row, case, reason)),
+                    Err(absence) => bars.push(Bar::missing(label, absence.state())),
                 }
-                Err(absence) => Bar::missing(&row.label, absence.state()),
-            });
+            }
+            if systems.len() > 1 {
+                let label = match (heading, panel.bars.len()) {
+                    (heading, 1) => heading.to_owned(),
+                    ("", _) => row.label.clone(),
+                    (heading, _) => format!("{}, {heading}", row.label),
+                };
+                groups.push(BarGroup { label, bars: std::mem::take(&mut bars) });
+            }
         }
-        groups.push(BarGroup { label: case.heading().unwrap_or_default().to_owned(), bars });
+        groups.push(BarGroup { label: heading.to_owned(), bars });
     }
+    groups.retain(|group| !group.bars.is_empty());
     let mut title = panel.title.clone().unwrap_or_else(|| table.title.clone());
-    if groups.len() > 1 && groups.iter().all(|group| group.bars.len() == 1) {
+    if groups.len() > 1 && panel.bars.len() == 1 && systems.len() == 1 {
         if let (None, Some(bar)) = (&panel.title, groups[0].bars.first()) {
             title = format!("{title}: {}", bar.label);
         }
@@ -58,52 +126,115 @@ pub fn bar_plot(table: &DocumentTable, panel: &Panel, machine: &str, results: &R
         groups = vec![BarGroup { label: String::new(), bars: named.collect() }];
     }
     let unit = unit.unwrap_or(Unit::Seconds);
-    BarPlot { title: title + &sized(&sizes), machine: machine.to_owned(), unit, groups }
+    let title = title + &sized(&sizes) + &of_system(panel, results, systems);
+    let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
+    (BarPlot { title, machine: machine.to_owned(), unit, groups }, left_out)
 }
 
 /// Lines: every row of each series that has the parameter gives a point.
-pub fn line_plot(table: &DocumentTable, panel: &Panel, lines: &Lines, machine: &str, results: &Results) -> LinePlot {
-    let lookup = results.lookup();
+pub fn line_plot(
+    table: &DocumentTable,
+    panel: &Panel,
+    lines: &Lines,
+    machine: &str,
+    (results, systems): (&Results, &[&str]),
+) -> (LinePlot, Vec<LeftOut>) {
     let mut sizes: Vec<String> = Vec::new();
-    let mut unit = None;
-    let mut drawn = Vec::new();
+    let (mut unit, mut left_out) = (None, Vec::new());
+    let mut drawn: Vec<Line> = Vec::new();
+    // Where the own line of each row stands, to which predictions refer.
+    let mut places_of: Vec<(&str, usize)> = Vec::new();
     for series in &lines.series {
         let Some(row) = table.row(&series.id) else { continue };
-        let predicts = series.predicts.as_ref().and_then(|id| lines.series.iter().position(|other| other.id == *id));
-        let label = series.label.clone().unwrap_or_else(|| row.label.clone());
-        let mut line = Line { label, predicts, points: Vec::new(), missing: Vec::new() };
-        for (x, parameter) in places(series, &lines.x, &lookup) {
-            let mut select = series.select.clone();
-            select.insert(lines.x.clone(), parameter);
-            let case = TableCase { label: String::new(), select };
-            match (TableEntry { table, row, case: &case }).measured(&lookup) {
-                Ok(measured) => {
-                    unit = Some(measured.metric.spec.unit);
-                    if lines.x != "size" {
-                        note_size(&mut sizes, &measured.metric.spec.parameters);
+        let mut own_line = None;
+        for (number, system) in systems.iter().enumerate() {
+            // The bounds of the own system stand for all.
+            if number > 0 && series.bound {
+                continue;
+            }
+            let lookup = results.lookup_of(system);
+            let role = match (number, &series.predicts) {
+                (0, _) if series.bound => LineRole::Bound,
+                (0, None) => LineRole::Measured,
+                (0, Some(other)) => match places_of.iter().find(|(id, _)| id == other) {
+                    Some((_, place)) => LineRole::Prediction(*place),
+                    None => LineRole::Measured,
+                },
+                _ => own_line.map_or(LineRole::Measured, LineRole::OtherSystem),
+            };
+            let label = series.label.clone().unwrap_or_else(|| row.label.clone());
+            let label = if systems.len() > 1 && !series.bound { format!("{label}, {system}") } else { label };
+            let mut line = Line { label, role, points: Vec::new(), missing: Vec::new() };
+            let mut reason = None;
+            for (x, parameter) in places(series, &lines.x, &lookup) {
+                let case = case_at(series, &lines.x, parameter);
+                match (TableEntry { table, row, case: &case }).measured(&lookup) {
+                    Ok(measured) => {
+                        unit = Some(lines.shown_unit(measured.metric.spec.unit));
+                        if lines.x != "size" {
+                            note_size(&mut sizes, &measured.metric.spec.parameters);
+                        }
+                        let value = shown(lines.shows, x, measured_value(&measured));
+                        let text = value.formatted().main;
+                        line.points.push(Point { x, value: (value.value, value.interval), text });
                     }
-                    let value = measured_value(&measured);
-                    let text = value.formatted().main;
-                    line.points.push(Point { x, value: (value.value, value.interval), text });
+                    Err(MissingReason::NotApplicable(why)) => reason = Some(why),
+                    Err(absence) => line.missing.push(format!("{x} {}", absence.state())),
                 }
-                Err(absence) => line.missing.push(format!("{x} {}", absence.state())),
+            }
+            match reason.filter(|_| line.points.is_empty() && line.missing.is_empty()) {
+                Some(reason) => left_out.push(LeftOut::new(line.label, reason)),
+                // Another system has no such row.
+                None if number > 0 && line.points.is_empty() && line.missing.is_empty() => {}
+                None => {
+                    if number == 0 {
+                        own_line = Some(drawn.len());
+                        places_of.push((&series.id, drawn.len()));
+                    }
+                    drawn.push(line);
+                }
             }
         }
-        drawn.push(line);
     }
-    LinePlot {
-        title: panel.title.as_ref().unwrap_or(&table.title).clone() + &sized(&sizes),
+    let title = panel.title.as_ref().unwrap_or(&table.title).clone();
+    let plot = LinePlot {
+        title: title + &sized(&sizes) + &of_system(panel, results, systems),
         machine: machine.to_owned(),
         x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
+        x_unit: lines.unit,
         x_spacing: spacing(lines.scale),
+        x_ticks: Ticks::Places,
         unit: unit.unwrap_or(Unit::Seconds),
         y_spacing: spacing(lines.values),
         lines: drawn,
+    };
+    (plot, left_out)
+}
+
+/// What is drawn of a value.
+fn shown(shows: Shows, x: f64, value: Value) -> Value {
+    match shows {
+        Shows::Value => value,
+        Shows::Excess => {
+            let interval = value.interval.map(|(low, high)| (low - x, high - x));
+            Value { value: value.value - x, interval, ..value }
+        }
+        Shows::Rate => {
+            let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (1.0 / high, 1.0 / low));
+            Value { value: 1.0 / value.value, unit: Unit::Number, interval, ..value }
+        }
     }
 }
 
+/// The rows of a series at one value of the parameter `x`.
+pub(in crate::book) fn case_at(series: &Series, x: &str, parameter: Parameter) -> TableCase {
+    let mut select = series.select.clone();
+    select.insert(x.to_owned(), parameter);
+    TableCase { label: String::new(), select }
+}
+
 /// The values of the parameter `x` among the rows of a series, ascending.
-fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+pub(in crate::book) fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {
@@ -131,4 +262,12 @@ fn note_size(sizes: &mut Vec<String>, parameters: &Parameters) {
 /// What a title says of the sizes that were measured.
 fn sized(sizes: &[String]) -> String {
     if sizes.is_empty() { String::new() } else { format!(", size {}", sizes.join(" and ")) }
+}
+
+/// What a title says of the system, where each has a picture of its own.
+pub(super) fn of_system(panel: &Panel, results: &Results, systems: &[&str]) -> String {
+    match systems {
+        [system] if panel.systems == Systems::Apart && results.systems().len() > 1 => format!(", {system}"),
+        _ => String::new(),
+    }
 }

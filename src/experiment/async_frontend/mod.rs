@@ -160,6 +160,8 @@ impl AsyncFrontend {
                     Ok(())
                 })
             })
+            .having([("library", "NumPy, fp64".into())])
+            .foreign_time("async-frontend.host", "Loop by a host array library", "NumPy is the host library beside PyTorch")
             .run();
     }
 

@@ -171,6 +171,12 @@ impl Overlap {
                     Ok([normal(), normal(), normal()])
                 })
             })
+            .having([("library", "PyTorch, fp32".into())])
+            .foreign_time(
+                "overlap.execution.host",
+                "Three random tensors by a host library",
+                "it is PyTorch's own library of the host",
+            )
             .run();
     }
 

@@ -3,7 +3,7 @@
 //! A spin before each kernel makes copy and kernel `kernel_ratio` times as long as the copy; both are timed by events
 //! before the group is sampled. Where the kernel alone is longer than that, it stays as it is: *computes* over *copies*
 //! is the ratio that was reached. Beside the loop with two buffers and both dependencies stand its copies alone, its
-//! kernels alone, and the loop with one buffer, in which nothing overlaps. Host memory is pinned where the engine has it.
+//! kernels alone, their sum (no overlap), the longer of both (full overlap), and the loop with one buffer. Host memory is pinned where the engine has it.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use super::fp32_bytes;
 use super::pipeline::{Pipeline, Single, Waits};
-use crate::experiment::Bench;
+use crate::experiment::{Bench, Formula};
 use crate::experiment::host_copy::fastest_memory;
 use crate::results::Work;
+use crate::units::Unit;
+
+const ALONE: [&str; 2] = ["overlap.sweep.copies", "overlap.sweep.computes"];
 
 pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize, ratio: f64) {
     let kind = fastest_memory(bench.engine());
@@ -51,5 +54,17 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize, ratio: f64) 
             Ok(move || single.run(slowed))
         })
         .work(copies())
+        .derived(
+            "overlap.sweep.sum",
+            "No overlap: copies + kernels",
+            Unit::Seconds,
+            Formula::of("copies + computes", ALONE, |[copies, computes]| copies + computes),
+        )
+        .derived(
+            "overlap.sweep.max",
+            "Full overlap: the longer of copies and kernels",
+            Unit::Seconds,
+            Formula::of("max(copies, computes)", ALONE, |[copies, computes]| copies.max(computes)),
+        )
         .run();
 }

@@ -68,6 +68,11 @@ impl Axis {
         Self { spacing: Spacing::Linear, low: first as f64 * step, high: last as f64 * step, ticks }
     }
 
+    /// How it is divided, which may be linear where a logarithm was asked for.
+    pub(super) fn spacing(&self) -> Spacing {
+        self.spacing
+    }
+
     /// Where `value` lies: 0 at the low end, 1 at the high end, between them for what lies beyond.
     pub(super) fn place(&self, value: f64) -> f64 {
         let along = |value: f64| match self.spacing {

@@ -1,6 +1,7 @@
 //! Lines over a parameter: marks with whiskers, joined, with a legend above.
 //!
-//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed.
+//! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed; what
+//! another system measured of the same, hollow and dotted. A bound is dashed and has no marks.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -21,8 +22,12 @@ pub struct LinePlot {
     pub machine: String,
     /// The parameter along the horizontal axis.
     pub x: String,
+    /// The unit of the parameter, where it has one.
+    pub x_unit: Option<Unit>,
     /// How the horizontal axis is divided.
     pub x_spacing: Spacing,
+    /// What is marked along it.
+    pub x_ticks: Ticks,
     /// The unit of the values.
     pub unit: Unit,
     /// How the vertical axis is divided.
@@ -36,12 +41,77 @@ pub struct LinePlot {
 pub struct Line {
     /// Its label.
     pub label: String,
-    /// The place of the line that it predicts, among the lines of the plot.
-    pub predicts: Option<usize>,
+    /// What it is among the lines of the plot.
+    pub role: LineRole,
     /// Its points, ascending.
     pub points: Vec<Point>,
     /// Why points are missing: `50 skipped`.
     pub missing: Vec<String>,
+}
+
+/// What is marked along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// The places of the points, as far as there is room.
+    Places,
+    /// Round numbers.
+    Round,
+}
+
+/// What a line is among the lines of its plot, which decides how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineRole {
+    /// Measured.
+    Measured,
+    /// A prediction of the line at this place.
+    Prediction(usize),
+    /// What another system measured of what the line at this place shows.
+    OtherSystem(usize),
+    /// A bound of what is measured.
+    Bound,
+    /// Single measurements below the bound at this place, which no line joins.
+    Below(usize),
+    /// The same by another system.
+    OtherBelow(usize),
+}
+
+impl LineRole {
+    /// The place of the line whose colour and mark it has, where that is another.
+    fn of(self) -> Option<usize> {
+        match self {
+            Self::Measured | Self::Bound => None,
+            Self::Prediction(of) | Self::OtherSystem(of) | Self::Below(of) | Self::OtherBelow(of) => Some(of),
+        }
+    }
+
+    fn is_joined(self) -> bool {
+        !matches!(self, Self::Below(_) | Self::OtherBelow(_))
+    }
+
+    /// How large its marks are, and whether they are hollow; none where it has no marks.
+    fn marks(self) -> Option<(i32, bool)> {
+        match self {
+            Self::Measured | Self::Below(_) => Some((4, false)),
+            Self::Prediction(_) => Some((7, true)),
+            Self::OtherSystem(_) | Self::OtherBelow(_) => Some((5, true)),
+            Self::Bound => None,
+        }
+    }
+
+    /// How far to the side its points stand, so that its whiskers do not hide another's.
+    fn aside(self) -> i32 {
+        if matches!(self, Self::OtherSystem(_) | Self::OtherBelow(_)) { 4 } else { 0 }
+    }
+
+    /// What lies below what: bounds and predictions lie below what was measured.
+    fn layer(self) -> u8 {
+        match self {
+            Self::Bound => 0,
+            Self::Prediction(_) => 1,
+            Self::OtherSystem(_) | Self::OtherBelow(_) => 2,
+            Self::Measured | Self::Below(_) => 3,
+        }
+    }
 }
 
 /// A point of a line.
@@ -65,7 +135,7 @@ impl Line {
         };
         Self {
             label: label.to_owned(),
-            predicts: None,
+            role: LineRole::Measured,
             points: points.iter().map(point).collect(),
             missing: Vec::new(),
         }
@@ -76,15 +146,17 @@ impl Line {
         let point = |&(x, time): &(f64, f64)| Point { x, value: (time, None), text: Unit::Seconds.format(time, 3) };
         Self {
             label: label.to_owned(),
-            predicts: Some(of),
+            role: LineRole::Prediction(of),
             points: points.iter().map(point).collect(),
             missing: Vec::new(),
         }
     }
 }
 
-/// The place of the axis of the values.
+/// The place of the axis of the values, where its numbers need no more room.
 const LEFT: i32 = 74;
+/// The width of a character of a number.
+const CHARACTER: i32 = 8;
 const RIGHT: i32 = WIDTH as i32 - 18;
 /// How far the first point stands from the axis.
 const INSET: i32 = 14;
@@ -99,7 +171,9 @@ impl LinePlot {
             title: title.to_owned(),
             machine: "this device".to_owned(),
             x: x.to_owned(),
+            x_unit: None,
             x_spacing: Spacing::Log,
+            x_ticks: Ticks::Places,
             unit: Unit::Seconds,
             y_spacing: Spacing::Log,
             lines,
@@ -130,10 +204,14 @@ impl LinePlot {
             let gaps = if line.missing.is_empty() { String::new() } else { format!("; {}", line.missing.join(", ")) };
             match (by_value.as_slice(), line.points.len()) {
                 ([], _) => format!("{}: no points{gaps}.", line.label),
-                ([only], _) => format!("{}: {} at {x} {}{gaps}.", line.label, only.text, only.x),
+                ([only], _) => format!("{}: {} at {x} {}{gaps}.", line.label, only.text, self.place(only.x)),
                 ([least, .., largest], count) => format!(
                     "{}, {count} points: least {} at {x} {}, largest {} at {x} {}{gaps}.",
-                    line.label, least.text, least.x, largest.text, largest.x
+                    line.label,
+                    least.text,
+                    self.place(least.x),
+                    largest.text,
+                    self.place(largest.x)
                 ),
             }
         };
@@ -141,18 +219,31 @@ impl LinePlot {
         format!("Lines over {x}, measured on {}. {}", self.machine, lines.join(" "))
     }
 
-    /// Which colour and mark a line has: its place among the lines that are no prediction, or that of the line that it
-    /// predicts.
+    /// A value of the parameter in words.
+    pub fn place(&self, x: f64) -> String {
+        match self.x_unit {
+            Some(unit) => unit.scale(x).tick(x),
+            None if x.fract() == 0.0 => x.to_string(),
+            None => Unit::Number.scale(x).short(x),
+        }
+    }
+
+    /// Which colour and mark a line has: its place among the lines that have their own, or that of the line that it
+    /// belongs to.
     fn look(&self, index: usize) -> u8 {
-        let own = self.lines[index].predicts.unwrap_or(index);
-        let before = self.lines.iter().take(own).filter(|line| line.predicts.is_none()).count();
+        let own = self.lines[index].role.of().unwrap_or(index);
+        let before = self.lines.iter().take(own).filter(|line| line.role.of().is_none()).count();
         (before % usize::from(Paint::SERIES)) as u8
     }
 
     /// What a line is drawn with between its marks.
     fn paint(&self, index: usize) -> Paint {
         let look = self.look(index);
-        if self.lines[index].predicts.is_some() { Paint::Dashed(look) } else { Paint::Series(look) }
+        match self.lines[index].role {
+            LineRole::Prediction(_) | LineRole::Bound => Paint::Dashed(look),
+            LineRole::OtherSystem(_) => Paint::Dotted(look),
+            LineRole::Measured | LineRole::Below(_) | LineRole::OtherBelow(_) => Paint::Series(look),
+        }
     }
 
     /// The pixel row of the upper end of the axis of the values.
@@ -165,28 +256,29 @@ impl LinePlot {
     }
 
     fn draw(&self, root: &Area<'_>) -> Drawn {
-        let x = Axis::through(self.points().map(|point| point.x), self.x_spacing);
+        let x = self.x_axis();
         let ends = self.points().flat_map(|point| {
             let (value, whisker) = point.value;
             whisker.map_or([value, value], |(low, high)| [low, high])
         });
-        // The lower end of a whisker may lie below what a logarithm reaches; the value does not.
+        // The lower end of a whisker may lie below what a logarithm reaches; a value may not.
         let y = match self.y_spacing {
-            Spacing::Linear => Axis::around(ends, Spacing::Linear),
-            Spacing::Log => Axis::around(ends.filter(|end| *end > 0.0), Spacing::Log),
+            Spacing::Log if self.points().all(|point| point.value.0 > 0.0) => {
+                Axis::around(ends.filter(|end| *end > 0.0), Spacing::Log)
+            }
+            Spacing::Log | Spacing::Linear => Axis::around(ends, Spacing::Linear),
         };
+        let left = self.left(&y);
         self.draw_axes(root, &x, &y)?;
-        let order = (0..self.lines.len()).map(|index| (self.lines[index].predicts.is_none(), index));
-        let mut order: Vec<_> = order.collect();
-        // Predictions first: what was measured lies on top of them.
+        let mut order: Vec<_> = (0..self.lines.len()).map(|index| (self.lines[index].role.layer(), index)).collect();
         order.sort_unstable();
         for (_, index) in order {
             self.draw_line(
                 root,
                 index,
                 |point| {
-                    let along = f64::from(RIGHT - LEFT - 2 * INSET) * x.place(point);
-                    LEFT + INSET + along.round() as i32
+                    let along = f64::from(RIGHT - left - 2 * INSET) * x.place(point);
+                    left + INSET + along.round() as i32
                 },
                 |value| self.row(&y, value),
             )?;
@@ -194,42 +286,63 @@ impl LinePlot {
         self.draw_legend(root)
     }
 
+    fn x_axis(&self) -> Axis {
+        let places = self.points().map(|point| point.x);
+        match self.x_ticks {
+            Ticks::Places => Axis::through(places, self.x_spacing),
+            Ticks::Round => Axis::around(places, self.x_spacing),
+        }
+    }
+
     /// The pixel row of a value.
     fn row(&self, axis: &Axis, value: f64) -> i32 {
         self.top() + (f64::from(HEIGHT) * (1.0 - axis.place(value))).round() as i32
     }
 
+    /// The numbers at the ticks of the axis of the values.
+    fn numbers(&self, y: &Axis) -> Vec<String> {
+        let scale = self.unit.scale(y.ticks.last().copied().unwrap_or(1.0));
+        let number = |tick: &f64| match y.spacing() {
+            Spacing::Linear => scale.tick(*tick),
+            Spacing::Log => self.unit.scale(*tick).tick(*tick),
+        };
+        y.ticks.iter().map(number).collect()
+    }
+
+    /// The place of the axis of the values: its numbers stand to the left of it.
+    fn left(&self, y: &Axis) -> i32 {
+        let longest = self.numbers(y).iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        LEFT.max(CHARACTER * longest as i32 + 10)
+    }
+
     fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> Drawn {
         let (top, bottom) = (self.top(), self.top() + HEIGHT as i32);
-        let scale = self.unit.scale(y.ticks.last().copied().unwrap_or(1.0));
-        for tick in &y.ticks {
+        let left = self.left(y);
+        for (tick, text) in y.ticks.iter().zip(self.numbers(y)) {
             let row = self.row(y, *tick);
-            root.draw(&PathElement::new([(LEFT, row), (RIGHT, row)], Paint::Grid))?;
-            let text = match self.y_spacing {
-                Spacing::Linear => scale.tick(*tick),
-                Spacing::Log => self.unit.scale(*tick).tick(*tick),
-            };
-            root.draw(&Text::new(text, (LEFT - 8, row), beside(font(Paint::Muted), HPos::Right)))?;
+            root.draw(&PathElement::new([(left, row), (RIGHT, row)], Paint::Grid))?;
+            root.draw(&Text::new(text, (left - 8, row), beside(font(Paint::Muted), HPos::Right)))?;
         }
-        root.draw(&PathElement::new([(LEFT, top), (LEFT, bottom), (RIGHT, bottom)], Paint::Muted))?;
+        root.draw(&PathElement::new([(left, top), (left, bottom), (RIGHT, bottom)], Paint::Muted))?;
 
         let ticks = x.ticks.iter().map(|tick| {
-            let along = f64::from(RIGHT - LEFT - 2 * INSET) * x.place(*tick);
-            (LEFT + INSET + along.round() as i32, tick.to_string())
+            let along = f64::from(RIGHT - left - 2 * INSET) * x.place(*tick);
+            (left + INSET + along.round() as i32, self.place(*tick))
         });
         for (column, text) in legible(ticks.collect()) {
             root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], Paint::Muted))?;
             root.draw(&Text::new(text, (column, bottom + 14), beside(font(Paint::Muted), HPos::Center)))?;
         }
-        let middle = ((LEFT + RIGHT) / 2, bottom + 34);
+        let middle = ((left + RIGHT) / 2, bottom + 34);
         root.draw(&Text::new(self.x.clone(), middle, beside(font(Paint::Text), HPos::Center)))?;
         Ok(())
     }
 
     fn draw_line(&self, root: &Area<'_>, index: usize, column: impl Fn(f64) -> i32, row: impl Fn(f64) -> i32) -> Drawn {
-        let points = &self.lines[index].points;
+        let Line { points, role, .. } = &self.lines[index];
+        let column = |x: f64| column(x) + role.aside();
         let path: Vec<(i32, i32)> = points.iter().map(|point| (column(point.x), row(point.value.0))).collect();
-        if path.len() > 1 {
+        if path.len() > 1 && role.is_joined() {
             root.draw(&PathElement::new(path, self.paint(index).stroke_width(2)))?;
         }
         for point in points {
@@ -245,10 +358,9 @@ impl LinePlot {
         Ok(())
     }
 
-    /// The mark of a line: a disc, a square, a triangle or a diamond; of a prediction, larger and hollow.
+    /// The mark of a line: a disc, a square, a triangle or a diamond, or a hollow one.
     fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
-        let hollow = self.lines[index].predicts.is_some();
-        let size = if hollow { 7 } else { 4 };
+        let Some((size, hollow)) = self.lines[index].role.marks() else { return Ok(()) };
         let paint = Paint::Series(self.look(index));
         let corners: &[(i32, i32)] = match self.look(index) {
             0 => {
@@ -272,7 +384,9 @@ impl LinePlot {
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
         for (index, line) in self.lines.iter().enumerate() {
             let y = (title_height(&self.title) - 4 + LINE * index as u32 + LINE / 2) as i32;
-            root.draw(&PathElement::new([(10, y), (46, y)], self.paint(index).stroke_width(2)))?;
+            if line.role.is_joined() {
+                root.draw(&PathElement::new([(10, y), (46, y)], self.paint(index).stroke_width(2)))?;
+            }
             self.draw_mark(root, index, (28, y))?;
             let mut text = line.label.clone();
             if line.points.is_empty() {
@@ -312,9 +426,9 @@ mod tests {
             value: (value, Some((value * 0.9, value * 1.1))),
             text: Unit::Seconds.format(value, 3),
         };
-        let line = |label: &str, predicts, factor: f64| Line {
+        let line = |label: &str, role, factor: f64| Line {
             label: label.to_owned(),
-            predicts,
+            role,
             points: [1.0, 10.0, 100.0].map(|x| point(x, x * factor)).to_vec(),
             missing: vec![],
         };
@@ -322,10 +436,16 @@ mod tests {
             title: "Title".to_owned(),
             machine: "M".to_owned(),
             x: "operations".to_owned(),
+            x_unit: None,
             x_spacing: Spacing::Log,
+            x_ticks: Ticks::Places,
             unit: Unit::Seconds,
             y_spacing: Spacing::Log,
-            lines: vec![line("queued", None, 2e-6), line("serial", None, 9e-6), line("model", Some(0), 2.1e-6)],
+            lines: vec![
+                line("queued", LineRole::Measured, 2e-6),
+                line("serial", LineRole::Measured, 9e-6),
+                line("model", LineRole::Prediction(0), 2.1e-6),
+            ],
         }
     }
 
@@ -345,6 +465,43 @@ mod tests {
         let svg = plot().to_svg("p").unwrap();
         let dashed = "class=\"plot-first\" stroke=\"currentColor\" stroke-width=\"2\" stroke-dasharray";
         assert!(svg.contains(dashed) && !svg.contains("class=\"plot-third\""), "{svg}");
+    }
+
+    #[test]
+    fn another_system_is_told_apart_by_its_marks_and_its_dots_and_not_by_its_colour() {
+        let mut plot = plot();
+        plot.lines[2].role = LineRole::OtherSystem(0);
+        let svg = plot.to_svg("p").unwrap();
+        let dotted = "class=\"plot-first\" stroke=\"currentColor\" stroke-width=\"2\" stroke-dasharray=\"2 3\"";
+        let hollow = "r=\"5\" class=\"plot-first\" stroke=\"currentColor\"";
+        assert!(svg.contains(dotted) && svg.contains(hollow) && !svg.contains("class=\"plot-third\""), "{svg}");
+    }
+
+    #[test]
+    fn bounds_have_no_marks_and_differ_in_their_dashes() {
+        let mut plot = plot();
+        plot.lines[0].role = LineRole::Bound;
+        plot.lines[1].role = LineRole::Bound;
+        plot.lines[2].role = LineRole::Below(0);
+        let svg = plot.to_svg("p").unwrap();
+        assert!(svg.contains("stroke-dasharray=\"5 4\"") && svg.contains("stroke-dasharray=\"11 4\""), "{svg}");
+        // Marks of the measurements below the first bound alone, which no line joins: three points and the legend.
+        assert_eq!((svg.matches("<circle").count(), svg.matches("<polygon").count()), (4, 0), "{svg}");
+    }
+
+    #[test]
+    fn a_value_that_has_no_logarithm_makes_the_axis_linear() {
+        let mut plot = plot();
+        plot.lines[0].points[0].value = (-1e-3, None);
+        assert!(plot.to_svg("p").unwrap().contains("−1 ms"));
+    }
+
+    #[test]
+    fn a_parameter_with_a_unit_is_written_with_it() {
+        let mut plot = plot();
+        plot.x_unit = Some(Unit::Bytes);
+        assert!(plot.to_svg("p").unwrap().contains(">100 B</text>"));
+        assert!(plot.description().contains("at operations 100 B"));
     }
 
     #[test]

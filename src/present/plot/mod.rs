@@ -16,5 +16,5 @@ mod timeline;
 pub use axis::Spacing;
 pub use bars::{Bar, BarGroup, BarPlot};
 pub use histogram::Histogram;
-pub use lines::{Line, LinePlot, Point};
+pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use timeline::TimelinePlot;

@@ -35,8 +35,10 @@ pub(super) enum Paint {
     Whisker,
     /// The colour of a series, from 0; they repeat after [`Paint::SERIES`].
     Series(u8),
-    /// The colour of a series, dashed.
+    /// The colour of a series, dashed; the dashes of each series differ.
     Dashed(u8),
+    /// The colour of a series, dotted.
+    Dotted(u8),
     /// The pattern at this place among those of the picture.
     Pattern(u8),
 }
@@ -54,6 +56,7 @@ impl Paint {
             (3, ..) => Self::Whisker,
             (4, number, _) => Self::Series(number),
             (5, number, _) => Self::Dashed(number),
+            (6, number, _) => Self::Dotted(number),
             (_, number, _) => Self::Pattern(number),
         }
     }
@@ -65,9 +68,22 @@ impl Paint {
             Self::Grid => 2,
             Self::Whisker => 3,
             Self::Pattern(_) => 4,
-            Self::Series(number) | Self::Dashed(number) => 5 + usize::from(number % Self::SERIES),
+            Self::Series(number) | Self::Dashed(number) | Self::Dotted(number) => {
+                5 + usize::from(number % Self::SERIES)
+            }
         };
         CLASSES[place].0
+    }
+
+    /// The lengths of dashes and gaps; none where a line is solid.
+    fn dashes(self) -> Option<&'static str> {
+        match self {
+            Self::Dashed(number) => {
+                Some(["5 4", "11 4", "8 3 2 3", "11 3 2 3 2 3"][usize::from(number % Self::SERIES)])
+            }
+            Self::Dotted(_) => Some("2 3"),
+            _ => None,
+        }
     }
 }
 
@@ -80,7 +96,8 @@ impl Color for Paint {
             Self::Whisker => (3, 0),
             Self::Series(number) => (4, number),
             Self::Dashed(number) => (5, number),
-            Self::Pattern(number) => (6, number),
+            Self::Dotted(number) => (6, number),
+            Self::Pattern(number) => (7, number),
         };
         BackendColor { alpha: 1.0, rgb: (kind, number, 0) }
     }
@@ -157,7 +174,7 @@ impl Svg<'_> {
     fn stroked(&self, color: BackendColor, width: u32) -> String {
         let paint = Paint::of(color);
         let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
-        let dashes = if matches!(paint, Paint::Dashed(_)) { " stroke-dasharray=\"5 4\"" } else { "" };
+        let dashes = paint.dashes().map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
         format!("class=\"{}\" stroke=\"currentColor\"{width}{dashes}", paint.class())
     }
 
@@ -255,6 +272,7 @@ mod tests {
             Paint::Whisker,
             Paint::Series(3),
             Paint::Dashed(7),
+            Paint::Dotted(1),
             Paint::Pattern(2),
         ] {
             assert_eq!(Paint::of(paint.to_backend_color()), paint);

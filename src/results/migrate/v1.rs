@@ -304,6 +304,7 @@ impl From<OldPeer> for System {
             started: old.started,
             versions: old.versions,
             machine: old.machine,
+            code: None,
             rows: old.rows.into_iter().map(row).collect(),
         }
     }

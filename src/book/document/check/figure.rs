@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Source;
-use crate::book::document::{Document, DocumentTable, Lines, Panel, Series};
+use crate::book::document::{Document, DocumentTable, Lines, Panel, Series, Shows};
 use crate::error::FileError;
 use crate::results::{Parameter, nearest};
 use crate::units::Unit;
@@ -30,7 +30,7 @@ type Wrong<'a> = &'a dyn Fn(&Way, String, String) -> FileError;
 fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
     let rows = &document.names.rows;
     if let Some(scenario) = &panel.timeline {
-        if !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() {
+        if draws_rows(panel) || panel.roofline {
             let what = format!("draws the timeline `{scenario}` and something else");
             return Err(wrong(&way.key("timeline"), what, String::new()));
         }
@@ -39,6 +39,10 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
             return Err(wrong(&way.key("timeline"), what, nearest(scenario, rows.ids())));
         }
         return Ok(());
+    }
+    if panel.roofline {
+        let what = || "draws a roofline and something else".to_owned();
+        return if draws_rows(panel) { Err(wrong(&way.key("roofline"), what(), String::new())) } else { Ok(()) };
     }
     let Some(table) = document.table(&panel.table) else {
         let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
@@ -60,6 +64,10 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
         return Err(wrong(&way.key("table"), what, String::new()));
     }
     Ok(())
+}
+
+fn draws_rows(panel: &Panel) -> bool {
+    !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some()
 }
 
 /// The unit of a row that is drawn.
@@ -96,6 +104,18 @@ fn check_lines(
             let what = format!("predicts `{other}`, which it does not draw");
             return Err(wrong(&way.key("predicts"), what, nearest(other, drawn())));
         }
+    }
+    let fits = |unit: &Unit| match lines.shows {
+        Shows::Value => true,
+        Shows::Excess => lines.unit == Some(*unit),
+        Shows::Rate => *unit == Unit::Seconds,
+    };
+    if let Some(unit) = units.iter().find(|unit| !fits(unit)) {
+        let what = match lines.shows {
+            Shows::Rate => format!("draws how many there are in a second of values in {unit:?}"),
+            _ => format!("draws by how much values in {unit:?} exceed `{}`, whose unit is another", lines.x),
+        };
+        return Err(wrong(&way.key("shows"), what, String::new()));
     }
     let ids: Vec<&str> = lines.series.iter().map(|series| series.id.as_str()).collect();
     let known = rows.parameters(&ids);

@@ -1,0 +1,125 @@
+//! What has no meaning on any machine that is shown: it is left out of tables and plots, and one line says what and why.
+
+use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::results::{MissingReason, Results};
+
+/// Something that is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The label of the row or of the line.
+    pub what: String,
+    /// The case, where the row has several.
+    pub case: Option<String>,
+    /// Why it has no meaning.
+    pub reason: String,
+}
+
+impl LeftOut {
+    pub(super) fn new(what: String, reason: String) -> Self {
+        Self { what, case: None, reason }
+    }
+
+    pub(super) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
+        Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
+    }
+
+    /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
+    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+        let mut rows: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for LeftOut { what, case, reason } in all {
+            let place = rows.iter().position(|(known, why, _)| known == what && why == reason).unwrap_or_else(|| {
+                rows.push((what, reason, Vec::new()));
+                rows.len() - 1
+            });
+            let cases = &mut rows[place].2;
+            cases.extend(case.as_deref().filter(|case| !cases.contains(case)));
+        }
+        // Rows of the same cases stand together.
+        let mut parts: Vec<(String, &str, Vec<&str>)> = Vec::new();
+        for (what, reason, cases) in rows {
+            match parts.iter_mut().find(|(_, why, of)| *why == reason && *of == cases) {
+                Some((known, ..)) => *known = format!("{known}, {what}"),
+                None => parts.push((what.to_owned(), reason, cases)),
+            }
+        }
+        let mut sentence = String::new();
+        for (place, (what, reason, cases)) in parts.iter().enumerate() {
+            let cases = if cases.is_empty() { String::new() } else { format!(" ({})", cases.join("; ")) };
+            let last = parts.get(place + 1).is_none_or(|(_, next, _)| next != reason);
+            let why = if last { format!(", since {}", reason.trim_end_matches('.')) } else { String::new() };
+            let join = if place > 0 { "; " } else { "" };
+            sentence.push_str(&format!("{join}{what}{cases}{why}"));
+        }
+        (!parts.is_empty()).then(|| format!("Not applicable on {machine}, and left out: {sentence}."))
+    }
+
+    /// The same with one entry in place of those of all `cases` of a row.
+    pub(super) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
+        let count =
+            |one: &Self| all.iter().filter(|other| other.what == one.what && other.reason == one.reason).count();
+        let is_whole: Vec<bool> = all.iter().map(|one| cases > 1 && count(one) >= cases).collect();
+        let with = |(one, whole): (Self, bool)| if whole { Self::new(one.what, one.reason) } else { one };
+        all.into_iter().zip(is_whole).map(with).collect()
+    }
+}
+
+/// Why an entry of a table has no meaning on any of the machines, for any system; `None` where it has one somewhere, or
+/// where the document prints a figure for it.
+pub(super) fn left_out(entry: TableEntry<'_>, results: &[Results]) -> Option<String> {
+    if entry.published().is_some() {
+        return None;
+    }
+    let mut reason = None;
+    for results in results {
+        for system in results.systems() {
+            match entry.measured(&results.lookup_of(system)) {
+                Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
+                // Another system need not have the row.
+                Err(MissingReason::NotInRun) if system != results.run().system => {}
+                _ => return None,
+            }
+        }
+    }
+    reason
+}
+
+/// All that is left out of a table.
+pub(in crate::book) fn left_out_of(table: &DocumentTable, results: &[Results]) -> Vec<LeftOut> {
+    let cases = table.cases_in(results);
+    let entries = TableEntry::all(table, &cases);
+    let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, results)?)));
+    LeftOut::collapsed(all.collect(), cases.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_same_cases_stand_together_and_each_reason_once() {
+        let one = |what: &str, case: Option<&str>, reason: &str| LeftOut {
+            what: what.to_owned(),
+            case: case.map(str::to_owned),
+            reason: reason.to_owned(),
+        };
+        let all = [
+            one("dispatch", Some("pinned"), "there is no link"),
+            one("rate", Some("pinned"), "there is no link"),
+            one("rate", Some("pinned"), "there is no link"),
+            one("flushed", None, "caches are shared"),
+        ];
+        let sentence = LeftOut::sentence(&all, "M").unwrap();
+        let expected = "Not applicable on M, and left out: dispatch, rate (pinned), since there is no link; flushed, since \
+                        caches are shared.";
+        assert_eq!(sentence, expected);
+        assert_eq!(LeftOut::sentence(&[], "M"), None);
+    }
+
+    #[test]
+    fn a_row_that_is_left_out_in_all_cases_names_none() {
+        let one = |case: &str| LeftOut { case: Some(case.to_owned()), ..LeftOut::new("a".to_owned(), "b".to_owned()) };
+        let whole = LeftOut::collapsed(vec![one("1"), one("2")], 2);
+        assert!(whole.iter().all(|one| one.case.is_none()));
+        assert_eq!(LeftOut::collapsed(vec![one("1")], 2), [one("1")]);
+    }
+}
