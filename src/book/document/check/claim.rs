@@ -6,8 +6,8 @@ use super::Source;
 use crate::book::document::{Claim, Document, Kind};
 use crate::book::predicate::{Operand, Test, operands_of};
 use crate::error::FileError;
-use crate::measure::{Clock, Region};
-use crate::results::{Provenance, nearest};
+use crate::measure::Region;
+use crate::results::nearest;
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
@@ -104,16 +104,8 @@ impl Checked<'_> {
             (Kind::Value, Some(Region { low, high })) if low.is_none() || high.is_none() => {
                 wrong("a value has two bounds, between which the text's figure counts as found")
             }
-            (Kind::Implementation, _) if !operands.iter().any(|operand| self.is_observed(operand)) => {
-                wrong("an implementation is judged by what was recorded, and no row in it was")
-            }
             _ => Ok(()),
         }
-    }
-
-    fn is_observed(&self, operand: &Operand) -> bool {
-        let spec = operand.measured().and_then(|id| self.document.names.rows.get(&id));
-        spec.is_some_and(|spec| matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }))
     }
 
     /// The parameters of the cases are those of its rows.
