@@ -172,7 +172,11 @@ impl Bench {
     }
 
     /// A group of rows under a heading, measured with the same parameters.
-    pub fn group<const N: usize>(&mut self, heading: &str, parameters: [(&str, Parameter); N]) -> Group<'_, Device> {
+    pub fn group<'p>(
+        &mut self,
+        heading: &str,
+        parameters: impl IntoIterator<Item = (&'p str, Parameter)>,
+    ) -> Group<'_, Device> {
         let parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Group::new(self, heading, parameters)
     }
