@@ -218,6 +218,11 @@ impl Bench {
         rows.map(|rows| self.rows.extend(rows)).is_some()
     }
 
+    /// How many rows stand here.
+    pub(super) fn left(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Tells what stands here.
     pub(super) fn tell(&self) {
         if let Some(measuring) = &self.measuring {

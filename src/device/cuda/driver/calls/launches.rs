@@ -103,7 +103,7 @@ struct Limit {
 
 impl Limit {
     /// By how much the limit is raised.
-    const MORE: usize = 4096;
+    const MORE: usize = 1024;
 
     fn set(&self, value: usize) -> Result<()> {
         // Safety: the context is current.
