@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{Machines, comparison_table, panel, sampled};
+use super::tables::{Machines, comparison_table, matrix, panel, sampled};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
@@ -61,8 +61,11 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
                 panels.push(safe_html(recorded::panel(drawn, scenario, (results, number, machine), id)?));
                 continue;
             }
-            let Some(table) = document.table(&drawn.table) else { continue };
-            let svg = panel(table, drawn, machine, results, &id);
+            let svg = match (&drawn.matrix, document.table(&drawn.table)) {
+                (Some(rows), _) => matrix(rows, drawn.title.as_deref(), machine, results, &id),
+                (None, Some(table)) => panel(table, drawn, machine, results, &id),
+                (None, None) => continue,
+            };
             panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));

@@ -6,6 +6,7 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, TableEntry};
 use super::recorded;
+use super::tables::drawn_rows;
 use crate::clean;
 use crate::error::BookError;
 use crate::results::{Recorded, Results, in_words};
@@ -16,7 +17,7 @@ pub(super) fn place(document: &Document, figure: &DocumentFigure, number: usize)
     format!("data/{}-{}-{number}.csv", document.id, figure.id)
 }
 
-/// Whether a figure draws rows of a table.
+/// Whether a figure draws rows.
 pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
     figure.panels.iter().any(|panel| panel.timeline.is_none())
 }
@@ -39,6 +40,20 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     let mut written = Vec::new();
     let lookup = results.lookup();
     for panel in &figure.panels {
+        for (spec, metric) in panel.matrix.iter().flat_map(|matrix| drawn_rows(matrix, &lookup)) {
+            let (id, label, words) = (spec.id.as_str(), spec.label.as_str(), in_words(&spec.parameters));
+            let record: Vec<String> = match metric.and_then(|metric| metric.estimate()) {
+                Ok(estimate) => {
+                    let [value, low, high] = [estimate.median, estimate.low, estimate.high].map(|n| n.to_string());
+                    let (unit, n) = (spec.unit.base(), estimate.n.to_string());
+                    [id, label, &words, unit, &value, &low, &high, &n, "measured"].map(str::to_owned).to_vec()
+                }
+                Err(absence) => {
+                    [id, label, &words, "", "", "", "", "", &absence.to_string()].map(str::to_owned).to_vec()
+                }
+            };
+            write(&mut out, &record)?;
+        }
         let Some(table) = document.table(&panel.table) else { continue };
         let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
         let drawn: Vec<&String> = panel.bars.iter().chain(series).collect();

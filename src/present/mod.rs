@@ -19,6 +19,8 @@ mod table;
 mod value;
 
 pub use escape::escape;
-pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, Point, Spacing, TimelinePlot};
+pub use plot::{
+    Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, MatrixCell, MatrixPlot, MatrixRow, Point, Spacing, TimelinePlot,
+};
 pub use table::{Cell, Column, Group, Missing, Role, Table, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

@@ -18,7 +18,8 @@ const BARS: usize = 16;
 impl Document {
     /// The document with the tables and plots of its experiment where it has none of its own.
     pub fn with_tables(&self, results: &[Results]) -> Self {
-        if !self.tables.is_empty() {
+        // A figure may draw rows without a table.
+        if !self.tables.is_empty() || !self.figures.is_empty() {
             return self.clone();
         }
         let made = Self::of_experiment(&self.id, self.order, results);
@@ -154,7 +155,7 @@ fn panels(table: &DocumentTable) -> Vec<Panel> {
     let drawn: Vec<&DocumentRow> = table.rows.iter().filter(|row| row.unit == unit).collect();
     let panel = |bars, lines| {
         let (id, title) = (table.id.clone(), Some(table.title.clone()));
-        Panel { table: id, title, bars, lines, timeline: None }
+        Panel { table: id, title, bars, lines, matrix: None, timeline: None }
     };
     match parameter(table) {
         Some(x) => {

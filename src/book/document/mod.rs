@@ -25,7 +25,7 @@ pub use claim::{Claim, Needs, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{DocumentFigure, Lines, Panel, Scale, Series};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series};
 pub use sentence::{Exercise, Headline, Piece, Sentence, Text};
 
 use super::predicate::Judgement;
@@ -189,8 +189,10 @@ impl Document {
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
-        let rows = self.tables.iter().flat_map(|table| &table.rows);
-        let mut names: Vec<&str> = rows.filter_map(|row| row.id.split('.').next()).collect();
+        let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| &row.id);
+        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
+        let matrices = panels.filter_map(|panel| panel.matrix.as_ref()).map(|matrix| &matrix.id);
+        let mut names: Vec<&str> = rows.chain(matrices).filter_map(|id| id.split('.').next()).collect();
         names.sort_unstable();
         names.dedup();
         names

@@ -1,8 +1,8 @@
-//! The plots of a document's chapter: which rows are drawn, as bars or as lines over a parameter.
+//! The plots of a document's chapter: which rows are drawn, as bars, as lines over a parameter, or as a matrix.
 
 use serde::Deserialize;
 
-use crate::results::Parameters;
+use crate::results::{Parameter, Parameters};
 
 /// A plot: panels beside each other, since their scales differ.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,7 +18,7 @@ pub struct DocumentFigure {
     pub panels: Vec<Panel>,
 }
 
-/// A panel of a plot: bars or lines.
+/// A panel of a plot: bars, lines, a matrix or a timeline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
@@ -32,8 +32,56 @@ pub struct Panel {
     pub bars: Vec<String>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
+    /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
+    pub matrix: Option<Matrix>,
     /// In place of a table's rows, a recorded timeline by the name of its scene: `overlap.finish.complete`.
     pub timeline: Option<String>,
+}
+
+/// A matrix of yes and no: all rows of one identifier, by the values of their parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// The measurement: observations of yes and no.
+    pub id: String,
+    /// The rows that are drawn, by their parameters.
+    #[serde(default)]
+    pub select: Parameters,
+    /// The parameters that name a row of the matrix, in the order of its label. Measurements that share a row and a column
+    /// are one cell.
+    pub rows: Vec<String>,
+    /// The parameter that tells the columns apart.
+    pub across: String,
+    /// The columns: values of that parameter with the words at their heads.
+    pub columns: Vec<MatrixColumn>,
+    /// Times to the right of the cells: of measurements that share the parameters of a row. Only where a row is of one.
+    #[serde(default)]
+    pub beside: Vec<MatrixTime>,
+    /// What a full, a half and an empty square mean.
+    pub legend: [String; 3],
+}
+
+/// A column of a matrix.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixColumn {
+    /// The value of the parameter.
+    pub value: Parameter,
+    /// The word at its head.
+    pub name: String,
+}
+
+/// A time beside the cells of a matrix.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixTime {
+    /// The measurement.
+    pub id: String,
+    /// Which of those with the parameters of the row.
+    #[serde(default)]
+    pub select: Parameters,
+    /// The word at its head.
+    pub name: String,
 }
 
 /// Lines over a parameter.

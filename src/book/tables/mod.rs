@@ -5,6 +5,7 @@ mod claims;
 mod compared;
 mod comparison;
 mod figure;
+mod matrix;
 mod sampled;
 mod summary;
 mod systems;
@@ -13,6 +14,8 @@ pub use claims::{claims_table, claims_text};
 pub use compared::{Wording, compared, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub use figure::{bar_plot, line_plot, panel};
+
+pub(super) use matrix::{drawn_rows, matrix};
 pub(super) use sampled::sampled;
 pub use summary::summary;
 pub use systems::system_table;
