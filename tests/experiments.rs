@@ -126,8 +126,16 @@ fn lacking(device: &Device) -> Vec<String> {
     let buffers = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
     let buffers = buffers.into_iter().map(|kind| device.host_buffer::<f32>(kind, 1).map(drop));
     let tried = buffers.chain([device.raw_launch_loop(&stream, 1).map(drop)]);
-    // Two rows have another reason: what is PyTorch's own, and the flushing of a cache that the workers do not have.
-    let known = ["PyTorch, which its profiler records", "the workers share the host's caches"].map(str::to_owned);
+    // Some rows have another reason: what is PyTorch's own, the flushing of a cache that the workers do not have, streams
+    // that there are not, and calls without one.
+    let known = [
+        "PyTorch, which its profiler records",
+        "the workers share the host's caches",
+        "the call is given no stream",
+        "this engine has no default stream",
+        "all streams of this engine are non-blocking",
+    ]
+    .map(str::to_owned);
     let reason = |tried: Result<(), DeviceError>| match tried {
         Err(DeviceError::NotApplicable { reason, .. }) => Some(reason),
         _ => None,

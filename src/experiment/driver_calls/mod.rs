@@ -84,7 +84,21 @@ impl Experiment for DriverCalls {
         graph::run(self, bench);
         launch::run(self, bench);
         device::run(self, bench);
+        same(bench);
     }
+}
+
+/// The first call of the catalogue with all that stands around it, twice.
+fn same(bench: &mut Bench) {
+    let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
+    bench
+        .group("The same code twice", parameters(&call))
+        .setup(move |device| rehearsed(device, &call))
+        .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], |(call, _)| {
+            let call = Rc::clone(call);
+            Ok(move || call.borrow_mut().time(None, None))
+        })
+        .run();
 }
 
 /// The rows of a family: the identifiers of whether a call waits, of its time with nothing pending, and behind work.
