@@ -19,7 +19,8 @@ fn main() {
         if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
             println!("cargo::rustc-env=SYNCSCOPE_COMMIT={commit}");
         }
-        if let Some(changes) = git(&["status", "--porcelain", "--untracked-files=no"]) {
+        // Without the option git may write the index, which is watched: the next build would begin anew.
+        if let Some(changes) = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"]) {
             println!("cargo::rustc-env=SYNCSCOPE_DIRTY={}", !changes.is_empty());
         }
     }
@@ -27,7 +28,7 @@ fn main() {
         println!("cargo::rustc-env=SYNCSCOPE_COMPILER={}", compiler());
         println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests());
         println!("cargo::rerun-if-changed=Cargo.lock");
-        println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest([PathBuf::from("Cargo.lock")]));
+        println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest(fs::read_to_string("Cargo.lock").ok().into_iter()));
     }
     let folders: &[&str] = if report { &["src", "kernels", "report-templates", "book"] } else { &["src", "kernels"] };
     for folder in folders {
@@ -46,7 +47,7 @@ fn compiler() -> String {
 }
 
 /// `name=digest` of each experiment that comes with the library: of its own files, of what takes samples, and of the
-/// devices.
+/// devices. Comments and tests are left out: they measure nothing.
 fn digests() -> String {
     let shared: Vec<PathBuf> = ["src/measure", "src/device", "src/tensor", "kernels"].iter().flat_map(files).collect();
     let mut found = Vec::new();
@@ -54,7 +55,7 @@ fn digests() -> String {
         let path = entry.path();
         let Some(name) = path.file_stem().map(|stem| stem.to_string_lossy().replace('_', "-")) else { continue };
         let own = files(path.to_string_lossy());
-        found.push(format!("{name}={:016x}", digest(own.into_iter().chain(shared.clone()))));
+        found.push(format!("{name}={:016x}", digest(own.iter().chain(&shared).map(|path| code(path)))));
     }
     found.sort();
     found.join(";")
@@ -72,10 +73,17 @@ fn files(path: impl AsRef<str>) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| files(path.to_string_lossy())).collect()
 }
 
-/// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits, of files.
-fn digest(files: impl IntoIterator<Item = PathBuf>) -> u64 {
-    let bytes = files.into_iter().flat_map(|path| fs::read(path).unwrap_or_default());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// What a file of Rust or CUDA C++ has beside comments on lines of their own, and the tests at its end.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits, of texts.
+fn digest(texts: impl Iterator<Item = String>) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| text.bytes().fold(hash, step))
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

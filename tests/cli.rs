@@ -67,6 +67,12 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
     let places: Vec<Option<usize>> = planned().iter().map(|spec| own.find(&spec.label)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
     assert!(folder.path().join("out/site/launch-path.html").is_file());
+    // This program is built with less optimisation than one that measures.
+    let check = report(&["check", "out/results.json"], folder.path());
+    assert!(code(&check) == 0 && stdout(&check).contains("built without optimisation"), "{}", stdout(&check));
+    assert_eq!(code(&report(&["check", "--current", "out/results.json"], folder.path())), 1);
+    fs::write(folder.path().join("other.json"), "{}").unwrap();
+    assert_eq!(code(&report(&["check", "other.json"], folder.path())), 2);
 }
 
 #[test]
@@ -291,6 +297,10 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
     let unknown = report(&["run", "--skip", "lanch-path", "--device", "cpu:0"], folder.path());
     assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no row begins with `lanch-path`"), "{}", stderr(&unknown));
+    let other = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "overlap.transfer", "--out", "o.json"];
+    let other = report(&other, folder.path());
+    assert_eq!(code(&other), 2, "{}", stderr(&other));
+    assert!(stderr(&other).contains("`report plan --suite suite.yaml` lists its rows"), "{}", stderr(&other));
 }
 
 #[test]
@@ -386,6 +396,24 @@ fn a_mistake_in_a_course_is_found_with_its_place_before_anything_is_measured() {
             assert!(parts.iter().all(|part| text.contains(part)), "{command:?}: {text}");
             assert!(!folder.path().join("out").exists());
         }
+    }
+}
+
+#[test]
+fn what_a_course_names_and_has_not_is_found_by_its_check() {
+    for (file, right, wrong) in [
+        ("documents/idle-device.yaml", "listings/idle_device.rs", "listings/idle_devices.rs"),
+        ("book.toml", "[book]", "[boook]"),
+        ("src/reading.md", "# How", "{{#include nowhere.md}}\n# How"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+        let file = folder.path().join("course").join(file);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(right), "{}", file.display());
+        fs::write(&file, text.replacen(right, wrong, 1)).unwrap();
+        let output = report(&["check", "course"], folder.path());
+        assert_eq!(code(&output), 2, "{wrong}: {}", stderr(&output));
     }
 }
 

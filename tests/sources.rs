@@ -1,4 +1,4 @@
-//! What the engines rest on and no compiler checks, read from the sources.
+//! What engines, rows and readers rest on and no compiler checks, read from the sources.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -137,6 +137,70 @@ fn only_the_guard_names_the_drivers_stream() {
         }
         let names = |line: &&str| line.contains("driver::") && line.contains("Stream") && !line.contains("StreamGuard");
         let found = text(&file).lines().find(names).map(str::to_owned);
+        assert!(found.is_none(), "{}: {found:?}", file.display());
+    }
+}
+
+/// CONTRIBUTING.md states the order of the modules.
+#[test]
+fn a_module_imports_only_from_those_above_it() {
+    let rules = text(&root().join("CONTRIBUTING.md"));
+    let (_, order) = rules.split_once("imports only from those above it:").expect("the order of the modules");
+    let order: Vec<&str> = order.split('.').next().unwrap_or("").split('`').skip(1).step_by(2).collect();
+    let place = |module: &str| order.iter().position(|known| *known == module);
+    let mut imports = 0;
+    for file in files(&root().join("src"), ".rs") {
+        let within = file.strip_prefix(root().join("src")).expect("a file of src");
+        let module = within.iter().next().map(|part| part.to_string_lossy().replace(".rs", "")).unwrap_or_default();
+        if ["lib", "bin"].contains(&module.as_str()) {
+            continue;
+        }
+        let own = place(&module).unwrap_or_else(|| panic!("CONTRIBUTING.md does not place `{module}`"));
+        let source = text(&file);
+        // Tests of a module may use what uses it.
+        let code = source.split("#[cfg(test)]").next().unwrap_or("");
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for path in line.split("crate::").skip(1) {
+                let other = path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+                imports += 1;
+                let is_above = place(other).is_none_or(|other| other <= own);
+                assert!(is_above, "{} imports `{other}`, which stands below `{module}`", file.display());
+            }
+        }
+    }
+    assert!(imports > 100, "only {imports} imports were found");
+}
+
+/// A search for an identifier leads to its declaration, so it stands there as a whole.
+#[cfg(feature = "report")]
+#[test]
+fn the_identifier_of_every_row_stands_whole_where_the_row_is_declared() {
+    use std::collections::BTreeSet;
+    use syncscope::experiment::Registry;
+
+    let sources: Vec<String> = files(&root().join("src/experiment"), ".rs").iter().map(|file| text(file)).collect();
+    let registry = Registry::builtin();
+    let ids: BTreeSet<String> =
+        ["cuda", "cpu"].iter().flat_map(|engine| registry.plan(engine)).map(|row| row.id).collect();
+    let hidden: Vec<&String> =
+        ids.iter().filter(|id| !sources.iter().any(|source| source.contains(&format!("\"{id}\"")))).collect();
+    assert!(!ids.is_empty() && hidden.is_empty(), "{hidden:?}");
+}
+
+/// What a cell shows is stored as HTML and text; a value that could not be shown is stored as its debug text.
+#[test]
+fn no_stored_output_of_a_notebook_is_a_debug_text() {
+    for file in files(&root().join("notebooks"), ".ipynb")
+        .iter()
+        .filter(|file| !file.starts_with(root().join("notebooks/runner")))
+    {
+        let source = text(file);
+        let is_debug = |line: &&str| {
+            let line = line.trim().trim_start_matches('"');
+            let name = line.split(" { ").next().unwrap_or("");
+            line.contains(" { ") && name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric)
+        };
+        let found = source.lines().find(is_debug);
         assert!(found.is_none(), "{}: {found:?}", file.display());
     }
 }

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::project::at;
 use crate::error::BookError;
 
 /// The most bytes that all files of a project may hold, and the most files and folders in it, each counted as often as a
@@ -101,4 +100,8 @@ impl<'a> Folder<'a> {
         let reason = format!("the link leads out of the folder, to {}; put a copy in its place", place.display());
         Err(BookError::Outside { path: full, reason })
     }
+}
+
+pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
+    move |source| BookError::Io { path: path.to_owned(), source }
 }

@@ -143,7 +143,7 @@ fn system(results: &Results, run: &Run) -> Table {
     Table::facts(&format!("{} on the same machine", run.system), ["fact", "value"], facts)
 }
 
-/// What is odd about the samples of each row: cause and remedy.
+/// The diagnoses of the samples of each row: cause and remedy.
 fn diagnoses(results: &Results) -> Option<Table> {
     let rows = results.diagnoses().into_iter().map(|(spec, diagnosis)| TableRow {
         id: None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::project::at;
+use super::folder::at;
 use crate::error::BookError;
 use crate::files::{Lock, read_text, replace};
 

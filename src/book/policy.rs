@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::project::at;
+use super::folder::at;
 use crate::error::BookError;
 
 /// mdBook puts the titles over a hit into the list as markup, and decodes them before: so any title is.

@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 
 use super::document::{Document, Hardware, Names, is_yaml};
-use super::folder::Folder;
+use super::folder::{Folder, at};
 use crate::error::{BookError, FileError};
 use crate::results::Catalog;
 
@@ -202,8 +201,4 @@ fn collect(name: &Path, folder: &Dir<'_>, files: &mut BTreeMap<PathBuf, Vec<u8>>
         files.insert(name.join(file.path()), file.contents().to_vec());
     }
     folder.dirs().for_each(|folder| collect(name, folder, files));
-}
-
-pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
-    move |source| BookError::Io { path: path.to_owned(), source }
 }

@@ -22,7 +22,11 @@ pub(super) fn panel(
         Recorded::Failed(reason) => return Ok(missing(&format!("not recorded: {reason}"))),
     };
     let svg = picture(drawn, scenario, (results, machine), id)?.unwrap_or_default();
-    let (parameters, source) = (escape(&in_words(&found.parameters)), escape(&timeline.source));
+    let source = escape(&timeline.source);
+    let with = match escape(&in_words(&found.parameters)) {
+        words if words.is_empty() => String::new(),
+        words => format!("With {words}. "),
+    };
     let dropped = match timeline.dropped {
         0 => String::new(),
         count => format!(" {count} records were lost."),
@@ -33,7 +37,7 @@ pub(super) fn panel(
     };
     let [trace, data] = places(scenario, number);
     Ok(format!(
-        "<div class=\"timeline\">\n{svg}\n<p class=\"source\">With {parameters}. Device times: {source}.{dropped}{cost} \
+        "<div class=\"timeline\">\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
          <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
     ))
 }

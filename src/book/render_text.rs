@@ -31,9 +31,11 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
         let refuted = claims.map(|(claim, _)| {
             context! { id => claim.id.as_str(), claim => safe_html(claim.claim.trim()) }
         });
-        context! { machine, text => safe_html(answer(document, results)), refuted => refuted.collect::<Vec<Value>>() }
+        let (text, refuted) = (answer(document, results), refuted.collect::<Vec<Value>>());
+        let is_answer = !text.is_empty() || !refuted.is_empty();
+        is_answer.then(|| context! { machine, text => safe_html(text), refuted })
     };
-    machines.named().enumerate().map(answer).collect()
+    machines.named().enumerate().filter_map(answer).collect()
 }
 
 /// The sentences of a document's answer. Empty for none.

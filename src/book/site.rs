@@ -10,10 +10,11 @@ use mdbook_driver::book::BookItem;
 use mdbook_driver::builtin_preprocessors::IndexPreprocessor;
 use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
+use super::folder::at;
 use super::includes;
 use super::place::{FOLDERS, Place};
 use super::policy;
-use super::project::{BookProject, at};
+use super::project::BookProject;
 use super::source::Source;
 use crate::error::BookError;
 use crate::results::{Catalog, Results};

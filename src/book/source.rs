@@ -57,8 +57,8 @@ impl Source {
         let pages: BTreeSet<String> =
             source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
         let beyond = undocumented(&described, results, &pages);
-        // What mirrors a text says what was not measured; a chapter beyond the texts needs something that was.
-        let shown = described.iter().map(|document| document.with_tables(results));
+        // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
+        let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
             shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));
         let documents: Vec<Document> = shown.collect();
@@ -221,9 +221,9 @@ fn summary(
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
-    let (mirrored, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
+    let (of_texts, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
     let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
-    let documents = mirrored.into_iter().map(entry).collect::<Vec<Value>>();
+    let documents = of_texts.into_iter().map(entry).collect::<Vec<Value>>();
     let notebook = |notebook: &Notebook| {
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };

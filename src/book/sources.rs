@@ -1,4 +1,4 @@
-//! The page of sources: the mirrored texts, and where peak rates come from.
+//! The page of sources: the texts, and where peak rates come from.
 
 use minijinja::{Value, context};
 
@@ -12,11 +12,11 @@ pub(super) fn render(
     documents: &[Document],
     hardware: &Hardware,
 ) -> Result<String, BookError> {
-    let mirrored = documents.iter().filter_map(|document| {
+    let texts = documents.iter().filter_map(|document| {
         let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
         Some(context! { id, title, source => document.source.as_deref()?, gpu })
     });
     let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
-    let context = context! { documents => mirrored.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
+    let context = context! { documents => texts.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
     templates.render("sources.md.j2", context)
 }

@@ -88,6 +88,11 @@ impl Warning {
         warnings
     }
 
+    /// Whether another program measured than one of this code that was built from a commit.
+    pub fn is_of_other_code(&self) -> bool {
+        matches!(self, Warning::DebugBuild | Warning::DirtyCheckout | Warning::Outdated { .. })
+    }
+
     /// What the runs say of one experiment.
     fn about(results: &Results, name: &str) -> Vec<Self> {
         let experiment = || name.to_owned();
@@ -210,5 +215,20 @@ mod tests {
         results.runs[0].telemetry = vec![TelemetrySample { at: None, experiment: "a".to_owned(), sensors }];
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(warnings.len() == 1 && warnings[0].contains("5.4 GB of the device's memory"), "{warnings:?}");
+    }
+
+    #[test]
+    fn results_of_other_code_are_told_from_those_of_this_program() {
+        let mut results = nothing();
+        let of_other_code = |results: &Results| Warning::of(results).iter().any(Warning::is_of_other_code);
+        let (name, code) = ("launch-path".to_owned(), code_of("launch-path").map(str::to_owned));
+        results.runs[0].order =
+            vec![ExperimentRun { name, summary: String::new(), duration: 1.0, code, failure: None }];
+        assert!(!of_other_code(&results));
+        let mut changed = results.clone();
+        changed.runs[0].order[0].code = Some("0".repeat(16));
+        assert!(of_other_code(&changed));
+        results.runs[0].environment.program.dirty = Some(true);
+        assert!(of_other_code(&results));
     }
 }

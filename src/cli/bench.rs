@@ -11,8 +11,8 @@ use clap::Args;
 
 use super::course::{self, Course};
 use super::interrupt::Interrupt;
+use super::processes::command_line;
 use super::progress::Bar;
-use super::run::command_line;
 use super::{Carried, End, UsageError, device, job};
 use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};

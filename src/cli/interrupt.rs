@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks the run to end after the current sample, and ends the program where that takes too long; the
 //! second ends it as soon as what was measured is written, the third at once.
 
-use std::process::{Child, Output, exit};
+use std::process::{Child, Output};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
+// Ends the process as it is: a library that is told of the end may wait for its device, and with it for a closed gate.
+use signal_hook::low_level::exit;
 
 use super::End;
 

@@ -56,7 +56,7 @@ pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &
     Ok(())
 }
 
-/// What is odd about the samples, the first few.
+/// The first few diagnoses of the samples.
 fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     const MOST: usize = 10;
     if diagnoses.is_empty() {

@@ -63,7 +63,8 @@ impl Keeper {
         match resumed {
             // Of files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
             Some(file) if file != out && out_of(file) == out => places.push_front(file.to_owned()),
-            None if left.is_file() => {
+            // The process of a run is given a checkpoint to add to: that none was left, the one that starts it says.
+            None if left.is_file() && out_of(out) == out => {
                 note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), left.display());
             }
             _ => {}

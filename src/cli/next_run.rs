@@ -11,8 +11,9 @@ use rustix::process::{Signal, getpid, getppid, kill_process};
 
 use super::interrupt::Interrupt;
 use super::keep::Keeper;
+use super::processes::command_line;
 use super::progress::Bar;
-use super::run::{command_line, same_place};
+use super::run::same_place;
 use super::{Carried, End, device, recorded};
 use crate::device::Device;
 use crate::experiment::RunObserver;

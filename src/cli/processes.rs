@@ -14,7 +14,6 @@ use anyhow::Context;
 use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::Peer;
-use super::run::command_line;
 use super::{Carried, End, Told, program, recorded};
 use crate::book::Warning;
 use crate::results::{Environment, Results, SYNCSCOPE};
@@ -39,6 +38,12 @@ pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
     let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
     environment.program.command = command_line();
     Ok(environment)
+}
+
+/// The command as the user gave it, the program by its own name.
+pub(super) fn command_line() -> Vec<String> {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(program()).chain(arguments).collect()
 }
 
 fn own_program() -> anyhow::Result<PathBuf> {

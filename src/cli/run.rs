@@ -12,7 +12,7 @@ use super::processes::{self, Attended, Means};
 use super::{Carried, End, UsageError, keep, program, recorded};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Selection};
-use crate::runner::{Suite, empty_results};
+use crate::runner::{Suite, empty_results, planned};
 
 /// Run a suite and write its results file
 #[derive(Args)]
@@ -116,6 +116,13 @@ pub(super) fn measure(
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     let plan = Plan { runs: what.runs.unwrap_or(suite.runs).get(), with };
     let environment = processes::describe(what.device.as_deref().unwrap_or(&suite.device))?;
+    if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
+        let (name, program) = (what.suite.display(), program());
+        let message = format!(
+            "the suite {name} measures none of the rows that are asked for; `{program} plan --suite {name}` lists its rows"
+        );
+        return Err(UsageError(message).into());
+    }
     let results = empty_results(suite.source.clone(), selection, plan, environment);
     processes::measure(results, out, None, &what.limits.means(what.with), carried)
 }
@@ -153,12 +160,6 @@ pub(super) fn same_place(file: &Path, was: &Environment, is: &Environment) -> Re
     }
     let (file, differs) = (file.display(), differs.join(" and "));
     Err(UsageError(format!("{file}: another {differs} than here: half a run on each is none")))
-}
-
-/// The command as the user gave it, the program by its own name.
-pub(super) fn command_line() -> Vec<String> {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once(program()).chain(arguments).collect()
 }
 
 #[cfg(test)]

@@ -245,3 +245,19 @@ impl fmt::Debug for Registry {
         f.debug_set().entries(self.entries.iter().map(|entry| entry.name)).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::code_of;
+
+    #[test]
+    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in Registry::builtin().entries() {
+            let code = code_of(entry.name);
+            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+        }
+        assert_eq!(code_of("gone"), None);
+    }
+}

@@ -1,8 +1,8 @@
-//! Whether a call blocks: measured, not looked up.
+//! What is done while a gate holds streams, and whether a call blocks: measured, not looked up.
 //!
 //! # Protocol
-//! A closed gate holds the stream, then the call is made. A watchdog thread opens the gate when the timeout is over,
-//! whatever happens, so that nothing can hang. A call that returns before that did not wait for the stream; a call that
+//! A closed gate holds the streams, then the call is made. A watchdog thread opens the gate when the timeout is over,
+//! whatever happens, so that nothing can hang. A call that returns before that did not wait for the streams; a call that
 //! returns only after that did.
 //!
 //! # What it does not cover
@@ -14,8 +14,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::device::Stream;
+use crate::device::{Gate, Stream};
 use crate::error::DeviceError;
+
+/// How long the calls behind a gate may take before it is opened for them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A closed gate that holds streams, in the hands of who is to open it.
+pub struct Hold<'a> {
+    gate: &'a Gate,
+    opened: &'a AtomicBool,
+}
+
+impl Hold<'_> {
+    /// Lets the streams go on.
+    pub fn open(&self) {
+        self.opened.store(true, Ordering::SeqCst);
+        self.gate.open();
+    }
+}
 
 /// Whether `call` waits for the work pending on `stream`.
 ///
@@ -26,23 +43,49 @@ pub fn blocks<R>(
     timeout: Duration,
     call: impl FnOnce() -> Result<R, DeviceError>,
 ) -> Result<bool, DeviceError> {
-    let gate = stream.device().gate()?;
-    let opened = AtomicBool::new(false);
+    hold_for(&[stream], timeout, |_| call()).map(|(_, blocked)| blocked)
+}
+
+/// What `call` gives that begins while a gate holds `streams`, and opens it or returns.
+///
+/// # Errors
+/// The call's own, those of the streams, and one where the call waited for what the gate held, as the driver may do at any
+/// call: the gate is then opened after 10 s.
+pub fn held<R>(streams: &[&Stream], call: impl FnOnce(&Hold<'_>) -> Result<R, DeviceError>) -> Result<R, DeviceError> {
+    match hold_for(streams, PATIENCE, call)? {
+        (result, false) => Ok(result),
+        (_, true) => Err(DeviceError::CallFailed {
+            device: streams[0].device().name().to_owned(),
+            call: "a call behind a closed gate",
+            reason: format!("it waited for the gate, which was opened after {} s", PATIENCE.as_secs()),
+        }),
+    }
+}
+
+/// What `call` gives, and whether the gate had to be opened for it.
+fn hold_for<R>(
+    streams: &[&Stream],
+    timeout: Duration,
+    call: impl FnOnce(&Hold<'_>) -> Result<R, DeviceError>,
+) -> Result<(R, bool), DeviceError> {
+    let gate = streams[0].device().gate()?;
+    let (opened, late) = (AtomicBool::new(false), AtomicBool::new(false));
     let (returned, waiting) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        stream.wait_gate(&gate)?;
-        let (gate, opened) = (&gate, &opened);
+        streams.iter().try_for_each(|stream| stream.wait_gate(&gate))?;
+        let hold = Hold { gate: &gate, opened: &opened };
+        let (gate, opened, late) = (&gate, &opened, &late);
         scope.spawn(move || {
             // The sender is dropped when the call has returned.
             if waiting.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
-                opened.store(true, Ordering::SeqCst);
+                late.store(!opened.load(Ordering::SeqCst), Ordering::SeqCst);
             }
             gate.open();
         });
-        let result = call();
-        let blocked = opened.load(Ordering::SeqCst);
+        let result = call(&hold);
+        let late = late.load(Ordering::SeqCst);
         drop(returned);
-        result.map(|_| blocked)
+        result.map(|result| (result, late))
     })
 }
 
@@ -59,6 +102,21 @@ mod tests {
         assert!(blocks(&stream, TIMEOUT, || stream.synchronize()).unwrap());
         assert!(!blocks(&stream, Duration::from_secs(60), || stream.ones::<f32>([4])).unwrap());
         stream.synchronize().unwrap();
+    }
+
+    #[test]
+    fn a_gate_that_the_call_opens_is_not_opened_for_it() {
+        let stream = Device::open("cpu:0").unwrap().stream().unwrap();
+        let waits_then_returns = |hold: &Hold<'_>| {
+            hold.open();
+            stream.synchronize()?;
+            // Longer than the timeout, which ends while the gate is open.
+            std::thread::sleep(TIMEOUT * 2);
+            Ok(())
+        };
+        assert_eq!(hold_for(&[&stream], TIMEOUT, waits_then_returns), Ok(((), false)));
+        assert_eq!(hold_for(&[&stream], TIMEOUT, |_| stream.synchronize()), Ok(((), true)));
+        assert_eq!(held(&[&stream], |_| stream.ones::<f32>([4]).map(|x| x.len())), Ok(4));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `clock` | how long did this take, on the host and on the device; and how good is the clock |
 //! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
-//! | `blocking` | does this call wait for the device |
+//! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
 //! | `runs` | what do several runs of one case come to |
@@ -53,7 +53,7 @@ mod stopping;
 mod verdict;
 mod warmup;
 
-pub use blocking::blocks;
+pub use blocking::{Hold, blocks, held};
 pub use bootstrap::Bootstrap;
 pub use case::{Case, Stopwatch};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};

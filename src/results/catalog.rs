@@ -104,7 +104,24 @@ impl Catalog {
 
 /// `; did you mean ...?` with the name that is most like `unknown`; empty where none is like it.
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let likeness = |name: &&str| strsim::jaro_winkler(unknown, name);
+    // Of a short name one mistake is a large part.
+    let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;
+    let likeness = |name: &&str| f64::from(u8::from(is_one_off(name))) + strsim::jaro_winkler(unknown, name);
     let best = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|name| likeness(name) > 0.7);
     best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_name_with_one_mistake_is_near_and_another_name_is_not() {
+        let known = || ["small", "big", "implicit"].into_iter();
+        assert_eq!(nearest("bgi", known()), "; did you mean `big`?");
+        assert_eq!(nearest("smal", known()), "; did you mean `small`?");
+        assert_eq!(nearest("pf16", ["fp16", "bf16"].into_iter()), "; did you mean `fp16`?");
+        assert_eq!(nearest("row", known()), "");
+        assert_eq!(nearest("x", ["y"].into_iter()), "");
+    }
 }

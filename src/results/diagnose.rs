@@ -1,4 +1,4 @@
-//! What is odd about the measured times of a results file.
+//! The diagnoses of the measured times of a results file.
 //!
 //! To what [`diagnose`](crate::measure::diagnose) says of a row by itself comes what the run says of its clocks: a time
 //! within ten times of what its clock shows of nothing is near the floor. Rows that measure a clock's floor say so; of
@@ -15,7 +15,7 @@ use super::run::Results;
 pub type Diagnosed<'a> = (&'a MetricSpec, Diagnosis);
 
 impl Results {
-    /// What is odd about its measured times, in the order of the rows.
+    /// The diagnoses of its measured times, in the order of the rows.
     pub fn diagnoses(&self) -> Vec<Diagnosed<'_>> {
         let lookup = self.lookup();
         let floors = [Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(&lookup, clock)));

@@ -89,7 +89,7 @@ impl<'a> Metric<'a> {
         }
     }
 
-    /// What is odd about its samples, where it is a measured time. Nothing of what it is near to: that takes the other
+    /// The diagnoses of its samples, where it is a measured time. Nothing of what it is near to: that takes the other
     /// rows of its run.
     pub fn diagnose(&self) -> Vec<Diagnosis> {
         if self.clock().is_some() { diagnose(&self.runs) } else { Vec::new() }

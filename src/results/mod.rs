@@ -4,12 +4,13 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `row`, `roofline` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
+//! | `row`, `work` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
+//! | `roofline` | the share of a measured peak rate |
 //! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
 //! | `file`, `migrate` | reading and writing files, of every schema version that there has been |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
-//! | `diagnose` | what is odd about the samples |
+//! | `diagnose` | the diagnoses of the samples |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -28,6 +29,7 @@ mod row;
 mod run;
 mod selection;
 mod system;
+mod work;
 
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use comparability::{Mismatch, mismatches, remarks};
@@ -36,7 +38,7 @@ pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use lookup::{Lookup, Metric, MissingReason};
 pub use provenance::code_of;
-pub use roofline::{Limit, PeakShare, Work, share_of_peak};
+pub use roofline::{PeakShare, share_of_peak};
 pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
 };
@@ -46,3 +48,4 @@ pub use run::{
 };
 pub use selection::Selection;
 pub use system::{FINGERPRINT, System};
+pub use work::{Limit, Work};

@@ -73,17 +73,6 @@ pub fn code_of(experiment: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Registry;
-
-    #[test]
-    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
-        let mut seen = std::collections::BTreeSet::new();
-        for entry in Registry::builtin().entries() {
-            let code = code_of(entry.name);
-            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
-        }
-        assert_eq!(code_of("gone"), None);
-    }
 
     #[test]
     fn what_is_noted_of_host_and_program_names_no_path() {

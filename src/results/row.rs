@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::roofline::Work;
+use super::work::Work;
 use crate::measure::{Clock, StoppedBy};
 use crate::units::Unit;
 

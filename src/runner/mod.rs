@@ -22,7 +22,7 @@ pub use suite::Suite;
 
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Part, Registry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Entry, Part, Registry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
@@ -183,16 +183,16 @@ pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSp
     experiments(suite, registry, engine).iter().flat_map(|own| Bench::plan(own.get(), engine)).collect()
 }
 
-/// The experiments of a run, in the order of the suite: the self-audit first and the peak rates last, where it does not
-/// name them.
+/// The experiments of a run, in the order of the suite. Of those that it does not name the self-audit is the first and the
+/// peak rates are the last; the others stand between, where the suite asks for all.
 fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<Chosen<'a>> {
     let chosen = suite.experiments_on(engine);
-    let unless_chosen = |name: &str| {
-        let entry = registry.get(name).filter(|_| !chosen.iter().any(|experiment| experiment.name() == name));
-        entry.map(|entry| Chosen::Default(entry.default_for(engine)))
-    };
-    let [first, last] = OF_EVERY_RUN.map(unless_chosen);
-    first.into_iter().chain(chosen.iter().map(|own| Chosen::Suite(own.as_ref()))).chain(last).collect()
+    let is_chosen = |name: &str| chosen.iter().any(|experiment| experiment.name() == name);
+    let unless_chosen = |entry: &Entry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
+    let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_chosen));
+    let others = registry.entries().iter().filter(|entry| suite.all && !OF_EVERY_RUN.contains(&entry.name));
+    let chosen = chosen.iter().map(|own| Chosen::Suite(own.as_ref()));
+    first.into_iter().chain(chosen).chain(others.filter_map(unless_chosen)).chain(last).collect()
 }
 
 /// An experiment of a run.

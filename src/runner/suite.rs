@@ -28,6 +28,8 @@ pub struct Suite {
     pub experiments: Vec<Box<dyn AnyExperiment>>,
     /// The experiments to run instead on the devices of an engine, by the engine's name.
     pub engines: BTreeMap<String, Vec<Box<dyn AnyExperiment>>>,
+    /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
+    pub all: bool,
     /// The suite as it was read.
     pub source: serde_json::Value,
 }
@@ -45,6 +47,7 @@ enum Key {
     Sampling,
     Experiments,
     Engines,
+    All,
 }
 
 impl Suite {
@@ -120,6 +123,7 @@ impl Suite {
                     "properties": { "cuda": list, "cpu": list },
                     "additionalProperties": false,
                 },
+                "all": { "type": "boolean", "default": false, "description": "Whether the experiments that it does not name run, too, with the parameters that suit the engine." },
             },
             "required": ["title", "sampling", "experiments"],
             "additionalProperties": false,
@@ -167,7 +171,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
         let (mut title, mut device, mut runs) = (None, None, None);
-        let (mut sampling, mut experiments, mut engines) = (None, None, None);
+        let (mut sampling, mut experiments, mut engines, mut all) = (None, None, None, None);
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Title => title = Some(map.next_value()?),
@@ -176,6 +180,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
                 Key::Sampling => sampling = Some(map.next_value()?),
                 Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
                 Key::Engines => engines = Some(map.next_value_seed(Engines(self.registry))?),
+                Key::All => all = Some(map.next_value()?),
             }
         }
         Ok(Suite {
@@ -185,6 +190,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
             sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
             experiments: experiments.ok_or_else(|| A::Error::missing_field("experiments"))?,
             engines: engines.unwrap_or_default(),
+            all: all.unwrap_or_default(),
             source: self.source,
         })
     }

@@ -82,6 +82,36 @@ fn an_unknown_experiment_has_plots_whose_data_hold_every_row() {
 }
 
 #[test]
+fn a_recorded_timeline_of_an_unknown_experiment_is_drawn_with_its_trace_and_data() {
+    let mut results = renamed();
+    let spec = rows_of(&results, "overlap")[0].spec.clone();
+    results.timelines = vec![fixture::recorded(&spec.id)];
+    let files = source(&results);
+    let chapter = read(&files, spec.experiment());
+    let (_, drawn) = chapter.split_once("\n## Recorded timelines").unwrap();
+    assert!(drawn.contains(&spec.label) && drawn.contains("<p class=\"source\">Device times: made up."), "{drawn}");
+    for file in [format!("traces/{}-1.trace.json", spec.id), format!("data/{}-1.csv", spec.id)] {
+        assert!(drawn.contains(&format!("href=\"{file}\"")), "{file}");
+        assert!(!page(&files, &format!("book/src/{file}")).is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn a_row_that_the_document_of_its_experiment_does_not_name_stands_in_its_chapter() {
+    let mut results = fixture::run();
+    let known = "idle-device.delta";
+    let row = results.rows.iter_mut().find(|row| row.spec.id == known).unwrap();
+    let unknown = format!("{known}.of-another-program");
+    (row.spec.id, row.spec.group, row.spec.label) = (unknown.clone(), "Added".to_owned(), "Added by hand".to_owned());
+    let chapter = read(&source(&results), "idle-device");
+    let (_, added) = chapter.split_once("\n## Added, drawn").unwrap();
+    assert!(added.contains("<svg class=\"plot\""), "{added}");
+    let mut rows = added.lines().filter(|line| line.starts_with(&format!("<tr data-id=\"{unknown}\">")));
+    assert!(rows.any(|line| line.contains("Added by hand")), "{added}");
+    assert!(!chapter.contains("Recorded timelines") && !read(whole_source(), "idle-device").contains(", drawn"));
+}
+
+#[test]
 fn the_console_s_summary_of_an_unknown_experiment_holds_every_row() {
     let results = renamed();
     for entry in Registry::builtin().entries() {

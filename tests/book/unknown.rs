@@ -147,6 +147,16 @@ fn the_place_is_that_of_the_wrong_use_of_a_name() {
     }
 }
 
+/// Without its first part the name would be that of another row.
+#[test]
+fn a_name_whose_first_part_is_misspelt_is_refused_with_the_nearest() {
+    let project = BookProject::embedded();
+    let text = project.text("documents/idle-device.yaml").unwrap().replace("if: stream.delta", "if: strem.delta");
+    let error = Document::parse("d.yaml", &text, &project.names(&catalog()).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("d.yaml:10:9: `strem.delta`"), "{error}");
+    assert!(error.ends_with("did you mean `stream.delta`?"), "{error}");
+}
+
 /// Every document that comes with the program: each row that it names, misspelt.
 #[test]
 fn a_misspelt_row_of_any_document_is_refused() {

@@ -1,5 +1,5 @@
 //! What both engines promise, checked on every engine of this machine: operations against a float64 reference, order
-//! between streams, barriers, and what happens to failures.
+//! between streams, synchronization, and what happens to failures.
 //!
 //! A test that needs a device which this machine lacks is reported as ignored, and the reason is printed.
 

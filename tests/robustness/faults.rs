@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use syncscope::results::{Outcome, Results};
 use tempfile::TempDir;
@@ -32,6 +33,33 @@ fn library() -> &'static Path {
         (folder, path)
     });
     path
+}
+
+/// A sample that takes minutes is left, and so is a process that a library keeps from its end.
+#[test]
+fn an_interrupted_run_ends_also_where_a_library_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = "title: Long\nruns: 1\nsampling: { samples: 1 }\nexperiments:\n  - sync-points: { big: 8192 }\n";
+    fs::write(folder.path().join("suite.yaml"), suite).unwrap();
+    let mut command = program(folder.path());
+    command.args(["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "sync-points.big", "--out", "r.json"]);
+    command.env("LD_PRELOAD", library()).env("FAULT_MODE", "stay").stderr(Stdio::piped());
+    let mut run = command.spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("sync-points")), "the experiment began");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = run.try_wait().unwrap() {
+            break status;
+        }
+        if begun.elapsed() > Duration::from_secs(120) {
+            let _ = Command::new("pkill").args(["-KILL", "-P", &run.id().to_string()]).status();
+            panic!("the run goes on");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(status.code(), Some(130));
 }
 
 fn faulty(folder: &Path, arguments: &[&str], at: usize, mode: &str) -> Output {

@@ -78,6 +78,19 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
 }
 
 #[test]
+fn a_checkpoint_that_an_earlier_run_left_is_named_once_and_none_where_there_is_none() {
+    let folder = folder();
+    let said = || {
+        let output = report(&[&RUN[..], &["--runs", "2", "--out", "results.json"]].concat(), folder.path());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        stderr(&output).matches("an earlier run did not end").count()
+    };
+    assert_eq!(said(), 0);
+    fs::copy(folder.path().join("results.json"), folder.path().join("results.checkpoint.json")).unwrap();
+    assert_eq!(said(), 1);
+}
+
+#[test]
 fn a_file_that_a_run_goes_on_from_stays_where_the_results_go_elsewhere() {
     let folder = measured();
     let text = fs::read_to_string(folder.path().join("results.json")).unwrap();

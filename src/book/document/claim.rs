@@ -18,7 +18,7 @@ pub struct Claim {
     /// What it takes to judge it.
     #[serde(default)]
     pub needs: Needs,
-    /// What it is about; of a document that mirrors a text, PyTorch where nothing else is said.
+    /// What it is about; of a document with a text behind it, PyTorch where nothing else is said.
     #[serde(default)]
     pub on: Option<On>,
     /// Whether it can be refuted and never confirmed: that a race was not seen does not show that there is none.

@@ -1,5 +1,5 @@
-//! The chapter of an experiment that no document describes, and the tables of one that is described in words alone: made
-//! of what the rows of the results say of themselves.
+//! The chapter of an experiment that no document describes, and the tables of the rows that its document does not name:
+//! made of what the rows of the results say of themselves.
 //!
 //! Each heading of the rows is a table. Its rows stand once for every set of those parameters whose values differ among
 //! them; rows of one heading that differ in other parameters make tables of their own. A table is drawn as lines where a
@@ -9,50 +9,25 @@ use std::collections::BTreeMap;
 
 use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, TableCase};
 use crate::present::escape;
-use crate::results::{MetricSpec, Parameter, Parameters, Results, in_words};
+use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 
 /// How many lines and how many bars a plot has room for.
 const LINES: usize = 4;
 const BARS: usize = 16;
 
 impl Document {
-    /// The document with the tables and plots of its experiment where it has none of its own.
-    pub fn with_tables(&self, results: &[Results]) -> Self {
-        // A figure may draw rows without a table.
-        if !self.tables.is_empty() || !self.figures.is_empty() {
-            return self.clone();
-        }
-        let made = Self::of_experiment(&self.id, self.order, results);
-        Self { tables: made.tables, figures: made.figures, ..self.clone() }
+    /// The document with tables and plots of what no document of a book shows of its experiment: rows and recorded
+    /// timelines.
+    pub fn with_tables(&self, results: &[Results], documents: &[Self]) -> Self {
+        self.clone().completed(&self.id, results, documents)
     }
 
     /// What is to be said of an experiment that has no document.
     pub fn of_experiment(name: &str, order: u32, results: &[Results]) -> Self {
-        let mut rows: Vec<&MetricSpec> = Vec::new();
-        for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
-            if spec.experiment() == name && !rows.iter().any(|known| known.is(&spec.id, &spec.parameters)) {
-                rows.push(spec);
-            }
-        }
-        let (mut all, mut figures) = (Vec::new(), Vec::new());
-        let mut headings: Vec<&str> = Vec::new();
-        for spec in &rows {
-            if !headings.contains(&spec.group.as_str()) {
-                headings.push(&spec.group);
-            }
-        }
-        for heading in headings {
-            let tables = tables(heading, &rows);
-            let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
-            let (id, title) = (format!("{}-plot", anchor(heading)), format!("{heading}, drawn"));
-            figures.push(DocumentFigure { id, title, caption: String::new(), panels });
-            all.extend(tables);
-        }
-        figures.retain(|figure| !figure.panels.is_empty());
         let ran = results.iter().flat_map(|results| &results.runs).flat_map(|run| &run.order);
         let summary =
             ran.filter(|ran| ran.name == name && !ran.summary.is_empty()).map(|ran| ran.summary.as_str()).next();
-        Self {
+        let document = Self {
             id: anchor(name),
             order,
             title: title(name),
@@ -64,12 +39,61 @@ impl Document {
             headline: None,
             method: String::new(),
             listing: None,
-            tables: all,
-            figures,
+            tables: Vec::new(),
+            figures: Vec::new(),
             claims: Vec::new(),
             exercises: Vec::new(),
             names: Names::default(),
+        };
+        document.completed(name, results, &[])
+    }
+
+    fn completed(mut self, experiment: &str, results: &[Results], documents: &[Self]) -> Self {
+        let mut rows: Vec<&MetricSpec> = Vec::new();
+        for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+            let is_shown = || self.shows(&spec.id) || documents.iter().any(|document| document.shows(&spec.id));
+            let is_known = || rows.iter().any(|known| known.is(&spec.id, &spec.parameters));
+            if spec.experiment() == experiment && !is_shown() && !is_known() {
+                rows.push(spec);
+            }
         }
+        let timelines = self.timelines(experiment, results);
+        let mut headings: Vec<&str> = Vec::new();
+        for spec in &rows {
+            if !headings.contains(&spec.group.as_str()) {
+                headings.push(&spec.group);
+            }
+        }
+        for heading in headings {
+            let tables = tables(heading, &rows);
+            let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
+            let (id, title) = (format!("{}-plot", anchor(heading)), format!("{heading}, drawn"));
+            self.figures.push(DocumentFigure { id, title, caption: String::new(), panels });
+            self.tables.extend(tables);
+        }
+        self.figures.extend(timelines);
+        self.figures.retain(|figure| !figure.panels.is_empty());
+        self
+    }
+
+    /// The recorded timelines of an experiment that no figure draws, each with the label of the row that it is of.
+    fn timelines(&self, experiment: &str, results: &[Results]) -> Option<DocumentFigure> {
+        let drawn = self.figures.iter().flat_map(|figure| &figure.panels).filter_map(|panel| panel.timeline.as_deref());
+        let mut known: Vec<&str> = drawn.collect();
+        let mut panels = Vec::new();
+        for (results, recorded) in results.iter().flat_map(|one| one.timelines.iter().map(move |own| (one, own))) {
+            let name = recorded.name.as_str();
+            if begins(name, experiment) && !known.contains(&name) {
+                known.push(name);
+                let row = results.rows.iter().find(|row| row.spec.id == name);
+                let title = row.map(|row| row.spec.label.clone());
+                let timeline = Some(name.to_owned());
+                let table = String::new();
+                panels.push(Panel { table, title, bars: Vec::new(), lines: None, matrix: None, timeline });
+            }
+        }
+        let (id, title) = ("recorded-timelines".to_owned(), "Recorded timelines".to_owned());
+        (!panels.is_empty()).then(|| DocumentFigure { id, title, caption: String::new(), panels })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The documents whose figures are mirrored: what each of them asks and prints (YAML, one file a document).
+//! The documents: what each asks and prints (YAML, one file a document).
 //!
 //! A document file names, for every table, the rows that stand in it, the measurement that each row is set against,
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
@@ -44,7 +44,7 @@ pub struct Document {
     pub order: u32,
     /// The chapter's title.
     pub title: String,
-    /// The file that is mirrored; none where the chapter goes beyond the mirrored ones, with rows of any experiment.
+    /// The text behind it; none where the chapter goes beyond the texts, with rows of any experiment.
     pub source: Option<String>,
     /// The GPU that its figures come from, where it names one.
     pub gpu: Option<String>,
@@ -59,7 +59,7 @@ pub struct Document {
     pub method: String,
     /// The listing that shows how it reads in code: a file under `book/src/`.
     pub listing: Option<String>,
-    /// Its tables, in its order; where there is none, those of its experiment, with its plots.
+    /// Its tables, in its order. Rows of its experiment that none of them names stand behind them, with plots.
     #[serde(default)]
     pub tables: Vec<DocumentTable>,
     /// The plots of its chapter.
@@ -189,13 +189,25 @@ impl Document {
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
-        let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| &row.id);
-        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
-        let matrices = panels.filter_map(|panel| panel.matrix.as_ref()).map(|matrix| &matrix.id);
-        let mut names: Vec<&str> = rows.chain(matrices).filter_map(|id| id.split('.').next()).collect();
+        let mut names: Vec<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// Whether a table or a matrix of it shows the rows of this identifier.
+    pub fn shows(&self, id: &str) -> bool {
+        self.shown().any(|shown| shown == id)
+    }
+
+    fn shown(&self) -> impl Iterator<Item = &str> {
+        let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
+        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
+        let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
+        let drawn = matrices.flat_map(|matrix| {
+            std::iter::once(matrix.id.as_str()).chain(matrix.beside.iter().map(|time| time.id.as_str()))
+        });
+        rows.chain(drawn)
     }
 
     /// The table with this identifier.

@@ -34,7 +34,7 @@ pub struct Panel {
     pub lines: Option<Lines>,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
     pub matrix: Option<Matrix>,
-    /// In place of a table's rows, a recorded timeline by the name of its scene: `overlap.finish.complete`.
+    /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
 }
 

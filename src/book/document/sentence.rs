@@ -71,7 +71,7 @@ pub struct Headline {
     pub value: Text,
     /// What it is.
     pub caption: String,
-    /// A timeline to stand beside the numbers, by the name of its scene; the first page shows one.
+    /// A timeline to stand beside the numbers, by the name of its scenario; the first page shows one.
     pub timeline: Option<String>,
 }
 

@@ -144,21 +144,22 @@ fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
         return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors });
     }
     let closest = found.iter().max_by_key(|(parts, ..)| *parts);
-    Err(match closest.and_then(|(_, id, selectors)| Some((id, wrong(id, selectors)?))) {
-        Some((id, wrong)) => {
-            let known: Vec<String> = selectors_of(document, id).into_iter().map(|(selector, _)| selector).collect();
-            match nearest(&wrong, known.iter().map(String::as_str)) {
-                hint if hint.is_empty() => format!("; `{wrong}` is no parameter of `{id}` and no value of one"),
-                hint => hint,
-            }
-        }
-        None => {
-            // What tells rows apart is no part of their names.
-            let known: Vec<_> = rows.ids().filter(belongs).flat_map(|id| selectors_of(document, id)).collect();
-            let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
-            let names: Vec<String> = rows.ids().filter(belongs).map(|id| shown(id, own)).collect();
-            nearest(&rest.join("."), names.iter().map(String::as_str))
-        }
+    let wrong = closest.and_then(|(_, id, selectors)| Some((id, wrong(id, selectors)?)));
+    let selector = wrong.as_ref().map(|(id, wrong)| {
+        let known: Vec<String> = selectors_of(document, id).into_iter().map(|(selector, _)| selector).collect();
+        nearest(wrong, known.iter().map(String::as_str))
+    });
+    let row = || {
+        // What tells rows apart is no part of their names.
+        let known: Vec<_> = rows.ids().filter(belongs).flat_map(|id| selectors_of(document, id)).collect();
+        let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
+        let names: Vec<String> = rows.ids().filter(belongs).map(|id| shown(id, own)).collect();
+        nearest(&rest.join("."), names.iter().map(String::as_str))
+    };
+    let hint = selector.filter(|hint| !hint.is_empty()).unwrap_or_else(row);
+    Err(match wrong.filter(|_| hint.is_empty()) {
+        Some((id, wrong)) => format!("; `{wrong}` is no parameter of `{id}` and no value of one"),
+        None => hint,
     })
 }
 

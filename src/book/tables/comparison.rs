@@ -38,7 +38,7 @@ pub struct Machines<'a> {
     pub results: &'a [Results],
     /// What to call the machine of each.
     pub labels: Vec<String>,
-    /// What is odd about the samples of each.
+    /// The diagnoses of the samples of each.
     diagnosed: Vec<Vec<Diagnosed<'a>>>,
 }
 

@@ -4,7 +4,7 @@
 //!   device until dispatch returns, and by a device until completion.
 //! - *graph*: a small computation with a known value, and its printing; two independent chains of matmuls on one stream
 //!   and on two, for matmuls that leave a part of the device free and for matmuls that fill it.
-//! - *barriers*: for how long calls that need a value block the host, behind the loop and with nothing pending.
+//! - *calls that wait*: for how long calls that need a value block the host, behind the loop and with nothing pending.
 //! - *throughput*: a training-like loop that reads its loss every `k` iterations.
 //! - *model*: the host takes t1 to launch an operation, the device t2 to run it, and the device-to-host latency of a
 //!   result is t3. `n` operations that are launched one after the other and read once should take t1 + n·t2 + t3; read
@@ -30,7 +30,7 @@ use super::host_copy::room_for;
 use super::{Bench, Experiment, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
-use crate::measure::Stopwatch;
+use crate::measure::{Stopwatch, held};
 use crate::results::{Parameter, Work};
 use crate::tensor::Tensor;
 use crate::units::Unit;
@@ -148,7 +148,7 @@ impl AsyncFrontend {
             // The library is a parameter: a host time without its name says nothing.
             .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {
-                // The matrix and its product.
+                // The matrix and the result.
                 room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
                 Ok(move || {
@@ -312,17 +312,16 @@ fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), Devi
 /// Two chains of matmuls, each on the stream of its weight.
 fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
     move |watch| {
-        // Closed while the host launches: what is timed is the device, not how fast it is fed.
-        let gate = a.stream().device().gate()?;
-        a.stream().wait_gate(&gate)?;
-        b.stream().wait_gate(&gate)?;
-        let (mut x, mut y) = (a.clone(), b.clone());
-        for _ in 0..chain {
-            (x, y) = (x.matmul(&a)?, y.matmul(&b)?);
-        }
-        watch.time(|| {
-            gate.open();
-            a.stream().device().synchronize()
+        // Held while the host launches: what is timed is the device, not how fast it is fed.
+        held(&[a.stream(), b.stream()], |hold| {
+            let (mut x, mut y) = (a.clone(), b.clone());
+            for _ in 0..chain {
+                (x, y) = (x.matmul(&a)?, y.matmul(&b)?);
+            }
+            watch.time(|| {
+                hold.open();
+                a.stream().device().synchronize()
+            })
         })
     }
 }

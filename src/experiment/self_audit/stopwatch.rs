@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
 use crate::experiment::{Bench, Group};
-use crate::measure::Clock;
+use crate::measure::{Clock, held};
 use crate::units::Unit;
 
 /// How long a loop may take.
@@ -35,7 +35,7 @@ type Streams = (Stream, Stream);
 pub(super) fn run(bench: &mut Bench, spins: &[f64]) {
     for seconds in spins.iter().copied() {
         let spin = Duration::from_secs_f64(seconds);
-        let turns = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
+        let iterations = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
         group(bench, seconds)
             .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
                 let stream = stream.clone();
@@ -69,18 +69,18 @@ pub(super) fn run(bench: &mut Bench, spins: &[f64]) {
             .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
                 let stream = stream.clone();
                 Ok(move || {
-                    (0..turns).try_for_each(|_| stream.spin(spin))?;
+                    (0..iterations).try_for_each(|_| stream.spin(spin))?;
                     stream.device().synchronize()
                 })
             })
-            .per(turns)
+            .per(iterations)
             .time_by(
                 Clock::DeviceEvents,
                 "self-audit.stopwatch.loop-flushed",
                 "Loop with the L2 cache flushed, events around each kernel",
-                move |(stream, _)| flushed(stream, spin, turns),
+                move |(stream, _)| flushed(stream, spin, iterations),
             )
-            .per(turns)
+            .per(iterations)
             .run();
         group(bench, seconds)
             .recorded()
@@ -104,13 +104,12 @@ fn pair(device: &Device) -> Result<[Event; 2], DeviceError> {
 
 /// The seconds between two events around a spin, where neither the events nor the spin wait for the host.
 fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64, DeviceError> {
-    let gate = stream.device().gate()?;
-    stream.wait_gate(&gate)?;
-    stream.spin(PENDING)?;
-    stream.record(start)?;
-    stream.spin(spin)?;
-    stream.record(end)?;
-    gate.open();
+    held(&[stream], |_| {
+        stream.spin(PENDING)?;
+        stream.record(start)?;
+        stream.spin(spin)?;
+        stream.record(end)
+    })?;
     end.synchronize()?;
     Ok(end.elapsed_since(start)?.as_secs_f64())
 }
@@ -119,7 +118,7 @@ fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duratio
 fn flushed(
     stream: &Stream,
     spin: Duration,
-    turns: usize,
+    iterations: usize,
 ) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
     let device = stream.device();
     if device.properties().engine == "cpu" {
@@ -128,7 +127,7 @@ fn flushed(
         return Err(DeviceError::NotApplicable { what, device, reason });
     }
     let (stream, buffer) = (stream.clone(), stream.zeros::<f32>([FLUSHED])?);
-    let pairs = (0..turns).map(|_| pair(device)).collect::<Result<Vec<_>, _>>()?;
+    let pairs = (0..iterations).map(|_| pair(device)).collect::<Result<Vec<_>, _>>()?;
     Ok(move || {
         for [start, end] in &pairs {
             buffer.affine_in_place(1.0, 1.0)?;

@@ -148,10 +148,10 @@ def model(lab, p):
             torch.mm(x, w)
 
     if "operations" not in p.parameters:
-        turns = {name: p.iterations(f"async-frontend.model.{name}") for name in ("t1", "t2")}
+        iterations = {name: p.iterations(f"async-frontend.model.{name}") for name in ("t1", "t2")}
         return {
-            "async-frontend.model.t1": lab.host(lambda: many(turns["t1"]), turns["t1"]),
-            "async-frontend.model.t2": lab.events(lambda: many(turns["t2"]), turns["t2"]),
+            "async-frontend.model.t1": lab.host(lambda: many(iterations["t1"]), iterations["t1"]),
+            "async-frontend.model.t2": lab.events(lambda: many(iterations["t2"]), iterations["t2"]),
             "async-frontend.model.t3": lab.read(lambda: torch.mm(x, w), lambda y: y[0, 0].item(), ready=True),
         }
     count = p["operations"]

@@ -36,13 +36,13 @@ def stopwatches(lab, p):
         f"{PREFIX}events": behind_pending_work(lab, spin),
         f"{PREFIX}events-idle": lab.events(spin),
         f"{PREFIX}events-wrong-stream": on_wrong_stream(lab, spin),
-        f"{PREFIX}loop": loop(lab, spin, turns(p, "loop")),
-        f"{PREFIX}loop-flushed": flushed_loop(lab, spin, turns(p, "loop-flushed")),
+        f"{PREFIX}loop": loop(lab, spin, iterations(p, "loop")),
+        f"{PREFIX}loop-flushed": flushed_loop(lab, spin, iterations(p, "loop-flushed")),
     }
 
 
-def turns(p, name):
-    """The turns of a loop, by which its time is divided."""
+def iterations(p, name):
+    """The iterations of a loop, by which its time is divided."""
     return p.iterations(f"{PREFIX}{name}", LOOP)
 
 

@@ -92,7 +92,8 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
     };
     selects(&matrix.id, &matrix.select, way)?;
     let known = rows.parameters(&[&matrix.id]);
-    for name in matrix.rows.iter().chain([&matrix.across]).filter(|name| !known.contains_key(name.as_str())) {
+    let mut parameters = matrix.rows.iter().chain([&matrix.across]);
+    if let Some(name) = parameters.find(|name| !known.contains_key(name.as_str())) {
         let what = format!("names `{name}`, which is no parameter of `{}`", matrix.id);
         return Err(wrong(way, what, nearest(name, known.keys().copied())));
     }

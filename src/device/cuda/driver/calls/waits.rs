@@ -62,13 +62,13 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Wait) -> Result<Box<dyn Steps>> {
             )
             .boxed()
         }
-        Wait::WaitEvent => recorded(calls, own, CUevent_flags::CU_EVENT_DISABLE_TIMING, {
+        Wait::StreamAfterEvent => recorded(calls, own, CUevent_flags::CU_EVENT_DISABLE_TIMING, {
             move |c, event| {
                 // Safety: both are live.
                 c.check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(c.own.get()?, event, 0) })
             }
         }),
-        Wait::WaitValue => word(calls, |c, address| {
+        Wait::StreamAfterValue => word(calls, |c, address| {
             let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
             // Safety: an aligned word of mapped memory, which is kept until the stream is past it. 0 is reached.
             let status = unsafe { sys::cuStreamWaitValue32_v2(c.own.get()?, address, 0, flags) };
