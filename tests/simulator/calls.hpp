@@ -81,7 +81,9 @@ API int cuMemUnmap(u64, size_t) { return OK; }
 API int cuModuleUnload(void *) { may_wait("cuModuleUnload"); return OK; }
 API int cuLibraryLoadData(void **library, const void *, void *, void *, u32, void *, void *, u32) { *library = &limit_values; return OK; }
 API int cuLibraryUnload(void *) { return OK; }
-API int cuLibraryGetKernel(void **kernel, void *, const char *) { *kernel = &limit_values; return OK; }
+// A kernel is launched by either kind of handle.
+API int cuLibraryGetKernel(Function **kernel, void *, const char *name) { *kernel = new Function{name}; return OK; }
+API int cuKernelGetFunction(Function **function, Function *kernel) { *function = kernel; return OK; }
 API int cuFuncLoad(Function *) { return OK; }
 API int cuFuncSetAttribute(Function *, int, int) { return OK; }
 API int cuFuncSetCacheConfig(Function *, int) { return OK; }

@@ -157,8 +157,8 @@ pub(crate) trait Rig {
     /// Waits until all streams of the rig are idle; all gates are open.
     fn drain(&self) -> Result<()>;
 
-    /// Has this thread wait in this way from now on, or, for none, as it does by default.
-    fn wait_by(&self, mode: Option<WaitMode>) -> Result<()>;
+    /// Has threads wait in this way from now on, as long as the rig is there. A new one spins, where there is a choice.
+    fn wait_by(&self, mode: WaitMode) -> Result<()>;
 }
 
 /// A call, step by step.

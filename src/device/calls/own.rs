@@ -202,15 +202,12 @@ impl Rig for OwnCalls {
         self.shared.other_device.synchronize()
     }
 
-    fn wait_by(&self, mode: Option<WaitMode>) -> Result<()> {
-        match mode {
-            None => Ok(()),
-            Some(mode) => Err(DeviceError::NotApplicable {
-                what: format!("the wait mode {}", mode.name()),
-                device: self.shared.device.name().to_owned(),
-                reason: "a thread of this engine waits for a condition variable".to_owned(),
-            }),
-        }
+    fn wait_by(&self, mode: WaitMode) -> Result<()> {
+        Err(DeviceError::NotApplicable {
+            what: format!("the wait mode {}", mode.name()),
+            device: self.shared.device.name().to_owned(),
+            reason: "a thread of this engine waits for a condition variable".to_owned(),
+        })
     }
 }
 

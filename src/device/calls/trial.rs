@@ -91,13 +91,11 @@ impl CallUnderTest {
     /// The host's time in the call, with nothing pending or behind work of this length: on the stream that the call is given,
     /// else on another one.
     pub(crate) fn time(&mut self, behind: Option<Duration>, mode: Option<WaitMode>) -> Result<f64> {
-        if mode.is_some() {
+        if let Some(mode) = mode {
             self.rig.wait_by(mode)?;
         }
         let outcome = self.steps.prepare().and_then(|()| self.timed(behind));
-        let outcome = self.end(outcome);
-        let restored = if mode.is_some() { self.rig.wait_by(None) } else { Ok(()) };
-        outcome.and_then(|seconds| restored.map(|()| seconds))
+        self.end(outcome)
     }
 
     fn timed(&mut self, behind: Option<Duration>) -> Result<f64> {

@@ -1,6 +1,6 @@
 //! What the driver's calls are tried with: the driver's streams for it, gates that hold them, and a thread that waits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -24,6 +24,8 @@ pub(super) struct CudaRig {
     calls: Arc<Calls>,
     /// The thread that waits for its stream.
     waiting: RefCell<Option<JoinHandle<Result<()>>>>,
+    /// How threads wait; none where the driver lets nobody choose.
+    mode: Cell<Option<WaitMode>>,
 }
 
 impl CudaRig {
@@ -44,7 +46,18 @@ impl CudaRig {
         let other = (0..context::device_count()?).find(|index| context::name(*index) != gpu.name());
         let other = other.map(|index| Gpu::open(index).map(|other| other.context.clone())).transpose()?;
         let calls = Calls::new(&gpu.context, other, gpu.kernels.image_of_spin()?)?;
-        Ok(Self { device: device.clone(), calls, waiting: RefCell::new(None) })
+        let mode = match calls.wait_by(Some(WaitMode::Spin)) {
+            Ok(()) => Some(WaitMode::Spin),
+            Err(DeviceError::NotApplicable { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let rig = Self { device: device.clone(), calls, waiting: RefCell::new(None), mode: Cell::new(mode) };
+        // The driver gives a stream its hardware queue with its first work.
+        if rig.calls.has_other_device() {
+            drop(rig.hold(Line::Device)?);
+            rig.drain()?;
+        }
+        Ok(rig)
     }
 
     /// Has another thread wait for its stream.
@@ -107,14 +120,25 @@ impl Rig for CudaRig {
         joined
     }
 
-    fn wait_by(&self, mode: Option<WaitMode>) -> Result<()> {
-        self.calls.wait_by(mode)
+    fn wait_by(&self, mode: WaitMode) -> Result<()> {
+        if self.mode.get() == Some(mode) {
+            return Ok(());
+        }
+        self.calls.wait_by(Some(mode))?;
+        self.mode.set(Some(mode));
+        // What the driver does at the first launch after such a change belongs to no call that is timed.
+        self.keep_busy(Line::Own, Duration::ZERO)?;
+        self.drain()
     }
 }
 
 impl Drop for CudaRig {
+    /// A drop cannot return an error.
     fn drop(&mut self) {
         let _ = self.join();
+        if self.mode.get().is_some() {
+            let _ = self.calls.wait_by(None);
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::sys::{self, CUfunc_cache, CUfunction, CUfunction_attribute, CUlibrary, CUmodule, CUresult};
+use cudarc::driver::sys::{
+    self, CUfunc_cache, CUfunction, CUfunction_attribute, CUkernel, CUlibrary, CUmodule, CUresult,
+};
 
 use super::owned::Owned;
 use super::{Calls, KERNEL, function, launch, module};
 use crate::device::calls::catalogue::Code;
-use crate::device::calls::{Made, Steps};
+use crate::device::calls::{Line, Made, Steps};
 use crate::device::engine::Result;
 
 /// A module that was loaded for one time alone, and its kernel, which has not been used.
@@ -50,30 +52,32 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
         }
         Code::UnloadLibrary => {
             c.require("cuLibraryLoadData")?;
-            Made::new(
-                move || {
-                    let mut library = Owned::empty(&context, sys::cuLibraryUnload);
-                    load_library(&mut library, &image).map(|()| library)
-                },
-                |library| library.end("cuLibraryUnload"),
-            )
-            .boxed()
+            Made::new(move || library(&c, &image), |library| library.end("cuLibraryUnload")).boxed()
+        }
+        Code::UnloadUsedLibrary => {
+            c.require("cuLibraryLoadData")?;
+            let used = move || {
+                let library = library(&c, &image)?;
+                // The driver takes either kind of handle.
+                let kernel = kernel_of(&c, &library)?.cast();
+                launch(&c.context, kernel, c.own.get()?, Duration::ZERO)?;
+                c.synchronize(Line::Own).map(|()| library)
+            };
+            Made::new(used, |library| library.end("cuLibraryUnload")).boxed()
         }
         Code::GetKernel => {
             c.require("cuLibraryLoadData")?;
-            Made::new(
-                move || {
-                    let mut library = Owned::empty(&context, sys::cuLibraryUnload);
-                    load_library(&mut library, &image).map(|()| library)
-                },
-                move |library| {
-                    let (mut raw, name) = (ptr::null_mut(), terminated(KERNEL));
-                    // Safety: the library is live, the name terminated; writes one handle.
-                    let status = unsafe { sys::cuLibraryGetKernel(&mut raw, library.get()?, name.as_ptr().cast()) };
-                    c.check("cuLibraryGetKernel", status)
-                },
-            )
-            .boxed()
+            let made = Arc::clone(calls);
+            Made::new(move || library(&made, &image), move |library| kernel_of(&c, library).map(drop)).boxed()
+        }
+        Code::KernelFunction => of_library(calls, |c, kernel| {
+            let mut function = ptr::null_mut();
+            // Safety: the library is loaded; writes one handle.
+            c.check("cuKernelGetFunction", unsafe { sys::cuKernelGetFunction(&mut function, kernel) })
+        })?,
+        // The driver takes either kind of handle.
+        Code::FirstLaunchOfLibrary => {
+            of_library(calls, |c, kernel| launch(&c.context, kernel.cast(), c.own.get()?, Duration::ZERO))?
         }
         Code::LoadFunction => {
             c.require("cuFuncLoad")?;
@@ -117,6 +121,30 @@ fn loaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'st
         Ok((module, kernel))
     };
     Made::new(load, move |loaded| call(&c, loaded)).boxed()
+}
+
+/// A call on the kernel of a library that is loaded anew each time: the driver has not loaded the kernel yet.
+fn of_library(calls: &Arc<Calls>, call: impl Fn(&Calls, CUkernel) -> Result<()> + 'static) -> Result<Box<dyn Steps>> {
+    calls.require("cuLibraryLoadData")?;
+    let (made, c) = (Arc::clone(calls), Arc::clone(calls));
+    let load = move || {
+        let library = library(&made, &made.image)?;
+        let kernel = kernel_of(&made, &library)?;
+        Ok((library, kernel))
+    };
+    Ok(Made::new(load, move |(_, kernel)| call(&c, *kernel)).boxed())
+}
+
+fn library(calls: &Calls, image: &[u8]) -> Result<Owned<CUlibrary>> {
+    let mut library = Owned::empty(&calls.context, sys::cuLibraryUnload);
+    load_library(&mut library, image).map(|()| library)
+}
+
+fn kernel_of(calls: &Calls, library: &Owned<CUlibrary>) -> Result<CUkernel> {
+    let (mut raw, name) = (ptr::null_mut(), terminated(KERNEL));
+    // Safety: the library is live, the name terminated; writes one handle.
+    let status = unsafe { sys::cuLibraryGetKernel(&mut raw, library.get()?, name.as_ptr().cast()) };
+    calls.check("cuLibraryGetKernel", status).map(|()| raw)
 }
 
 fn load_library(place: &mut Owned<CUlibrary>, image: &[u8]) -> Result<()> {
