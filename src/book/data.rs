@@ -6,7 +6,7 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, TableEntry};
 use super::recorded;
-use super::tables::drawn_rows;
+use super::tables::shown_rows;
 use crate::clean;
 use crate::error::BookError;
 use crate::results::{Recorded, Results, in_words};
@@ -40,7 +40,7 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     let mut written = Vec::new();
     let lookup = results.lookup();
     for panel in &figure.panels {
-        for (spec, metric) in panel.matrix.iter().flat_map(|matrix| drawn_rows(matrix, &lookup)) {
+        for (spec, metric) in panel.matrix.iter().flat_map(|matrix| shown_rows(matrix, &lookup)) {
             let (id, label, words) = (spec.id.as_str(), spec.label.as_str(), in_words(&spec.parameters));
             let record: Vec<String> = match metric.and_then(|metric| metric.estimate()) {
                 Ok(estimate) => {

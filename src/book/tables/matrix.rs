@@ -24,14 +24,14 @@ pub(in crate::book) fn matrix(
 struct Drawn<'a> {
     select: Parameters,
     label: String,
-    metrics: Vec<(&'a MetricSpec, Result<Metric<'a>, MissingReason>)>,
+    metrics: Vec<Found<'a>>,
 }
 
 /// What is drawn. Rows stand in the order of the results.
 fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -> MatrixPlot {
     let lookup = results.lookup();
     let mut drawn: Vec<Drawn<'_>> = Vec::new();
-    for (spec, metric) in drawn_rows(matrix, &lookup) {
+    for (spec, metric) in selected(&matrix.id, &matrix.select, &lookup) {
         let select = own(matrix, &spec.parameters);
         match drawn.iter_mut().find(|row| row.select == select) {
             Some(row) => row.metrics.push((spec, metric)),
@@ -53,13 +53,17 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
     }
 }
 
-/// The measurements that a matrix draws.
-pub(in crate::book) fn drawn_rows<'a>(
-    matrix: &'a Matrix,
-    lookup: &Lookup<'a>,
-) -> Vec<(&'a MetricSpec, Result<Metric<'a>, MissingReason>)> {
-    let holds = |parameters: &Parameters| matrix.select.iter().all(|(name, value)| parameters.get(name) == Some(value));
-    lookup.metrics().filter(|(spec, _)| spec.id == matrix.id && holds(&spec.parameters)).collect()
+type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
+
+/// The measurements of a matrix: those of its cells, and the times beside them.
+pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+    let beside = matrix.beside.iter().flat_map(|time| selected(&time.id, &time.select, lookup));
+    selected(&matrix.id, &matrix.select, lookup).into_iter().chain(beside).collect()
+}
+
+fn selected<'a>(id: &str, select: &Parameters, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+    let holds = |parameters: &Parameters| select.iter().all(|(name, value)| parameters.get(name) == Some(value));
+    lookup.metrics().filter(|(spec, _)| spec.id == id && holds(&spec.parameters)).collect()
 }
 
 /// The parameters by which a measurement belongs to a row.

@@ -15,7 +15,7 @@ pub use compared::{Wording, compared, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub use figure::{bar_plot, line_plot, panel};
 
-pub(super) use matrix::{drawn_rows, matrix};
+pub(super) use matrix::{matrix, shown_rows};
 pub(super) use sampled::sampled;
 pub use summary::summary;
 pub use systems::system_table;
