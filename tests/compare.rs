@@ -16,7 +16,7 @@ use noise::{Rng, compared, in_runs, noisy, results_of, spec, timed, timed_in_run
 use rand::SeedableRng;
 use syncscope::measure::{Clock, Diagnosis};
 use syncscope::results::{
-    Derivation, MetricSpec, Outcome, Pair, Provenance, Results, Row, Shift, Tolerance, compare, mismatches,
+    Derivation, MetricSpec, Outcome, Pair, Parameters, Provenance, Results, Row, Shift, Tolerance, compare, mismatches,
 };
 use syncscope::units::Unit;
 
@@ -114,6 +114,26 @@ fn a_share_of_yes_is_judged_by_its_interval() {
     assert_eq!(shift(yes(15), yes(15)), Shift::Same);
     assert_eq!(shift(yes(15), yes(0)), Shift::Different);
     assert_eq!(shift(yes(15), yes(13)), Shift::Uncertain);
+}
+
+#[test]
+fn of_two_drivers_the_calls_that_wait_under_one_alone_are_different_by_three_runs_but_not_by_one() {
+    let call = |name: &str, waits: bool, runs: usize| {
+        let row = timed_in_runs("driver-calls.wait.blocks", vec![vec![f64::from(waits); 3]; runs]);
+        let parameters = Parameters::from([("call".to_owned(), name.into())]);
+        Row { spec: MetricSpec { parameters, ..spec(&row.spec.id, Unit::Ratio, Clock::Observed) }, ..row }
+    };
+    let file = |waits: [bool; 2], runs: usize| {
+        let rows = vec![call("cuMemAlloc", waits[0], runs), call("cuMemFree", waits[1], runs)];
+        in_runs(results_of(rows), runs)
+    };
+    let changed = |runs: usize| {
+        let pairs = compared(&file([false, true], runs), &file([true, true], runs)).pairs;
+        let changed = pairs.iter().filter(|pair| pair.shift == Shift::Different);
+        changed.map(|pair| pair.parameters["call"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(3), ["cuMemAlloc"]);
+    assert!(changed(1).is_empty(), "three trials of one run are too few");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{LeftOut, Machines, comparison_table, drawn, left_out_of, sampled};
+use super::tables::{LeftOut, Machines, comparison_table, drawn, left_out_of, matrix, sampled};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
@@ -61,6 +61,11 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
             if let Some(scenario) = &panel.timeline {
                 panels.push(safe_html(recorded::panel(panel, scenario, (results, number, machine), id)?));
+                continue;
+            }
+            if let Some(rows) = &panel.matrix {
+                let svg = matrix(rows, panel.title.as_deref(), machine, results, &id);
+                panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
                 continue;
             }
             let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, DocumentTable, Panel, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
 use super::recorded;
-use super::tables::{case_at, pictures, places};
+use super::tables::{case_at, pictures, places, shown_rows};
 use crate::clean;
 use crate::error::BookError;
-use crate::results::{Lookup, MetricSpec, Recorded, Results, in_words, matmul_rates};
+use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Recorded, Results, in_words, matmul_rates};
 use crate::timeline::Timeline;
 use crate::units::Unit;
 
@@ -18,7 +18,7 @@ pub(super) fn place(document: &Document, figure: &DocumentFigure, number: usize)
     format!("data/{}-{}-{number}.csv", document.id, figure.id)
 }
 
-/// Whether a figure draws rows of a table.
+/// Whether a figure draws rows.
 pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
     figure.panels.iter().any(|panel| panel.timeline.is_none())
 }
@@ -40,6 +40,10 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
     let mut written: Vec<[String; 10]> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+        if let Some(matrix) = &panel.matrix {
+            written.extend(matrix_rows(matrix, results));
+            continue;
+        }
         let table = document.table(&panel.table);
         let mut systems: Vec<&str> = pictures(table, panel, results).concat();
         systems.dedup();
@@ -51,13 +55,32 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             };
             for record in records {
                 if !written.contains(&record) {
-                    write(&mut out, &record)?;
                     written.push(record);
                 }
             }
         }
     }
+    written.iter().try_for_each(|record| write(&mut out, record))?;
     finish(out)
+}
+
+/// All rows that a matrix draws, of the system that the results are about.
+fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<[String; 10]> {
+    let (system, lookup) = (results.run().system.as_str(), results.lookup());
+    let record = |(spec, metric): (&MetricSpec, Result<Metric<'_>, MissingReason>)| {
+        let (label, words) = (spec.label.as_str(), in_words(&spec.parameters));
+        match metric.and_then(|metric| metric.estimate()) {
+            Ok(estimate) => {
+                let numbers = [estimate.median, estimate.low, estimate.high];
+                measured_record(spec, label, system, (numbers, estimate.n))
+            }
+            Err(absence) => {
+                let state = absence.to_string();
+                [spec.id.as_str(), label, &words, system, "", "", "", "", "", &state].map(str::to_owned)
+            }
+        }
+    };
+    shown_rows(matrix, &lookup).into_iter().map(record).collect()
 }
 
 /// The rows that a panel draws of a table: bars case by case, lines place by place.

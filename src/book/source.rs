@@ -58,7 +58,7 @@ impl Source {
             source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
         let beyond = undocumented(&described, results, &pages);
         // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
-        let shown = described.iter().map(|document| document.with_tables(results));
+        let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
             shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));
         let documents: Vec<Document> = shown.collect();

@@ -1,4 +1,4 @@
-//! Progress of a run: a bar on a terminal, a line an experiment where standard error is none.
+//! Progress of a run: a bar on a terminal, lines where standard error is none.
 
 use std::time::Duration;
 
@@ -44,7 +44,12 @@ impl RunObserver for Bar {
     fn group(&self, rows: &[&str], parameters: &Parameters) {
         let first = rows.first().copied().unwrap_or_default();
         let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
-        self.bar.set_message(titled(&format!("{first}{more}"), parameters));
+        let title = titled(&format!("{first}{more}"), parameters);
+        // Where a call never comes back, the last line says which.
+        if self.bar.is_hidden() {
+            note!("  {title}");
+        }
+        self.bar.set_message(title);
         self.bar.set_position(0);
     }
 

@@ -85,6 +85,12 @@ pub(crate) trait Engine: Send + Sync {
     /// the engine stands on: what no library above it can undercut.
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
 
+    /// What calls of the engine's lowest level are tried with; `None` where its own interface is that level.
+    #[cfg(feature = "report")]
+    fn rig(&self) -> Option<Result<Box<dyn super::calls::Rig>>> {
+        None
+    }
+
     /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
     fn launch_queue(&self) -> Option<usize> {
         None

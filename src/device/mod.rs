@@ -7,6 +7,8 @@
 //! Two engines stand behind the one interface: `cuda`, over the driver, and `cpu`, a real asynchronous engine with a
 //! worker thread a stream.
 
+#[cfg(feature = "report")]
+pub(crate) mod calls;
 mod element;
 pub(crate) mod engine;
 mod graph;
@@ -210,6 +212,16 @@ impl Device {
     pub fn raw_launch_loop(&self, stream: &Stream, launches: usize) -> Result<Duration> {
         let note = CallInfo::enqueue("raw_launch_loop", Some(tracer::Kind::Kernel));
         stream.noted(note, None, || self.engine.raw_launch_loop(stream.raw(), launches))
+    }
+
+    /// A call of the engine's catalogue, to be tried by itself.
+    #[cfg(feature = "report")]
+    pub(crate) fn call_under_test(&self, call: &calls::catalogue::Call) -> Result<calls::CallUnderTest> {
+        let rig = match self.engine.rig() {
+            Some(rig) => rig?,
+            None => Box::new(calls::OwnCalls::new(self)?),
+        };
+        calls::CallUnderTest::new(rig, call)
     }
 
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.

@@ -172,7 +172,11 @@ impl Bench {
     }
 
     /// A group of rows under a heading, measured with the same parameters.
-    pub fn group<const N: usize>(&mut self, heading: &str, parameters: [(&str, Parameter); N]) -> Group<'_, Device> {
+    pub fn group<'p>(
+        &mut self,
+        heading: &str,
+        parameters: impl IntoIterator<Item = (&'p str, Parameter)>,
+    ) -> Group<'_, Device> {
         let parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Group::new(self, heading, parameters)
     }
@@ -212,6 +216,11 @@ impl Bench {
         let found = |spec: &&MetricSpec| self.finished.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
         let rows: Option<Vec<Row>> = specs.iter().map(|spec| found(spec).cloned()).collect();
         rows.map(|rows| self.rows.extend(rows)).is_some()
+    }
+
+    /// How many rows stand here.
+    pub(super) fn left(&self) -> usize {
+        self.rows.len()
     }
 
     /// Tells what stands here.

@@ -1,5 +1,6 @@
 //! A group of rows: declared one after the other, sampled together.
 
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 
 use super::bench::{Bench, Part};
@@ -23,6 +24,8 @@ pub struct Group<'a, S> {
     /// Those of the rows that are declared from now on.
     current: Parameters,
     part: Part,
+    /// How many rounds there are, where it is not the run's protocol that says so.
+    trials: Option<NonZeroUsize>,
     setup: Setup<'a, S>,
     left_out: Option<String>,
     rows: Vec<Declared<'a, S>>,
@@ -85,13 +88,14 @@ impl<'a> Group<'a, Device> {
     pub(super) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
         let setup = Box::new(|device: &Device| Ok(device.clone()));
         let (current, part) = (parameters.clone(), Part::Timed);
-        Self { bench, heading: heading.to_owned(), parameters, current, part, setup, left_out: None, rows: Vec::new() }
+        let (heading, trials, left_out) = (heading.to_owned(), None, None);
+        Self { bench, heading, parameters, current, part, trials, setup, left_out, rows: Vec::new() }
     }
 
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
     pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
-        let Self { bench, heading, parameters, current, part, left_out, .. } = self;
-        Group { bench, heading, parameters, current, part, setup: Box::new(setup), left_out, rows: Vec::new() }
+        let Self { bench, heading, parameters, current, part, trials, left_out, .. } = self;
+        Group { bench, heading, parameters, current, part, trials, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
 }
 
@@ -113,6 +117,13 @@ impl<'a, S: 'a> Group<'a, S> {
     /// all others.
     pub fn recorded(mut self) -> Self {
         self.part = Part::Recorded;
+        self
+    }
+
+    /// Its rows are decided by this many rounds, without a warm-up: what they show is a yes or a no, and more rounds would say
+    /// it again.
+    pub fn trials(mut self, count: NonZeroUsize) -> Self {
+        self.trials = Some(count);
         self
     }
 
@@ -306,8 +317,9 @@ impl<'a, S: 'a> Group<'a, S> {
 
     /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
     pub fn run(self) {
-        let Self { bench, setup, left_out, rows, part, .. } = self;
+        let Self { bench, setup, left_out, rows, part, trials, .. } = self;
         let (of_part, measures, computes) = bench.next_group(part);
+        let before = bench.left();
         if bench.measuring.is_none() {
             rows.iter().filter(|_| of_part).for_each(|row| bench.declare(&row.spec));
             return;
@@ -328,13 +340,16 @@ impl<'a, S: 'a> Group<'a, S> {
         }
         let specs: Vec<&MetricSpec> = sampled.iter().map(|(spec, _)| spec).collect();
         if !specs.is_empty() && !bench.take_over(&specs) {
-            sample(bench, setup, sampled);
+            sample(bench, setup, sampled, trials);
         }
         for (spec, formula) in derived {
             let outcome = compute(bench, &formula, &spec.parameters);
             bench.push(spec, outcome);
         }
-        bench.tell();
+        // In most turns a group leaves nothing: it is the turn of another.
+        if bench.left() > before {
+            bench.tell();
+        }
     }
 }
 
@@ -352,7 +367,12 @@ fn unmade(error: &DeviceError) -> Outcome {
     }
 }
 
-fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>) {
+fn sample<S>(
+    bench: &mut Bench,
+    setup: Setup<'_, S>,
+    rows: Vec<(MetricSpec, Make<'_, S>)>,
+    trials: Option<NonZeroUsize>,
+) {
     let Some(measuring) = bench.measuring.take() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
@@ -374,7 +394,7 @@ fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make
                     }
                 }
                 drop(shared);
-                outcomes.extend(rounds(bench, &measuring, specs, cases));
+                outcomes.extend(rounds(bench, &measuring, specs, cases, trials));
                 outcomes
             }
             Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
@@ -390,13 +410,19 @@ fn rounds(
     measuring: &super::bench::Measuring,
     specs: Vec<MetricSpec>,
     cases: Vec<Case<'static>>,
+    trials: Option<NonZeroUsize>,
 ) -> Vec<(MetricSpec, Outcome)> {
     let all =
         |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
     if cases.is_empty() {
         return Vec::new();
     }
-    match measuring.sampler.sample(cases) {
+    let sampler = &measuring.sampler;
+    let sampled = match trials {
+        Some(trials) => sampler.of_trials(trials).sample(cases),
+        None => sampler.sample(cases),
+    };
+    match sampled {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
             let kept = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).zip(rounds.warmup);

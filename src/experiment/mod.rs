@@ -41,6 +41,7 @@ experiments! {
     sync_points::SyncPoints,
     launch_path::LaunchPath,
     implementation::Implementation,
+    driver_calls::DriverCalls,
     ceilings::Ceilings,
 }
 

@@ -12,6 +12,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+#[cfg(feature = "report")]
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -108,6 +110,13 @@ impl Sampler {
     pub fn with_budget(mut self, seconds: f64) -> Self {
         self.budget = Some(seconds);
         self
+    }
+
+    /// The same with this many rounds and no warm-up.
+    #[cfg(feature = "report")]
+    pub(crate) fn of_trials(&self, trials: NonZeroUsize) -> Self {
+        let protocol = Protocol::samples(trials.get()).with_warmup(0).with_seed(self.protocol.seed);
+        Self { protocol, ..self.clone() }
     }
 
     /// With `observer` called after each round. The next round waits until it returns.

@@ -19,6 +19,9 @@ mod table;
 mod value;
 
 pub use escape::escape;
-pub use plot::{Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, LineRole, Point, Spacing, Ticks, TimelinePlot};
+pub use plot::{
+    Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow, Point, Spacing,
+    Ticks, TimelinePlot,
+};
 pub use table::{Cell, Column, Group, Missing, Role, Table, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

@@ -200,7 +200,8 @@ fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<C
     let is_chosen = |name: &str| chosen.iter().any(|experiment| experiment.name() == name);
     let unless_chosen = |entry: &Entry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
     let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_chosen));
-    let others = registry.entries().iter().filter(|entry| suite.all && !OF_EVERY_RUN.contains(&entry.name));
+    let is_left_out = |name: &str| OF_EVERY_RUN.contains(&name) || suite.except.iter().any(|own| own == name);
+    let others = registry.entries().iter().filter(|entry| suite.all && !is_left_out(entry.name));
     let chosen = chosen.iter().map(|own| Chosen::Suite(own.as_ref()));
     first.into_iter().chain(chosen).chain(others.filter_map(unless_chosen)).chain(last).collect()
 }

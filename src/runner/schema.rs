@@ -13,6 +13,7 @@ impl Suite {
         let entry = entry_schema(registry, &mut generator);
         let sampling = generator.subschema_for::<Protocol>();
         let list = json_schema!({ "type": "array", "items": entry, "minItems": 1 });
+        let names: Vec<&str> = registry.entries().iter().map(|entry| entry.name).collect();
         let mut schema = json_schema!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": "Suite",
@@ -31,6 +32,7 @@ impl Suite {
                     "additionalProperties": false,
                 },
                 "all": { "type": "boolean", "default": false, "description": "Whether the experiments that it does not name run, too, with the parameters that suit the engine." },
+                "except": { "type": "array", "items": { "enum": names }, "description": "Experiments that do not run with `all`." },
             },
             "required": ["title", "sampling", "experiments"],
             "additionalProperties": false,

@@ -29,6 +29,8 @@ pub struct Suite {
     on: BTreeMap<&'static str, Vec<Box<dyn AnyExperiment>>>,
     /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
     pub all: bool,
+    /// Experiments that do not run with `all`.
+    pub except: Vec<String>,
     /// The suite as it was read.
     pub source: Value,
 }
@@ -50,6 +52,7 @@ enum Key {
     Experiments,
     Engines,
     All,
+    Except,
 }
 
 impl Suite {
@@ -132,7 +135,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
         let (mut title, mut device, mut runs) = (None, None, None);
-        let (mut sampling, mut experiments, mut all) = (None, None, None);
+        let (mut sampling, mut experiments, mut all, mut except) = (None, None, None, None);
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Title => title = Some(map.next_value()?),
@@ -142,6 +145,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
                 Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
                 Key::Engines => drop(map.next_value_seed(Engines(self.registry))?),
                 Key::All => all = Some(map.next_value()?),
+                Key::Except => except = Some(map.next_value_seed(Names(self.registry))?),
             }
         }
         // What is wrong with one of them was said with its place, where it stands.
@@ -154,6 +158,7 @@ impl<'de> Visitor<'de> for SuiteSeed<'_> {
             sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
             on: on.into_iter().collect::<Result<_, A::Error>>()?,
             all: all.unwrap_or_default(),
+            except: except.unwrap_or_default(),
             source: self.source,
         })
     }
@@ -238,6 +243,37 @@ impl<'de> Visitor<'de> for Engines<'_> {
             engines.insert(engine.to_owned(), map.next_value_seed(List(self.0))?);
         }
         Ok(engines)
+    }
+}
+
+/// Names of experiments.
+struct Names<'a>(&'a Registry);
+
+impl<'de> DeserializeSeed<'de> for Names<'_> {
+    type Value = Vec<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Names<'_> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of names of experiments: `[driver-calls]`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = sequence.next_element::<String>()? {
+            // Refused here, the error has the name's place.
+            if self.0.get(&name).is_none() {
+                return Err(A::Error::custom(self.0.unknown(&name)));
+            }
+            names.push(name);
+        }
+        Ok(names)
     }
 }
 

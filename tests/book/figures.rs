@@ -124,7 +124,11 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
             assert!(chapter.contains(&format!("href=\"{place}\"")), "{place}");
             let text = page(&files, &format!("book/src/{place}"));
             let drawn = figure.panels.iter().flat_map(|panel| {
-                panel.bars.iter().chain(panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id))
+                let lines = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
+                let matrices = panel.matrix.iter();
+                let cells = matrices
+                    .flat_map(|matrix| std::iter::once(&matrix.id).chain(matrix.beside.iter().map(|time| &time.id)));
+                panel.bars.iter().chain(lines).chain(cells)
             });
             for id in drawn {
                 assert!(text.lines().any(|line| line.starts_with(&format!("{id},"))), "{id} is not in {place}");

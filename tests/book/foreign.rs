@@ -19,7 +19,8 @@ fn renamed() -> Results {
         text = text.replace(&format!("\"{}", entry.name), &format!("\"{}", renamed_to(entry.name)));
     }
     let results = Results::parse(&text, Path::new("renamed.json")).unwrap();
-    assert!(results.rows.iter().all(|row| catalog().get(&row.spec.id).is_none()), "an experiment is known");
+    let known = catalog();
+    assert!(results.rows.iter().all(|row| known.get(&row.spec.id).is_none()), "an experiment is known");
     results
 }
 

@@ -172,6 +172,12 @@ struct Stream {
     }
 };
 
+// The legacy default stream has a handle that is no address. It is ordered against no other here.
+static Stream *of(Stream *stream) {
+    static Stream legacy;
+    return (u64)stream <= 1 ? &legacy : stream;
+}
+
 struct Event {
     std::mutex mutex;
     std::shared_ptr<Mark> latest;
@@ -212,10 +218,12 @@ API int cuGetErrorString(int, const char **words) { *words = "of the simulated d
 API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); *stream = new Stream; return OK; }
 API int cuStreamDestroy_v2(Stream *stream) { may_wait("cuStreamDestroy"); delete stream; return OK; }
 API int cuStreamQuery(Stream *stream) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     return stream->queue->is_complete() ? OK : NOT_READY;
 }
 API int cuStreamSynchronize(Stream *stream) {
+    stream = of(stream);
     pass();
     if (!stream->plain()) return CAPTURING;
     stream->queue->synchronize();
@@ -279,6 +287,7 @@ API int cuGraphLaunch(Graph *graph, Stream *stream) {
     });
 }
 API int cuStreamWaitValue32_v2(Stream *stream, u64 address, u32 value, u32) {
+    stream = of(stream);
     if (std::getenv("SIMULATOR_NO_STREAM_WAIT")) return 801;
     if (!stream->plain()) return CAPTURING;
     return stream->push([=] {
@@ -581,7 +590,7 @@ API int cuLaunchKernelEx(const Config *config, Function *function, void **argume
 }
 API int cuLaunchKernel(Function *function, u32 x, u32, u32, u32, u32, u32, u32, Stream *stream, void **arguments, void **) {
     Work work = work_of(function->name, x, arguments);
-    return work ? stream->push(std::move(work)) : NOT_FOUND;
+    return work ? of(stream)->push(std::move(work)) : NOT_FOUND;
 }
 
 // NVRTC: an image of nothing.
@@ -624,3 +633,5 @@ API int cublasLtMatmul(void *, void *, const void *, u64 a, Layout *first, u64 b
             }
     });
 }
+
+#include "calls.hpp"

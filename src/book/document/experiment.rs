@@ -18,9 +18,10 @@ const LINES: usize = 4;
 const BARS: usize = 16;
 
 impl Document {
-    /// The document with tables and plots of what its own do not show of its experiment: rows and recorded timelines.
-    pub fn with_tables(&self, results: &[Results]) -> Self {
-        self.clone().completed(&self.id, results)
+    /// The document with tables and plots of what no document of a book shows of its experiment: rows and recorded
+    /// timelines.
+    pub fn with_tables(&self, results: &[Results], documents: &[Self]) -> Self {
+        self.clone().completed(&self.id, results, documents)
     }
 
     /// What is to be said of an experiment that has no document.
@@ -46,13 +47,13 @@ impl Document {
             exercises: Vec::new(),
             names: Names::default(),
         };
-        document.completed(name, results)
+        document.completed(name, results, &[])
     }
 
-    fn completed(mut self, experiment: &str, results: &[Results]) -> Self {
+    fn completed(mut self, experiment: &str, results: &[Results], documents: &[Self]) -> Self {
         let mut rows: Vec<&MetricSpec> = Vec::new();
         for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
-            let is_shown = || self.tables.iter().any(|table| table.row(&spec.id).is_some());
+            let is_shown = || self.shows(&spec.id) || documents.iter().any(|document| document.shows(&spec.id));
             let is_known = || rows.iter().any(|known| known.is(&spec.id, &spec.parameters));
             if spec.experiment() == experiment && !is_shown() && !is_known() {
                 rows.push(spec);

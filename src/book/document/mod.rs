@@ -26,7 +26,7 @@ pub use claim::{Claim, Compare, Kind, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{DocumentFigure, Lines, Panel, Scale, Series, Shows, Systems};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, Systems};
 pub use sentence::{Exercise, Form, Headline, Number, Piece, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 
@@ -198,11 +198,25 @@ impl Document {
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
-        let rows = self.tables.iter().flat_map(|table| &table.rows);
-        let mut names: Vec<&str> = rows.filter_map(|row| row.id.split('.').next()).collect();
+        let mut names: Vec<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// Whether a table or a matrix of it shows the rows of this identifier.
+    pub fn shows(&self, id: &str) -> bool {
+        self.shown().any(|shown| shown == id)
+    }
+
+    fn shown(&self) -> impl Iterator<Item = &str> {
+        let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
+        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
+        let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
+        let drawn = matrices.flat_map(|matrix| {
+            std::iter::once(matrix.id.as_str()).chain(matrix.beside.iter().map(|time| time.id.as_str()))
+        });
+        rows.chain(drawn)
     }
 
     /// The table with this identifier.

@@ -1,8 +1,8 @@
-//! The plots of a document's chapter: which rows are drawn, as bars or as lines over a parameter.
+//! The plots of a document's chapter: which rows are drawn, as bars, as lines over a parameter, or as a matrix.
 
 use serde::Deserialize;
 
-use crate::results::Parameters;
+use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
 /// A plot: panels beside each other, since their scales differ.
@@ -19,7 +19,7 @@ pub struct DocumentFigure {
     pub panels: Vec<Panel>,
 }
 
-/// A panel of a plot: bars, lines, a timeline or a roofline.
+/// A panel of a plot: bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
@@ -39,6 +39,8 @@ pub struct Panel {
     /// In place of a table's rows, the rates of all matmuls of the run below the peak rates measured.
     #[serde(default)]
     pub roofline: bool,
+    /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
+    pub matrix: Option<Matrix>,
     /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
 }
@@ -54,6 +56,52 @@ pub enum Systems {
     Together,
     /// Those of all systems, in a picture each.
     Apart,
+}
+
+/// A matrix of yes and no: all rows of one identifier, by the values of their parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// The measurement: observations of yes and no.
+    pub id: String,
+    /// The rows that are drawn, by their parameters.
+    #[serde(default)]
+    pub select: Parameters,
+    /// The parameters that name a row of the matrix, in the order of its label. Measurements that share a row and a column
+    /// are one cell.
+    pub rows: Vec<String>,
+    /// The parameter that tells the columns apart.
+    pub across: String,
+    /// The columns: values of that parameter with the words at their heads.
+    pub columns: Vec<MatrixColumn>,
+    /// Times to the right of the cells: of measurements that share the parameters of a row. Only where a row is of one.
+    #[serde(default)]
+    pub beside: Vec<MatrixTime>,
+    /// What a full, a half and an empty square mean.
+    pub legend: [String; 3],
+}
+
+/// A column of a matrix.
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixColumn {
+    /// The value of the parameter.
+    pub value: Parameter,
+    /// The word at its head.
+    pub name: String,
+}
+
+/// A time beside the cells of a matrix.
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixTime {
+    /// The measurement.
+    pub id: String,
+    /// Which of those with the parameters of the row.
+    #[serde(default)]
+    pub select: Parameters,
+    /// The word at its head.
+    pub name: String,
 }
 
 /// Lines over a parameter.

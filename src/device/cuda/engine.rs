@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ENGINE;
+#[cfg(feature = "report")]
+use super::calls::CudaRig;
 use super::driver::compiler::Compiler;
 use super::driver::{blas, context};
 use super::gpu::Opened;
@@ -13,6 +15,8 @@ use super::profiling::telemetry::Sensors;
 use super::stream::event::CudaEvent;
 use super::stream::gate::CudaGate;
 use super::stream::{CudaStream, operations};
+#[cfg(feature = "report")]
+use crate::device::calls::Rig;
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
 use crate::device::injection::Injection;
 use crate::device::tracer::{Source, Tracer};
@@ -86,6 +90,11 @@ impl Engine for CudaEngine {
     /// others is as good as waiting.
     fn launch_queue(&self) -> Option<usize> {
         Some(1000)
+    }
+
+    #[cfg(feature = "report")]
+    fn rig(&self) -> Option<Result<Box<dyn Rig>>> {
+        Some(CudaRig::new(&self.device).map(|rig| Box::new(rig) as _))
     }
 
     fn tracer(&self) -> &Arc<Tracer> {

@@ -12,11 +12,14 @@
 //! | `stream` | streams, events, gates, graphs, and what is enqueued |
 //! | `kernels` | the kernels, from source to handle |
 //! | `matmul` | matrix multiplications and the search for their plans |
+//! | `calls` | what the driver's own calls are tried with |
 //! | `profiling` | records of what the device did, and sensors |
 //!
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
+#[cfg(feature = "report")]
+mod calls;
 #[allow(unsafe_code)]
 mod driver;
 mod engine;

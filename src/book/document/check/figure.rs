@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Source;
-use crate::book::document::{Document, DocumentTable, Lines, Panel, Series, Shows};
+use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
 use crate::error::FileError;
-use crate::results::{Parameter, nearest};
+use crate::results::{Catalog, Parameter, Parameters, nearest};
 use crate::units::Unit;
 use crate::yaml::Way;
 
@@ -42,7 +42,15 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
     }
     if panel.roofline {
         let what = || "draws a roofline and something else".to_owned();
-        return if draws_rows(panel) { Err(wrong(&way.key("roofline"), what(), String::new())) } else { Ok(()) };
+        let more = draws_rows(panel) || panel.matrix.is_some();
+        return if more { Err(wrong(&way.key("roofline"), what(), String::new())) } else { Ok(()) };
+    }
+    if let Some(matrix) = &panel.matrix {
+        if draws_rows(panel) {
+            let what = format!("draws the matrix of `{}` and something else", matrix.id);
+            return Err(wrong(&way.key("matrix"), what, String::new()));
+        }
+        return check_matrix(rows, matrix, &way.key("matrix"), wrong);
     }
     let Some(table) = document.table(&panel.table) else {
         let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
@@ -68,6 +76,53 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
 
 fn draws_rows(panel: &Panel) -> bool {
     !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some()
+}
+
+/// Finds what is wrong with a matrix: it draws rows that there are, of yes and no, by parameters that they have.
+fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
+    let named = |id: &str, way: &Way| {
+        let what = || format!("draws `{id}`, which no experiment has");
+        rows.get(id).ok_or_else(|| wrong(&way.key("id"), what(), nearest(id, rows.ids())))
+    };
+    let spec = named(&matrix.id, way)?;
+    if spec.unit != Unit::Ratio {
+        let what = format!("draws `{}`, which is no share of yes, as a matrix", matrix.id);
+        return Err(wrong(&way.key("id"), what, String::new()));
+    }
+    let selects = |id: &str, select: &Parameters, way: &Way| match rows.unknown_parameter(&[id], select) {
+        Some(unknown) => {
+            let what = match &unknown.value {
+                Some(value) => format!("selects `{}` that is `{value}`, which no row `{id}` has", unknown.name),
+                None => format!("selects by `{}`, which is no parameter of `{id}`", unknown.name),
+            };
+            Err(wrong(&way.key("select"), what, unknown.hint))
+        }
+        None => Ok(()),
+    };
+    selects(&matrix.id, &matrix.select, way)?;
+    let known = rows.parameters(&[&matrix.id]);
+    let mut parameters = matrix.rows.iter().chain([&matrix.across]);
+    if let Some(name) = parameters.find(|name| !known.contains_key(name.as_str())) {
+        let what = format!("names `{name}`, which is no parameter of `{}`", matrix.id);
+        return Err(wrong(way, what, nearest(name, known.keys().copied())));
+    }
+    for (place, column) in matrix.columns.iter().enumerate() {
+        let way = way.key("columns").item(place);
+        let value = Parameters::from([(matrix.across.clone(), column.value.clone())]);
+        selects(&matrix.id, &value, &way).map_err(|_| {
+            let what = format!("has a column for `{}` that is `{}`, which no row has", matrix.across, column.value);
+            wrong(&way.key("value"), what, String::new())
+        })?;
+    }
+    for (place, time) in matrix.beside.iter().enumerate() {
+        let way = way.key("beside").item(place);
+        if named(&time.id, &way)?.unit != Unit::Seconds {
+            let what = format!("sets `{}` beside its cells, which is no time", time.id);
+            return Err(wrong(&way.key("id"), what, String::new()));
+        }
+        selects(&time.id, &time.select, &way)?;
+    }
+    Ok(())
 }
 
 /// The unit of a row that is drawn.

@@ -334,6 +334,24 @@ tables:
     }
 
     #[test]
+    fn a_matrix_is_alone_and_of_shares_by_parameters_that_they_have() {
+        let rest = "rows: [], across: held, columns: [], legend: [a, b, c]";
+        let error_of = |id: &str, beside: &str| {
+            let panel = format!("{{matrix: {{id: {id}, {rest}}}{beside}}}");
+            error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n"))
+        };
+        for (id, beside, says) in [
+            ("d.a", "", "figure `f` draws `d.a`, which is no share of yes, as a matrix"),
+            ("d.z", "", "figure `f` draws `d.z`, which no experiment has"),
+            ("d.share", "", "figure `f` names `held`, which is no parameter of `d.share`"),
+            ("d.share", ", table: t, bars: [d.a]", "figure `f` draws the matrix of `d.share` and something else"),
+        ] {
+            let message = error_of(id, beside);
+            assert!(message.contains(says), "{message}");
+        }
+    }
+
+    #[test]
     fn a_panel_is_bars_or_lines() {
         let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t}]}]\n";
         assert!(error(tail).contains("neither as bars nor as lines"));

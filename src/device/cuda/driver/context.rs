@@ -176,7 +176,7 @@ impl Context {
     }
 
     /// The driver's handle of the context.
-    #[cfg(feature = "cupti")]
+    #[cfg(any(feature = "cupti", feature = "report"))]
     pub(crate) fn raw(&self) -> CUcontext {
         self.raw
     }

@@ -19,9 +19,12 @@
 //! | `stream`, `event`, `graph` | queues of work, marks in them, captured work |
 //! | `pool`, `host` | device memory in stream order; host memory |
 //! | `module`, `compiler` | kernels: loaded, compiled |
+//! | `calls` | the driver's calls, to be measured one by one |
 //! | `blas` | matrix multiplications of the vendor's library |
 
 pub(crate) mod blas;
+#[cfg(feature = "report")]
+pub(crate) mod calls;
 pub(crate) mod compiler;
 pub(crate) mod context;
 mod event;

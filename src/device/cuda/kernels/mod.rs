@@ -193,17 +193,27 @@ impl Kernels {
         loaded.get(kernel.index).copied().ok_or_else(missing)
     }
 
-    /// A cached image that the driver refuses is compiled anew.
+    /// The machine code of the kernel that keeps a stream busy, to be loaded by itself.
+    #[cfg(feature = "report")]
+    pub(crate) fn image_of_spin(&self) -> Result<Vec<u8>> {
+        self.image(&SOURCES[Kernel::SPIN.file], |image| Ok(image.to_vec()))
+    }
+
     fn build(&self, source: &Source) -> Result<Vec<Function>> {
+        self.image(source, |image| self.functions(source, image))
+    }
+
+    /// What `load` makes of a file's machine code. A cached image that it refuses is compiled anew.
+    fn image<T>(&self, source: &Source, load: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
         let (compiler, cache) = (Compiler::load()?, Cache::from_environment());
         let inputs = compiler.inputs(source.text, &self.architecture);
         let key = cache::hash(inputs.iter().map(|input| input.as_bytes()));
-        if let Some(functions) = cache.load(key).and_then(|image| self.functions(source, &image).ok()) {
-            return Ok(functions);
+        if let Some(loaded) = cache.load(key).and_then(|image| load(&image).ok()) {
+            return Ok(loaded);
         }
         let image = compiler.compile(source.file, source.text, &self.architecture)?;
         cache.store(key, &image);
-        self.functions(source, &image)
+        load(&image)
     }
 
     fn functions(&self, source: &Source, image: &[u8]) -> Result<Vec<Function>> {

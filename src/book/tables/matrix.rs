@@ -1,0 +1,111 @@
+//! A matrix of a document's plot for the results of one machine.
+
+use crate::book::document::Matrix;
+use crate::error::PlotError;
+use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
+use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
+use crate::units::Unit;
+
+/// A matrix as SVG; `id` must be unique in the page.
+///
+/// # Errors
+/// What the drawing library reports.
+pub(in crate::book) fn matrix(
+    matrix: &Matrix,
+    title: Option<&str>,
+    machine: &str,
+    results: &Results,
+    id: &str,
+) -> Result<String, PlotError> {
+    matrix_plot(matrix, title.unwrap_or_default(), machine, results).to_svg(id)
+}
+
+/// The cells of a row of the matrix: what makes it, and its measurements.
+struct Drawn<'a> {
+    select: Parameters,
+    label: String,
+    metrics: Vec<Found<'a>>,
+}
+
+/// What is drawn. Rows stand in the order of the results.
+fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -> MatrixPlot {
+    let lookup = results.lookup();
+    let mut drawn: Vec<Drawn<'_>> = Vec::new();
+    for (spec, metric) in selected(&matrix.id, &matrix.select, &lookup) {
+        let select = own(matrix, &spec.parameters);
+        match drawn.iter_mut().find(|row| row.select == select) {
+            Some(row) => row.metrics.push((spec, metric)),
+            None => drawn.push(Drawn { label: label(matrix, &select), select, metrics: vec![(spec, metric)] }),
+        }
+    }
+    let rows = drawn.iter().map(|row| MatrixRow {
+        label: row.label.clone(),
+        cells: matrix.columns.iter().map(|column| cell(row, &matrix.across, &column.value)).collect(),
+        beside: matrix.beside.iter().map(|time| beside(row, &time.id, &time.select, &lookup)).collect(),
+    });
+    let heads = matrix.columns.iter().map(|column| &column.name).chain(matrix.beside.iter().map(|time| &time.name));
+    MatrixPlot {
+        title: title.to_owned(),
+        machine: machine.to_owned(),
+        legend: matrix.legend.clone(),
+        columns: heads.cloned().collect(),
+        rows: rows.collect(),
+    }
+}
+
+type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
+
+/// The measurements of a matrix: those of its cells, and the times beside them.
+pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+    let beside = matrix.beside.iter().flat_map(|time| selected(&time.id, &time.select, lookup));
+    selected(&matrix.id, &matrix.select, lookup).into_iter().chain(beside).collect()
+}
+
+fn selected<'a>(id: &str, select: &Parameters, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+    let holds = |parameters: &Parameters| select.iter().all(|(name, value)| parameters.get(name) == Some(value));
+    lookup.metrics().filter(|(spec, _)| spec.id == id && holds(&spec.parameters)).collect()
+}
+
+/// The parameters by which a measurement belongs to a row.
+fn own(matrix: &Matrix, parameters: &Parameters) -> Parameters {
+    let named = |name: &String| Some((name.clone(), parameters.get(name)?.clone()));
+    matrix.rows.iter().filter_map(named).collect()
+}
+
+fn label(matrix: &Matrix, select: &Parameters) -> String {
+    let values = matrix.rows.iter().filter_map(|name| {
+        let value = select.get(name)?;
+        match (name.as_str(), value) {
+            ("bytes", Parameter::Integer(bytes)) => Some(format!("{bytes} B")),
+            _ => Some(value.to_string()),
+        }
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// All trials of the measurements of a row in one column.
+fn cell(row: &Drawn<'_>, across: &str, value: &Parameter) -> MatrixCell {
+    let here = row.metrics.iter().filter(|(spec, _)| spec.parameters.get(across) == Some(value));
+    let (mut yes, mut all, mut state) = (0, 0, MissingReason::NotInRun.state());
+    for (_, metric) in here {
+        match metric {
+            Ok(metric) => {
+                let samples = metric.samples();
+                yes += samples.iter().filter(|sample| **sample > 0.5).count();
+                all += samples.len();
+            }
+            Err(reason) => state = reason.state(),
+        }
+    }
+    if all > 0 { MatrixCell::Trials(yes, all) } else { MatrixCell::Missing(state) }
+}
+
+/// A time of the one measurement that the row is of.
+fn beside(row: &Drawn<'_>, id: &str, select: &Parameters, lookup: &Lookup<'_>) -> String {
+    let mut wanted = row.select.clone();
+    wanted.extend(select.clone());
+    match lookup.find(id, &wanted, &Parameters::new()).and_then(|metric| metric.estimate()) {
+        Ok(estimate) => Unit::Seconds.format(estimate.median, 2),
+        Err(_) => "–".to_owned(),
+    }
+}

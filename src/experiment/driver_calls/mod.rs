@@ -1,0 +1,183 @@
+//! `driver-calls`: which calls of the driver come back while work is pending, on which stream, and what they cost.
+//!
+//! - *blocks*: the call is made while a closed gate holds a stream. A watchdog opens the gate when the patience is over (and
+//!   four times the time that the call takes by itself). A call that comes back only then has waited: 1, else 0. The
+//!   parameter `held` says what the gate holds: `same`, the stream that the call is given; `other`, another stream created
+//!   with the default flags; `non-blocking`, another stream that is ordered against no other; `legacy`, the legacy default
+//!   stream; `thread`, a non-blocking stream of another thread, which waits for it meanwhile; `device`, a stream of another
+//!   device.
+//! - *ready*: the host's time in the call with nothing pending.
+//! - *behind*: the host's time in the call behind work of a known length, on the stream that it is given or, where it is given
+//!   none, on another stream with the default flags. The parameter `wait` says how the thread waits in the driver.
+//!
+//! Each call is a group by itself: one that fails leaves the others as they are. The CPU engine has a catalogue of its own
+//! interface, which declares what each call waits for: there the method itself is tested.
+//!
+//! What it does not cover: a call can wait for reasons that no gate shows, such as a lock that another thread's call holds for a
+//! short time. A call that does not wait in a trial may do so on another driver, with other memory or other sizes.
+
+mod code;
+mod copy;
+mod device;
+mod fill;
+mod graph;
+mod launch;
+mod memory;
+mod object;
+mod wait;
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, count, counts};
+use crate::device::Device;
+use crate::device::calls::catalogue::{Call, calls};
+use crate::device::calls::{CallUnderTest, Family, Held, WaitMode};
+use crate::error::DeviceError;
+use crate::measure::Clock;
+use crate::results::Parameter;
+use crate::units::{Seconds, Unit};
+
+/// Which calls of the driver wait, and for what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DriverCalls {
+    /// How many trials decide whether a call waits.
+    #[serde(deserialize_with = "counts::million")]
+    pub trials: NonZeroUsize,
+    /// After how long a call that has not come back counts as one that waits.
+    pub patience: Seconds,
+    /// The length of the work before a timed call.
+    pub busy: Seconds,
+    /// Bytes of what is copied, filled and allocated.
+    #[serde(deserialize_with = "counts::trillions")]
+    pub sizes: Vec<NonZeroUsize>,
+}
+
+impl Default for DriverCalls {
+    fn default() -> Self {
+        Self {
+            trials: count(3),
+            patience: Seconds::milliseconds(4),
+            busy: Seconds::milliseconds(1),
+            sizes: [4, 1 << 16, (1 << 16) + 1, 40_000_000].map(count).to_vec(),
+        }
+    }
+}
+
+impl Experiment for DriverCalls {
+    const NAME: &'static str = "driver-calls";
+    const SUMMARY: &'static str = "Which calls of the driver wait while work is pending, for what, and what they cost";
+
+    fn run(&self, bench: &mut Bench) {
+        wait::run(self, bench);
+        copy::run(self, bench);
+        fill::run(self, bench);
+        memory::run(self, bench);
+        code::run(self, bench);
+        object::run(self, bench);
+        graph::run(self, bench);
+        launch::run(self, bench);
+        device::run(self, bench);
+        same(bench);
+    }
+}
+
+/// The first call of the catalogue with all that stands around it, twice.
+fn same(bench: &mut Bench) {
+    let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
+    bench
+        .group("The same code twice", parameters(&call))
+        .setup(move |device| rehearsed(device, &call))
+        .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], |(call, _)| {
+            let call = Rc::clone(call);
+            Ok(move || call.borrow_mut().time(None, None))
+        })
+        .run();
+}
+
+/// The rows of a family: the identifiers of whether a call waits, of its time with nothing pending, and behind work.
+type Ids = [&'static str; 3];
+
+impl DriverCalls {
+    /// All calls of a family, one group of trials and one of times for each.
+    fn family(&self, bench: &mut Bench, family: Family, heading: &str, [blocks, ready, behind]: Ids) {
+        let sizes: Vec<usize> = self.sizes.iter().map(|size| size.get()).collect();
+        for call in calls(bench.engine(), family, &sizes) {
+            self.trials(bench, &call, heading, blocks);
+            self.times(bench, &call, heading, [ready, behind]);
+        }
+    }
+
+    fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
+        let (patience, tried) = (self.patience.duration(), call.clone());
+        let mut group = bench
+            .group(heading, parameters(call))
+            .trials(self.trials)
+            .setup(move |device| rehearsed(device, &tried));
+        for held in Held::ALL {
+            group = group.having([("held", held.name().into())]).observed(
+                blocks,
+                "Waited for the gate",
+                Unit::Ratio,
+                move |(call, alone)| {
+                    let (call, alone) = (Rc::clone(call), *alone);
+                    // A state that is not here, or in which the call fails, is a row by itself.
+                    let trial = move || {
+                        let tried = call.borrow_mut().trial(held, patience, alone)?;
+                        Ok(f64::from(tried.waited))
+                    };
+                    trial().map(|_: f64| trial)
+                },
+            );
+        }
+        group.run();
+    }
+
+    fn times(&self, bench: &mut Bench, call: &Call, heading: &str, [ready, behind]: [&'static str; 2]) {
+        let (busy, timed) = (self.busy.duration(), call.clone());
+        let all = WaitMode::of(bench.engine());
+        let (first, modes) = (all[0], if call.is_documented_to_wait() { all } else { &all[..1] });
+        let mut group = bench.group(heading, parameters(call)).setup(move |device| rehearsed(device, &timed)).time_by(
+            Clock::Host,
+            ready,
+            "Time of the call, nothing pending",
+            move |(call, _)| {
+                let call = Rc::clone(call);
+                Ok(move || call.borrow_mut().time(None, first))
+            },
+        );
+        for &mode in modes {
+            let stated = [("busy_seconds", busy.as_secs_f64().into()), ("wait", mode.map_or("condition variable", WaitMode::name).into())];
+            group = group.having(stated).time_by(Clock::Host, behind, "Time of the call behind work", move |(call, _)| {
+                let call = Rc::clone(call);
+                let time = move || call.borrow_mut().time(Some(busy), mode);
+                time().map(|_| time)
+            });
+        }
+        group.run();
+    }
+}
+
+/// A call, and how long it takes by itself.
+type Rehearsed = (Rc<RefCell<CallUnderTest>>, Duration);
+
+fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed, DeviceError> {
+    let mut call = device.call_under_test(call)?;
+    let alone = call.rehearse()?;
+    Ok((Rc::new(RefCell::new(call)), alone))
+}
+
+/// What says which call a row is about.
+fn parameters(call: &Call) -> Vec<(&'static str, Parameter)> {
+    let mut parameters = vec![("call", call.name.into())];
+    parameters.extend(call.way.map(|way| ("way", way.into())));
+    parameters.extend(call.memory.map(|memory| ("memory", memory.name().into())));
+    parameters.extend(call.bytes.map(|bytes| ("bytes", bytes.into())));
+    parameters
+}

@@ -1,0 +1,214 @@
+//! A matrix of yes and no: what each row did in the state of each column.
+//!
+//! A cell is a square and a figure: a full square where every trial said yes, an empty one where none did, a half one where they
+//! differ. The label of a row stands above its cells, so that a long name has room on a phone.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, bold, font, title_height};
+use super::svg::Paint;
+use crate::error::PlotError;
+
+/// A panel of yes and no.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixPlot {
+    /// What is drawn.
+    pub title: String,
+    /// The machine it was measured on; for the description, not drawn.
+    pub machine: String,
+    /// What a full, a half and an empty square mean.
+    pub legend: [String; 3],
+    /// The heads of the columns: of the cells, then of the texts beside them.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<MatrixRow>,
+}
+
+/// A row of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixRow {
+    /// Its label.
+    pub label: String,
+    /// Its cells, from the left.
+    pub cells: Vec<MatrixCell>,
+    /// Texts to the right of the cells: times.
+    pub beside: Vec<String>,
+}
+
+/// What the trials of a cell said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MatrixCell {
+    /// So many said yes, of so many.
+    Trials(usize, usize),
+    /// There are none, for this reason, in a word.
+    Missing(&'static str),
+}
+
+const LEFT: i32 = 8;
+/// The width of a text beside the cells.
+const BESIDE: i32 = 52;
+const SQUARE: i32 = 10;
+/// From one row to the next: a label, a line of cells, and room.
+const ROW: i32 = 2 * LINE as i32 + 6;
+
+impl MatrixCell {
+    /// As a cell of the picture: the count, or the share where there are many.
+    fn text(&self) -> String {
+        match self {
+            Self::Trials(yes, all) if *all < 100 => format!("{yes}/{all}"),
+            Self::Trials(yes, all) => format!("{:.0} %", 100.0 * *yes as f64 / *all as f64),
+            Self::Missing(_) => "–".to_owned(),
+        }
+    }
+
+    /// Where it stands in the legend.
+    fn place(&self) -> Option<usize> {
+        match self {
+            Self::Trials(0, _) => Some(2),
+            Self::Trials(yes, all) => Some(usize::from(yes < all)),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+impl MatrixPlot {
+    /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
+    ///
+    /// # Errors
+    /// What the drawing library reports.
+    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+        let picture = Picture {
+            id,
+            title: &self.title,
+            description: &self.description(),
+            height: (self.top() + LINE as i32 + ROW * self.rows.len() as i32 + 8).unsigned_abs(),
+            patterns: &[],
+        };
+        picture.svg(|root| self.draw(root))
+    }
+
+    /// What the picture shows, in words.
+    pub fn description(&self) -> String {
+        let cell = |(head, cell): (&String, &MatrixCell)| match (cell, cell.place()) {
+            (MatrixCell::Trials(..), Some(place)) => format!("{head} {} ({})", self.legend[place], cell.text()),
+            (MatrixCell::Missing(state), _) => format!("{head} {state}"),
+            _ => head.clone(),
+        };
+        let row = |row: &MatrixRow| {
+            let cells = self.columns.iter().zip(&row.cells).map(cell);
+            let beside = self.columns.iter().skip(row.cells.len()).zip(&row.beside);
+            let texts = beside.map(|(head, text)| format!("{head} {text}"));
+            format!("{}: {}", row.label, cells.chain(texts).collect::<Vec<_>>().join(", "))
+        };
+        let rows: Vec<String> = self.rows.iter().map(row).collect();
+        format!("Matrix, measured on {}. {}.", self.machine, rows.join("; "))
+    }
+
+    /// Below the title and the legend.
+    fn top(&self) -> i32 {
+        (title_height(&self.title) + LINE + 6) as i32
+    }
+
+    fn cells(&self) -> usize {
+        self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0)
+    }
+
+    /// The left end of a column.
+    fn column(&self, place: usize) -> i32 {
+        let (cells, all) = (self.cells() as i32, self.columns.len() as i32);
+        let room = WIDTH as i32 - 2 * LEFT - BESIDE * (all - cells);
+        let place = i32::try_from(place).unwrap_or(0);
+        LEFT + room * place.min(cells) / cells.max(1) + BESIDE * (place - cells).max(0)
+    }
+
+    fn draw(&self, root: &Area<'_>) -> Drawn {
+        let mut left = LEFT;
+        let middle = title_height(&self.title) as i32 + LINE as i32 / 2;
+        for (meaning, cell) in self.legend.iter().zip([(1, 1), (1, 2), (0, 1)]) {
+            draw_square(root, &MatrixCell::Trials(cell.0, cell.1), (left, middle))?;
+            left += SQUARE + 5;
+            root.draw(&Text::new(meaning.as_str(), (left, middle), beside(font(Paint::Muted), HPos::Left)))?;
+            left += 7 * i32::try_from(meaning.chars().count()).unwrap_or(0) + 14;
+        }
+        let mut top = self.top();
+        for (place, head) in self.columns.iter().enumerate() {
+            let at = (self.column(place), top + LINE as i32 / 2);
+            root.draw(&Text::new(head.as_str(), at, beside(font(Paint::Muted), HPos::Left)))?;
+        }
+        top += LINE as i32;
+        for row in &self.rows {
+            let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
+            root.draw(&PathElement::new(edge, Paint::Grid))?;
+            let label = (LEFT, top + 4 + LINE as i32 / 2);
+            root.draw(&Text::new(row.label.as_str(), label, beside(bold(), HPos::Left)))?;
+            let middle = top + 4 + LINE as i32 * 3 / 2;
+            for (place, cell) in row.cells.iter().enumerate() {
+                let left = self.column(place);
+                draw_square(root, cell, (left, middle))?;
+                let paint = if cell.place().is_some() { Paint::Text } else { Paint::Muted };
+                let at = (left + SQUARE + 4, middle);
+                root.draw(&Text::new(cell.text(), at, beside(font(paint), HPos::Left)))?;
+            }
+            for (place, text) in (row.cells.len()..).zip(&row.beside) {
+                let at = (self.column(place), middle);
+                root.draw(&Text::new(text.as_str(), at, beside(font(Paint::Text), HPos::Left)))?;
+            }
+            top += ROW;
+        }
+        Ok(())
+    }
+}
+
+/// The square of a cell, whose left edge and middle are given; none where nothing was measured.
+fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -> Drawn {
+    let Some(place) = cell.place() else { return Ok(()) };
+    let (top, right, bottom) = (middle - SQUARE / 2, left + SQUARE, middle + SQUARE / 2);
+    let paint = [Paint::Series(1), Paint::Series(3), Paint::Series(2)][place];
+    match place {
+        0 => root.draw(&Rectangle::new([(left, top), (right, bottom)], paint.filled()))?,
+        1 => root.draw(&Polygon::new(vec![(left, top), (left, bottom), (right, bottom)], paint.filled()))?,
+        _ => {}
+    }
+    Ok(root.draw(&Rectangle::new([(left, top), (right, bottom)], paint))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(cells: Vec<MatrixCell>) -> MatrixPlot {
+        MatrixPlot {
+            title: "Calls".to_owned(),
+            machine: "M".to_owned(),
+            legend: ["waits", "differs", "comes back"].map(str::to_owned),
+            columns: ["same", "other", "ready"].map(str::to_owned).to_vec(),
+            rows: vec![MatrixRow { label: "call<>".to_owned(), cells, beside: vec!["1.2 µs".to_owned()] }],
+        }
+    }
+
+    #[test]
+    fn a_cell_is_told_by_its_shape_and_its_figure_and_in_words() {
+        let waits = plot(vec![MatrixCell::Trials(3, 3), MatrixCell::Trials(0, 3)]);
+        let differs = plot(vec![MatrixCell::Trials(1, 3), MatrixCell::Missing("not applicable")]);
+        assert_eq!(
+            waits.description(),
+            "Matrix, measured on M. call<>: same waits (3/3), other comes back (0/3), ready 1.2 µs."
+        );
+        assert_eq!(
+            differs.description(),
+            "Matrix, measured on M. call<>: same differs (1/3), other not applicable, ready 1.2 µs."
+        );
+        let (waits, differs) = (waits.to_svg("a").unwrap(), differs.to_svg("a").unwrap());
+        // One in the legend, one in the row.
+        assert_eq!([waits.matches("<polygon").count(), differs.matches("<polygon").count()], [1, 2]);
+        assert!(!waits.contains("call<>") && waits.contains(">3&#47;3<") && differs.contains(">–<"), "{waits}");
+    }
+
+    #[test]
+    fn columns_stay_in_the_picture_and_apart() {
+        let plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
+        let places: Vec<i32> = (0..3).map(|place| plot.column(place)).collect();
+        assert!(places.is_sorted() && places[2] + BESIDE <= WIDTH as i32, "{places:?}");
+    }
+}
