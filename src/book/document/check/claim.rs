@@ -188,7 +188,6 @@ mod tests {
             ("kind: model, on: cuda, tests: [^a / b]", "needs `each` or `cases`"),
             ("kind: arithmetic, ^on: cuda, tests: [published.t.fp16.a < 1]", "arithmetic is about no system"),
             ("kind: arithmetic, tests: [^a < 1]", "arithmetic holds nothing that was measured"),
-            ("kind: implementation, on: cuda, tests: [^a == 1]", "no row in it was"),
             ("kind: always, on: cuda, tests: [^published.t.fp16.a < 1]", "nothing that was measured stands"),
             ("kind: always, on: cuda, tests: [a > 0], each: ^sizes", "has a parameter `sizes`; did you mean `size`?"),
             (
