@@ -161,7 +161,7 @@ impl AsyncFrontend {
                 })
             })
             .having([("library", "NumPy, fp64".into())])
-            .foreign_time("async-frontend.host", "Loop by a host array library", "NumPy is the host library beside PyTorch")
+            .foreign_time("async-frontend.host", "Loop by a host array library", "NumPy is measured beside PyTorch's own loop")
             .run();
     }
 
