@@ -3,6 +3,7 @@
  * (this one and all after it), stay (a process that measures does not end while a thread of it works, as one whose driver
  * waits for its device). FAULT_COUNT: a file for the number of calls at the end. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -104,14 +105,26 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
+/* Whether another thread of a process that measures is running. */
 static int works(void) {
-    char line[4096] = "";
+    char text[4096] = "";
     FILE *file = fopen("/proc/self/cmdline", "r");
-    size_t bytes = file ? fread(line, 1, sizeof line - 1, file) : 0;
+    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
     if (file) fclose(file);
-    struct stat threads;
-    /* Each thread is a folder, beside `.` and `..`. */
-    return memmem(line, bytes, "next-run", 8) && stat("/proc/self/task", &threads) == 0 && threads.st_nlink > 3;
+    DIR *threads = memmem(text, bytes, "next-run", 8) ? opendir("/proc/self/task") : NULL;
+    int running = 0;
+    for (struct dirent *thread; threads && (thread = readdir(threads));) {
+        if (atoi(thread->d_name) == 0 || atoi(thread->d_name) == gettid()) continue;
+        snprintf(text, sizeof text, "/proc/self/task/%s/stat", thread->d_name);
+        file = fopen(text, "r");
+        bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        if (file) fclose(file);
+        text[bytes] = 0;
+        const char *state = strrchr(text, ')');
+        running |= state && state[1] == ' ' && state[2] == 'R';
+    }
+    if (threads) closedir(threads);
+    return running;
 }
 
 __attribute__((destructor)) static void report(void) {
