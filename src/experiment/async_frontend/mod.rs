@@ -161,7 +161,11 @@ impl AsyncFrontend {
                 })
             })
             .having([("library", "NumPy, fp64".into())])
-            .foreign_time("async-frontend.host", "Loop by a host array library", "NumPy is measured beside PyTorch's own loop")
+            .foreign_time(
+                "async-frontend.host",
+                "Loop by a host array library",
+                "NumPy is measured beside PyTorch's own loop",
+            )
             .run();
     }
 

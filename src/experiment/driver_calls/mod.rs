@@ -116,10 +116,8 @@ impl DriverCalls {
 
     fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
         let (patience, tried) = (self.patience.duration(), call.clone());
-        let mut group = bench
-            .group(heading, parameters(call))
-            .trials(self.trials)
-            .setup(move |device| rehearsed(device, &tried));
+        let mut group =
+            bench.group(heading, parameters(call)).trials(self.trials).setup(move |device| rehearsed(device, &tried));
         for held in Held::ALL {
             group = group.having([("held", held.name().into())]).observed(
                 blocks,
@@ -153,12 +151,16 @@ impl DriverCalls {
             },
         );
         for &mode in modes {
-            let stated = [("busy_seconds", busy.as_secs_f64().into()), ("wait", mode.map_or("condition variable", WaitMode::name).into())];
-            group = group.having(stated).time_by(Clock::Host, behind, "Time of the call behind work", move |(call, _)| {
-                let call = Rc::clone(call);
-                let time = move || call.borrow_mut().time(Some(busy), mode);
-                time().map(|_| time)
-            });
+            let stated = [
+                ("busy_seconds", busy.as_secs_f64().into()),
+                ("wait", mode.map_or("condition variable", WaitMode::name).into()),
+            ];
+            group =
+                group.having(stated).time_by(Clock::Host, behind, "Time of the call behind work", move |(call, _)| {
+                    let call = Rc::clone(call);
+                    let time = move || call.borrow_mut().time(Some(busy), mode);
+                    time().map(|_| time)
+                });
         }
         group.run();
     }

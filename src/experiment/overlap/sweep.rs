@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::fp32_bytes;
 use super::pipeline::{Pipeline, Single, Waits};
-use crate::experiment::{Bench, Formula};
 use crate::experiment::host_copy::fastest_memory;
+use crate::experiment::{Bench, Formula};
 use crate::results::Work;
 use crate::units::Unit;
 
