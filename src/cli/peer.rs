@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 use serde::Serialize;
 
 use super::interrupt::Forward;
-use super::{Carried, processes, recorded};
+use super::{Carried, UsageError, processes, recorded};
 use crate::measure::Protocol;
 use crate::results::{MetricSpec, Results, System};
 use crate::runner::{Suite, planned};
@@ -55,9 +55,20 @@ impl Peer {
         }
     }
 
-    /// The one that a results file was begun with.
-    pub(super) fn named(names: &[String]) -> Option<Self> {
-        Self::value_variants().iter().copied().find(|peer| names.iter().any(|name| name == peer.name()))
+    /// The one that a results file was begun with; refused is one that this program cannot measure.
+    pub(super) fn named(names: &[String]) -> Result<Option<Self>, UsageError> {
+        let known = |name: &String| Self::value_variants().iter().copied().find(|peer| name == peer.name());
+        match names {
+            [] => Ok(None),
+            [name] => match known(name) {
+                Some(peer) => Ok(Some(peer)),
+                None => Err(UsageError(format!("this program cannot measure {name}"))),
+            },
+            _ => Err(UsageError(format!(
+                "this program measures one system beside its own, and not {}",
+                names.join(", ")
+            ))),
+        }
     }
 
     fn script(self) -> &'static str {

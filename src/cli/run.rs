@@ -135,9 +135,10 @@ fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
+    let peer =
+        Peer::named(&results.plan.with).map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
     let was = results.environment();
     same_place(file, was, &processes::describe(&was.device.name)?)?;
-    let peer = Peer::named(&results.plan.with);
     processes::measure(results, out, Some(file), &limits.means(peer), carried)
 }
 

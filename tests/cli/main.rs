@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use syncscope::cli::App;
 use syncscope::device::Device;
 use syncscope::experiment::{Bench, Registry};
-use syncscope::results::{MetricSpec, Outcome, Results, RunOutcome};
+use syncscope::results::{MetricSpec, Outcome, Plan, Results, RunOutcome};
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -215,6 +215,28 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
     assert_eq!(lost, None, "what was finished is not kept");
     let again = report(&["run", "--resume", "r.json"], folder.path());
     assert_eq!(code(&again), 2, "{}", stderr(&again));
+}
+
+#[test]
+fn a_file_that_was_begun_with_a_system_unknown_here_is_not_gone_on_with() {
+    let folder = folder_with(TINY);
+    let output = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let file = folder.path().join("r.json");
+    let results = Results::read(&file).unwrap();
+    for with in [vec!["Abacus"], vec!["syncscope"], vec!["PyTorch", "Abacus"]] {
+        let mut begun = results.clone();
+        begun.plan = Plan { runs: 2, with: with.iter().map(ToString::to_string).collect() };
+        begun.write(&file).unwrap();
+        let output = report(&["run", "--resume", "r.json"], folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("r.json: this program") && stderr(&output).contains(with[0]),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(Results::read(&file).unwrap(), begun, "the file is as it was");
+    }
 }
 
 #[test]

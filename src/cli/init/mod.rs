@@ -83,11 +83,12 @@ fn crate_name(folder: &Path) -> anyhow::Result<String> {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let name = name.trim_matches('-');
     // Cargo takes neither a digit in front, nor its own or the library's name.
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || ["syncscope", "test", "core", "std"].contains(&name) {
-        let folder = folder.display();
-        return Err(
-            UsageError(format!("{folder}: no name for a crate; take a folder that begins with a letter")).into()
-        );
+    let refused = |why: &str| Err(UsageError(format!("{}: {why}; take another folder", folder.display())).into());
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return refused("a crate is named after its folder, and its name begins with a letter");
+    }
+    if ["syncscope", "test", "core", "std"].contains(&name) {
+        return refused("a crate is named after its folder, and a crate of its own has that name");
     }
     Ok(name.to_owned())
 }
