@@ -20,6 +20,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Whether each time makes and ends a context of the driver, which takes most of a second on a GPU.
+    pub(crate) fn makes_a_context(&self) -> bool {
+        matches!(self.action, Action::Device(DeviceCall::CreateContext | DeviceCall::DestroyContext))
+    }
+
     /// Whether the driver's documentation says that it waits for work: such a call is timed in each wait mode.
     pub(crate) fn is_documented_to_wait(&self) -> bool {
         match self.action {
