@@ -1,5 +1,6 @@
 //! The calls that are measured, by engine and family.
 
+use super::layer::Layer;
 use super::{Family, On, OwnCall};
 
 /// A call of a catalogue.
@@ -66,6 +67,8 @@ pub(crate) enum Action {
     Launch(Launch),
     /// Is about contexts and devices.
     Device(DeviceCall),
+    /// Launches through a layer.
+    Layer(Layer),
     /// A call of the engine's own interface.
     Own(OwnCall),
 }
