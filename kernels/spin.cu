@@ -16,3 +16,13 @@ extern "C" __global__ void spin(u64 nanoseconds) {
     while (now() - start < nanoseconds) {
     }
 }
+
+// As spin; then writes a word of host memory, so that the host sees the end of the work by itself.
+extern "C" __global__ void spin_and_mark(u64 nanoseconds, volatile u32 *word, u32 value) {
+    wait_for_previous();
+    const u64 start = now();
+    while (now() - start < nanoseconds) {
+    }
+    *word = value;
+    __threadfence_system();
+}

@@ -40,6 +40,11 @@ impl Seconds {
         Self(count as f64 * 1e-3)
     }
 
+    #[cfg(feature = "report")]
+    pub(crate) const fn of(seconds: f64) -> Self {
+        Self(seconds)
+    }
+
     /// As a duration.
     pub fn duration(self) -> Duration {
         Duration::from_secs_f64(self.0)

@@ -135,6 +135,9 @@ fn lacking(device: &Device) -> Vec<String> {
         "the call is given no stream",
         "this engine has no default stream",
         "all streams of this engine are non-blocking",
+        "a thread of this engine waits for a condition variable",
+        "the program that measures is not `report`",
+        "this engine stands on no driver",
     ]
     .map(str::to_owned);
     let reason = |tried: Result<(), DeviceError>| match tried {

@@ -20,6 +20,7 @@ mod devices;
 mod experiments;
 mod export;
 mod facts;
+mod first_steps;
 mod init;
 mod interrupt;
 mod job;
@@ -216,6 +217,7 @@ enum Command {
     Completions(completions::Arguments),
     Man(man::Arguments),
     NextRun(next_run::Arguments),
+    FirstSteps(first_steps::Arguments),
 }
 
 fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
@@ -240,6 +242,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
         Command::NextRun(arguments) => next_run::execute(&arguments, carried),
+        Command::FirstSteps(arguments) => first_steps::execute(&arguments),
     }
 }
 

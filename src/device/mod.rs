@@ -16,6 +16,8 @@ mod host;
 pub(crate) mod injection;
 pub(crate) mod kind;
 pub mod philox;
+#[cfg(feature = "report")]
+pub(crate) mod process;
 mod properties;
 pub(crate) mod recording;
 mod stream;
@@ -217,11 +219,21 @@ impl Device {
     /// A call of the engine's catalogue, to be tried by itself.
     #[cfg(feature = "report")]
     pub(crate) fn call_under_test(&self, call: &calls::catalogue::Call) -> Result<calls::CallUnderTest> {
-        let rig = match self.engine.rig() {
-            Some(rig) => rig?,
-            None => Box::new(calls::OwnCalls::new(self)?),
-        };
-        calls::CallUnderTest::new(rig, call)
+        calls::CallUnderTest::new(self.rig()?, call)
+    }
+
+    /// The ways in which a host thread can wait for the device.
+    #[cfg(feature = "report")]
+    pub(crate) fn waits(&self) -> Result<calls::waiting::Waits> {
+        calls::waiting::Waits::new(self.rig()?)
+    }
+
+    #[cfg(feature = "report")]
+    fn rig(&self) -> Result<Box<dyn calls::Rig>> {
+        match self.engine.rig() {
+            Some(rig) => rig,
+            None => Ok(Box::new(calls::OwnCalls::new(self)?)),
+        }
     }
 
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.

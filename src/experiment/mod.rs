@@ -42,6 +42,10 @@ experiments! {
     launch_path::LaunchPath,
     implementation::Implementation,
     driver_calls::DriverCalls,
+    wait_modes::WaitModes,
+    cold_start::ColdStart,
+    layers::Layers,
+    pytorch_calls::PytorchCalls,
     ceilings::Ceilings,
 }
 

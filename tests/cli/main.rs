@@ -79,6 +79,31 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
 }
 
 #[test]
+fn a_cold_start_is_measured_in_processes_of_its_own_and_holds_its_steps() {
+    let suite = "title: Cold\nruns: 1\nsampling: { samples: 3 }\nexperiments: [cold-start: { processes: 2 }]\n";
+    let folder = folder_with(suite);
+    let arguments = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "cold-start", "--out", "r.json"];
+    let output = report(&arguments, folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    let samples = |id: &str| {
+        let mut of_id = results.outcomes().filter(|(row, _)| row.spec.id == id);
+        match of_id.next() {
+            Some((_, Outcome::Measured { samples, .. } | Outcome::Derived { samples })) => samples.clone(),
+            other => panic!("{id}: {other:?}"),
+        }
+    };
+    let (total, sum, process) = (samples("cold-start.total"), samples("cold-start.sum"), samples("cold-start.process"));
+    assert_eq!([total.len(), sum.len(), process.len()], [2; 3]);
+    for round in 0..2 {
+        assert!(sum[round] <= total[round] && total[round] < process[round], "{total:?} {sum:?} {process:?}");
+    }
+    assert!(samples("cold-start.product").iter().all(|seconds| *seconds > 0.0));
+    let driver = results.outcomes().find(|(row, _)| row.spec.id == "cold-start.driver").unwrap().1;
+    assert!(matches!(driver, Outcome::NotApplicable { reason } if reason.contains("no driver")), "{driver:?}");
+}
+
+#[test]
 fn one_experiment_is_summed_up_with_what_its_document_makes_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let bench = ["bench", "idle-device", "--device", "cpu:0", "--iters", "2", "--samples", "8"];

@@ -568,6 +568,15 @@ static Work work_of(const std::string &name, u32 blocks, void **a) {
             while (std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(5));
         };
     }
+    if (name == "spin_and_mark") {
+        const u64 nanoseconds = word(0), flag = word(1);
+        const u32 value = argument<u32>(a, 2);
+        return [=] {
+            const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(nanoseconds);
+            while (std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(5));
+            reinterpret_cast<std::atomic<u32> *>(flag)->store(value);
+        };
+    }
     if (name == "hold") {
         const u64 flag = word(0);
         const u32 target = argument<u32>(a, 1);

@@ -28,13 +28,20 @@ def _model(total):
     return Formula(times, lambda p, t1, t2, t3: total(p["operations"], t1, t2, t3), ("operations",))
 
 
+def _judged(compute):
+    """From whether a call of PyTorch waits and whether its debug mode warns of it."""
+    of = ("pytorch-calls.blocks", "pytorch-calls.warns")
+    return Formula(of, lambda p, blocks, warns: float(compute(blocks > 0.5, warns > 0.5)))
+
+
 _DOUBLE = "overlap.double-buffer."
 _ALONE = (f"{_DOUBLE}copies", f"{_DOUBLE}computes")
 _SWEPT = ("overlap.sweep.copies", "overlap.sweep.computes")
 
 # Those that measure the same code twice.
 EXPERIMENTS = (
-    "self-audit", "idle-device", "async-frontend", "synchronize", "overlap", "sync-points", "launch-path", "ceilings")
+    "self-audit", "idle-device", "async-frontend", "synchronize", "overlap", "sync-points", "launch-path", "layers",
+    "pytorch-calls", "ceilings")
 
 FORMULAS = {
     "idle-device.delta": _difference("idle-device.same", "idle-device.other"),
@@ -64,6 +71,9 @@ FORMULAS = {
         f"{name}.same.ratio": Formula((f"{name}.same.a", f"{name}.same.b"), lambda p, first, second: second / first)
         for name in EXPERIMENTS
     },
+    "pytorch-calls.agrees": _judged(lambda blocks, warns: blocks == warns),
+    "pytorch-calls.missed": _judged(lambda blocks, warns: blocks and not warns),
+    "pytorch-calls.false-alarm": _judged(lambda blocks, warns: warns and not blocks),
     "ceilings.copy.rate": _rate("ceilings.copy.time", lambda p: 2 * p["bytes"]),
     "ceilings.matmul.rate": _rate("ceilings.matmul.time", lambda p: 2 * p["size"] ** 3),
     "ceilings.h2d.rate": _rate("ceilings.h2d.time", lambda p: p["bytes"]),

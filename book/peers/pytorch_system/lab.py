@@ -121,8 +121,9 @@ class Lab:
         """Takes what `look` returns: a count, a yes (1) or no (0)."""
         return Case(OBSERVED, look)
 
-    def blocks(self, call, held=None, stream=None):
-        """Whether `call`, made on `stream`, waits for the stream `held`; where that is not named, for its own."""
+    def blocks(self, call, held=None, stream=None, patience=None):
+        """Whether `call`, made on `stream`, waits for the stream `held`; where that is not named, for its own. The gate opens
+        when the patience is over, and five times what the call takes by itself."""
         stream = stream or self.stream()
         gate = self.gate()
 
@@ -138,10 +139,10 @@ class Lab:
             return seconds
 
         # Code is loaded and memory allocated before a gate closes.
-        patience = max(PATIENCE, 5 * warm())
+        limit = max(PATIENCE if patience is None else patience, 5 * warm())
 
         def look():
             with self.torch.cuda.stream(stream):
-                return float(gate.blocks([held or stream], call, patience))
+                return float(gate.blocks([held or stream], call, limit))
 
         return self.observed(look)

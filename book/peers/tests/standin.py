@@ -13,6 +13,7 @@ import threading
 import time
 import types
 import unittest.mock
+import warnings
 
 # How many launches a held stream takes.
 DEPTH = 1021
@@ -49,6 +50,7 @@ class Gpu:
         self.events = None
         self.correlation = 0
         self.broken = None
+        self.debug_mode = "default"
         self.calls = []
 
     def closed(self, stream):
@@ -100,7 +102,7 @@ def make(gpu):
     torch = types.ModuleType("torch")
     torch.__version__, torch.__file__ = "2.99.0+standin", __file__
     torch.version = types.SimpleNamespace(cuda="13.0")
-    for dtype in ("float16", "bfloat16", "float32", "int32", "uint8"):
+    for dtype in ("float16", "bfloat16", "float32", "int32", "int64", "uint8"):
         setattr(torch, dtype, dtype)
     current = [0]
 
@@ -169,6 +171,8 @@ def make(gpu):
         def read(self):
             """A copy to the host that is waited for."""
             if self.on_gpu:
+                if gpu.debug_mode == "warn":
+                    warnings.warn("called a synchronizing CUDA operation", stacklevel=2)
                 gpu.call("cudaMemcpyAsync", current[0], "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)")
                 gpu.call("cudaStreamSynchronize")
                 gpu.wait(current[0])
@@ -190,6 +194,16 @@ def make(gpu):
                 if place >= extent:
                     raise IndexError(f"index {place} is out of bounds for dimension of size {extent}")
             return Tensor(self.shape[len(places):], self.device, self.dtype)
+
+        def __setitem__(self, index, value):
+            """As PyTorch does: the places of a mask are read, unless one value is set at all of them."""
+            if isinstance(value, Tensor):
+                index.read()
+            self.like()
+
+        def tolist(self):
+            self.read()
+            return [0.0] * self.numel()
 
         def add_(self, other):
             self.like()
@@ -274,6 +288,60 @@ def make(gpu):
         tensor.read()
         return tensor.like((tensor.numel(), len(tensor.shape)))
 
+    def masked(tensor, mask):
+        mask.read()
+        return tensor.like()
+
+    def where(condition, *values):
+        if not values:
+            condition.read()
+        return condition.like()
+
+    def repeat_interleave(tensor, counts, output_size=None):
+        if output_size is None:
+            counts.read()
+        return tensor.like()
+
+    def unique(tensor):
+        tensor.read()
+        return tensor.like()
+
+    class Optimizer:
+        def __init__(self, parameters, lr=None, capturable=False):
+            self.parameters = parameters
+
+        def step(self):
+            for parameter in self.parameters:
+                parameter.add_(parameter.grad)
+
+    class GradScaler:
+        def __init__(self, device):
+            self.scaled = False
+
+        def scale(self, tensor):
+            self.scaled = True
+            return tensor
+
+        def step(self, optimizer):
+            assert self.scaled
+            optimizer.parameters[0].sum().item()
+            optimizer.step()
+
+        def update(self):
+            pass
+
+    def data_loader(dataset, batch_size, pin_memory):
+        return [created(batch_size, pin_memory=pin_memory)]
+
+    torch.masked_select, torch.where, torch.unique, torch.repeat_interleave = masked, where, unique, repeat_interleave
+    torch.multinomial = lambda weights, count: weights.like((count,))
+    torch.nn = types.SimpleNamespace(
+        Parameter=lambda tensor: tensor,
+        utils=types.SimpleNamespace(clip_grad_norm_=lambda parameters, limit: parameters[0].grad.like(())))
+    torch.optim = types.SimpleNamespace(Adam=Optimizer, SGD=Optimizer)
+    torch.amp = types.SimpleNamespace(GradScaler=GradScaler)
+    torch.utils = types.SimpleNamespace(data=types.SimpleNamespace(
+        TensorDataset=lambda *tensors: tensors, DataLoader=data_loader))
     torch.Tensor, torch.device = Tensor, Device
     torch.zeros = torch.ones = torch.randn = torch.empty = created
     torch.tensor = lambda values, device="cpu": moved(created(*nested(values)), device)
@@ -309,7 +377,7 @@ def make(gpu):
         Stream=Stream, Event=Event, CUDAGraph=Graph, OutOfMemoryError=OutOfMemoryError, stream=on_stream,
         synchronize=synchronize, graph=lambda graph: contextlib.nullcontext(), set_device=set_device,
         current_stream=lambda device=None: Stream(handle=current[0]), empty_cache=lambda: None,
-        is_available=lambda: gpu.count > 0, device_count=lambda: gpu.count,
+        set_sync_debug_mode=lambda mode: setattr(gpu, "debug_mode", mode), is_available=lambda: gpu.count > 0, device_count=lambda: gpu.count,
         get_device_properties=lambda device: properties, get_device_capability=lambda device: (9, 0),
     )
 
@@ -373,7 +441,7 @@ def installed(gpu):
     with contextlib.ExitStack() as patches:
         for name, value in (
             ("lab.Driver", lambda: Driver(gpu)), ("lab.Spinner", lambda *_: Spinner(gpu)), ("lab.PATIENCE", 60.0),
-            ("gate.Hold", Hold), ("experiments.launch_path.BLOCKED", 0.3),
+            ("experiments.pytorch_calls.PATIENCE", 60.0), ("gate.Hold", Hold), ("experiments.launch_path.BLOCKED", 0.3),
         ):
             patches.enter_context(unittest.mock.patch(f"pytorch_system.{name}", value))
         patches.enter_context(unittest.mock.patch.dict(sys.modules, {"torch": torch}))

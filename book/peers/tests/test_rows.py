@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import pytorch  # noqa: E402
 from pytorch_system import catalogue  # noqa: E402
+from pytorch_system.experiments import pytorch_calls  # noqa: E402
 from tests import plans, standin  # noqa: E402
 
 
@@ -92,6 +94,33 @@ class EveryRow(unittest.TestCase):
         by_mode = outcomes(self.answer, "overlap.implicit.from-pinned.blocks")
         for parameters, outcome in by_mode.items():
             self.assertEqual(set(outcome["measured"]["samples"]), {0.0 if "non-blocking" in parameters else 1.0})
+
+    def test_what_the_gate_says_of_a_call_stands_beside_what_the_debug_mode_says(self):
+        def seen(name, call):
+            return set(outcomes(self.answer, f"pytorch-calls.{name}")[json.dumps({"call": call})]["measured"]["samples"])
+
+        def judged(name, call):
+            return set(outcomes(self.answer, f"pytorch-calls.{name}")[json.dumps({"call": call})]["derived"]["samples"])
+
+        # Both see a read; the mode is silent where a program waits for an event or a copy, and about what does not wait.
+        for call, expected in {
+            "item": (1, 1), "tolist": (1, 1), "masked-select": (1, 1), "where-one": (1, 1), "where-three": (0, 0),
+            "boolean-assign-scalar": (0, 0), "boolean-assign-tensor": (1, 1), "repeat-interleave": (1, 1),
+            "repeat-interleave-sized": (0, 0), "event-synchronize": (1, 0), "to-device-pageable-non-blocking": (1, 0),
+            "to-device-pinned-non-blocking": (0, 0), "wait-stream": (0, 0), "grad-scaler-step": (1, 1), "adam-step": (0, 0),
+            "sum": (0, 0),
+        }.items():
+            waits, warns = expected
+            self.assertEqual((seen("blocks", call), seen("warns", call)), ({float(waits)}, {float(warns)}), call)
+            self.assertEqual(judged("agrees", call), {float(waits == warns)}, call)
+            self.assertEqual(judged("missed", call), {float(waits > warns)}, call)
+            self.assertEqual(judged("false-alarm", call), {float(waits < warns)}, call)
+
+    def test_every_call_that_report_plans_is_known_here(self):
+        planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/experiment/pytorch_calls.rs")
+        with open(planned, encoding="utf-8") as file:
+            named = re.findall(r"^    \"([\w-]+)\",$", file.read(), re.M)
+        self.assertEqual(named, list(pytorch_calls.CALLS))
 
     def test_of_all_synchronizations_only_that_of_the_device_waits_for_another_stream(self):
         for what, expected in (("device", 1.0), ("stream", 0.0), ("item", 0.0), ("event", 0.0)):

@@ -1,5 +1,6 @@
 //! The calls that are measured, by engine and family.
 
+use super::layer::Layer;
 use super::{Family, On, OwnCall};
 
 /// A call of a catalogue.
@@ -20,6 +21,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Whether each time makes and ends a context of the driver, which takes most of a second on a GPU.
+    pub(crate) fn makes_a_context(&self) -> bool {
+        matches!(self.action, Action::Device(DeviceCall::CreateContext | DeviceCall::DestroyContext))
+    }
+
     /// Whether the driver's documentation says that it waits for work: such a call is timed in each wait mode.
     pub(crate) fn is_documented_to_wait(&self) -> bool {
         match self.action {
@@ -61,6 +67,8 @@ pub(crate) enum Action {
     Launch(Launch),
     /// Is about contexts and devices.
     Device(DeviceCall),
+    /// Launches through a layer.
+    Layer(Layer),
     /// A call of the engine's own interface.
     Own(OwnCall),
 }

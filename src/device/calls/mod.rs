@@ -8,9 +8,12 @@
 //! user of the device has.
 
 pub(crate) mod catalogue;
+pub(crate) mod layer;
 mod made;
 mod own;
+mod own_waiting;
 mod trial;
+pub(crate) mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,6 +162,9 @@ pub(crate) trait Rig {
 
     /// Has threads wait in this way from now on, as long as the rig is there. A new one spins, where there is a choice.
     fn wait_by(&self, mode: WaitMode) -> Result<()>;
+
+    /// The ways to wait for work of its own, as long as the rig is there.
+    fn waiting(&self) -> Result<Arc<dyn waiting::Waiting>>;
 }
 
 /// A call, step by step.

@@ -11,6 +11,8 @@ use std::time::Duration;
 #[cfg(test)]
 use super::Held;
 use super::catalogue::Action;
+use super::own_waiting::OwnWaiting;
+use super::waiting::Waiting;
 use super::{Family, Line, Made, On, Rig, Steps, WaitMode};
 use crate::device::engine::{DeviceMemory, EngineGate, HostKind, Operation, Region, Result};
 use crate::device::{DType, Device, Event, Graph, Stream};
@@ -170,6 +172,11 @@ impl Rig for OwnCalls {
     fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
         match action {
             Action::Own(call) => Ok(self.shared.steps(*call)),
+            Action::Layer(_) | Action::Graph(_) => Err(DeviceError::NotApplicable {
+                what: "a call of the driver".to_owned(),
+                device: self.shared.device.name().to_owned(),
+                reason: "this engine stands on no driver".to_owned(),
+            }),
             other => Err(DeviceError::InvalidArgument { operation: "steps", reason: format!("{other:?}") }),
         }
     }
@@ -206,10 +213,17 @@ impl Rig for OwnCalls {
         Err(DeviceError::NotApplicable {
             what: format!("the wait mode {}", mode.name()),
             device: self.shared.device.name().to_owned(),
-            reason: "a thread of this engine waits for a condition variable".to_owned(),
+            reason: CONDITION_VARIABLE.to_owned(),
         })
     }
+
+    fn waiting(&self) -> Result<Arc<dyn Waiting>> {
+        OwnWaiting::new(&self.shared.device).map(|waiting| Arc::new(waiting) as _)
+    }
 }
+
+/// Why a thread has no other way to wait.
+pub(super) const CONDITION_VARIABLE: &str = "a thread of this engine waits for a condition variable";
 
 impl Shared {
     fn region(memory: &Arc<dyn DeviceMemory>) -> Region<'_> {

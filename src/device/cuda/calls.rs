@@ -10,7 +10,9 @@ use super::driver::calls::Calls;
 use super::driver::{HostPiece, context};
 use super::gpu::{Gpu, Opened};
 use super::memory::pinned::Purpose;
+use super::waiting::CudaWaiting;
 use crate::device::calls::catalogue::Action;
+use crate::device::calls::waiting::Waiting;
 use crate::device::calls::{Line, Rig, Steps, WaitMode};
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
@@ -129,6 +131,10 @@ impl Rig for CudaRig {
         // What the driver does at the first launch after such a change belongs to no call that is timed.
         self.keep_busy(Line::Own, Duration::ZERO)?;
         self.drain()
+    }
+
+    fn waiting(&self) -> Result<Arc<dyn Waiting>> {
+        CudaWaiting::new(&self.device, &self.calls).map(|waiting| Arc::new(waiting) as _)
     }
 }
 

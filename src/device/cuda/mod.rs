@@ -13,6 +13,7 @@
 //! | `kernels` | the kernels, from source to handle |
 //! | `matmul` | matrix multiplications and the search for their plans |
 //! | `calls` | what the driver's own calls are tried with |
+//! | `waiting` | the ways in which a host thread can wait |
 //! | `profiling` | records of what the device did, and sensors |
 //!
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
@@ -29,8 +30,12 @@ mod matmul;
 mod memory;
 mod profiling;
 mod stream;
+#[cfg(feature = "report")]
+mod waiting;
 
 use std::sync::Arc;
+#[cfg(feature = "report")]
+use std::time::{Duration, Instant};
 
 use super::Listing;
 use super::engine::{Engine, Result};
@@ -43,6 +48,31 @@ const ENGINE: &str = "cuda";
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Engine>> {
     context::device_count()?;
     Ok(Arc::new(engine::CudaEngine::open(index)?))
+}
+
+/// A step by its name, with what it took.
+#[cfg(feature = "report")]
+pub(crate) type Step = (&'static str, Duration);
+
+/// The steps of a process up to its first kernel, by the driver alone. They are the
+/// first that the process does with a GPU. The context lives as long as what is returned beside them.
+#[cfg(feature = "report")]
+pub(crate) fn first_steps(index: usize) -> Result<(Vec<Step>, Box<dyn std::any::Any>)> {
+    let mut steps = Vec::new();
+    let mut since = Instant::now();
+    let mut step = |name| {
+        steps.push((name, since.elapsed()));
+        since = Instant::now();
+    };
+    context::device_count()?;
+    step("driver");
+    let context = Arc::new(driver::Context::retain(index)?);
+    step("context");
+    let image = kernels::Kernels::new(&context)?.image_of_spin()?;
+    step("code");
+    let kernel = driver::calls::first::first_kernel(&context, &image)?;
+    steps.extend(["module", "function", "launch", "launch-again"].into_iter().zip(kernel));
+    Ok((steps, Box::new(context)))
 }
 
 /// The devices of this machine, at least one; or why there is none.

@@ -10,6 +10,8 @@
 //! - *behind*: the host's time in the call behind work of a known length, on the stream that it is given or, where it is given
 //!   none, on another stream with the default flags. The parameter `wait` says how the thread waits in the driver.
 //!
+//! A call that makes or ends a context takes most of a second each time: one trial decides, and three times are taken.
+//!
 //! Each call is a group by itself: one that fails leaves the others as they are. The CPU engine has a catalogue of its own
 //! interface, which declares what each call waits for: there the method itself is tested.
 //!
@@ -42,6 +44,9 @@ use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
 use crate::units::{Seconds, Unit};
+
+/// How often a call that makes a context is timed.
+const FEW: NonZeroUsize = count(3);
 
 /// Which calls of the driver wait, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,8 +121,9 @@ impl DriverCalls {
 
     fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
         let (patience, tried) = (self.patience.duration(), call.clone());
+        let trials = if call.makes_a_context() { count(1) } else { self.trials };
         let mut group =
-            bench.group(heading, parameters(call)).trials(self.trials).setup(move |device| rehearsed(device, &tried));
+            bench.group(heading, parameters(call)).trials(trials).setup(move |device| rehearsed(device, &tried));
         for held in Held::ALL {
             group = group.having([("held", held.name().into())]).observed(
                 blocks,
@@ -141,7 +147,11 @@ impl DriverCalls {
         let (busy, timed) = (self.busy.duration(), call.clone());
         let all = WaitMode::of(bench.engine());
         let (first, modes) = (all[0], if call.is_documented_to_wait() { all } else { &all[..1] });
-        let mut group = bench.group(heading, parameters(call)).setup(move |device| rehearsed(device, &timed)).time_by(
+        let mut group = bench.group(heading, parameters(call));
+        if call.makes_a_context() {
+            group = group.trials(FEW);
+        }
+        let mut group = group.setup(move |device| rehearsed(device, &timed)).time_by(
             Clock::Host,
             ready,
             "Time of the call, nothing pending",

@@ -72,7 +72,7 @@ const SOURCES: [Source; 7] = sources! {
         "mark_nonzero_fp16" 7, "mark_nonzero_bf16" 7, "mark_nonzero_fp32" 7, "mark_nonzero_u8" 7,
         "mark_nonzero_i64" 7, "positions" 4;
     "gather.cu": "gather_wide_16" 8, "gather_wide_32" 8, "gather_narrow_16" 8, "gather_narrow_32" 8;
-    "spin.cu": "spin" 1;
+    "spin.cu": "spin" 1, "spin_and_mark" 3;
     "hold.cu": "hold" 2;
 };
 
@@ -193,7 +193,7 @@ impl Kernels {
         loaded.get(kernel.index).copied().ok_or_else(missing)
     }
 
-    /// The machine code of the kernel that keeps a stream busy, to be loaded by itself.
+    /// The machine code of the kernels that keep a stream busy, to be loaded by itself.
     #[cfg(feature = "report")]
     pub(crate) fn image_of_spin(&self) -> Result<Vec<u8>> {
         self.image(&SOURCES[Kernel::SPIN.file], |image| Ok(image.to_vec()))

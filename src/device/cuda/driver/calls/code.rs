@@ -34,10 +34,11 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
         Code::UnloadModule => {
             Made::new(move || module(&context, &image), |module| module.end("cuModuleUnload")).boxed()
         }
-        Code::GetFunction => {
-            Made::new(move || module(&context, &image), move |module| function(&c.context, module.get()?).map(drop))
-                .boxed()
-        }
+        Code::GetFunction => Made::new(
+            move || module(&context, &image),
+            move |module| function(&c.context, module.get()?, KERNEL).map(drop),
+        )
+        .boxed(),
         Code::FirstLaunch => {
             let own = calls.own.get()?;
             loaded(calls, move |c, (_, kernel)| launch(&c.context, *kernel, own, Duration::ZERO))
@@ -117,7 +118,7 @@ fn loaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'st
     let (made, c) = (Arc::clone(calls), Arc::clone(calls));
     let load = move || {
         let module = module(&made.context, &made.image)?;
-        let kernel = function(&made.context, module.get()?)?;
+        let kernel = function(&made.context, module.get()?, KERNEL)?;
         Ok((module, kernel))
     };
     Made::new(load, move |loaded| call(&c, loaded)).boxed()

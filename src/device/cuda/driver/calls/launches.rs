@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{
     self, CUfunc_cache, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUlimit,
+    CUstream,
 };
 
 use super::{Calls, LEGACY};
@@ -23,34 +24,11 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Launch) -> Result<Box<dyn Steps>> 
     Ok(match call {
         Launch::Plain => plain(move || c.launch(own, Duration::ZERO)),
         Launch::Legacy => plain(move || c.launch(LEGACY, Duration::ZERO)),
-        Launch::Programmatic => plain(move || {
-            let mut attribute = CUlaunchAttribute {
-                id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                pad: [0; 4],
-                value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-            };
-            let config = CUlaunchConfig {
-                gridDimX: 1,
-                gridDimY: 1,
-                gridDimZ: 1,
-                blockDimX: 1,
-                blockDimY: 1,
-                blockDimZ: 1,
-                sharedMemBytes: 0,
-                hStream: own,
-                attrs: &raw mut attribute,
-                numAttrs: 1,
-            };
-            let mut nanoseconds = 0u64;
-            let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
-            // Safety: the kernel takes one word; the driver copies configuration and arguments before it returns.
-            let status = unsafe { sys::cuLaunchKernelEx(&config, c.kernel, arguments.as_mut_ptr(), ptr::null_mut()) };
-            c.check("cuLaunchKernelEx", status)
-        }),
+        Launch::Programmatic => plain(move || programmatic(&c, own)),
         Launch::Cooperative => plain(move || {
             let mut nanoseconds = 0u64;
             let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
-            // Safety: as above.
+            // Safety: the kernel takes one word, which the driver copies before it returns.
             let status =
                 unsafe { sys::cuLaunchCooperativeKernel(c.kernel, 1, 1, 1, 1, 1, 1, 0, own, arguments.as_mut_ptr()) };
             c.check("cuLaunchCooperativeKernel", status)
@@ -82,6 +60,33 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Launch) -> Result<Box<dyn Steps>> 
             })
         }
     })
+}
+
+/// Launches the kernel so that it may start while the one before it ends.
+#[inline]
+pub(super) fn programmatic(calls: &Calls, stream: CUstream) -> Result<()> {
+    let mut attribute = CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+    };
+    let config = CUlaunchConfig {
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream,
+        attrs: &raw mut attribute,
+        numAttrs: 1,
+    };
+    let mut nanoseconds = 0u64;
+    let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
+    // Safety: the kernel takes one word; the driver copies configuration and arguments before it returns.
+    let status = unsafe { sys::cuLaunchKernelEx(&config, calls.kernel, arguments.as_mut_ptr(), ptr::null_mut()) };
+    calls.check("cuLaunchKernelEx", status)
 }
 
 fn plain(call: impl Fn() -> Result<()> + 'static) -> Box<dyn Steps> {

@@ -7,13 +7,19 @@
 //! | file | holds |
 //! |---|---|
 //! | `owned` | handles and memory that end with their owner |
+//! | `first` | what loading and launching the first kernel takes |
+//! | `layers` | launches through layers, and in the ways that the driver offers |
+//! | `marks` | work whose end the host sees by itself, and functions of the host behind it |
 //! | the others | the calls of a family |
 
 mod code;
 mod contexts;
 mod copies;
+pub(crate) mod first;
 mod graphs;
 mod launches;
+mod layers;
+mod marks;
 mod memory;
 mod objects;
 mod owned;
@@ -33,10 +39,14 @@ use crate::device::calls::catalogue::Action;
 use crate::device::calls::{Line, Steps, WaitMode};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
+pub(crate) use marks::Wake;
 use owned::Owned;
 
 /// The kernel that calls launch: it takes one argument, for how many nanoseconds it keeps the stream busy.
 const KERNEL: &str = "spin";
+
+/// The kernel that then writes a word: it takes the nanoseconds, the word's address, and what it becomes.
+const MARKER: &str = "spin_and_mark";
 
 /// The legacy default stream, as the driver's header names it.
 const LEGACY: CUstream = 1 as CUstream;
@@ -58,7 +68,8 @@ pub(crate) struct Calls {
     #[allow(dead_code, reason = "kept for its kernel")]
     module: Owned<CUmodule>,
     kernel: CUfunction,
-    /// The machine code of the kernel.
+    marker: CUfunction,
+    /// The machine code of the kernels.
     image: Arc<[u8]>,
     /// How threads wait in the context by default.
     flags: u32,
@@ -72,7 +83,7 @@ unsafe impl Send for Calls {}
 unsafe impl Sync for Calls {}
 
 impl Calls {
-    /// `image` is the machine code of a module with the kernel [`KERNEL`].
+    /// `image` is the machine code of a module with the kernels [`KERNEL`] and [`MARKER`].
     pub(crate) fn new(context: &Arc<Context>, other_device: Option<Arc<Context>>, image: Vec<u8>) -> Result<Arc<Self>> {
         context.bind()?;
         let default = CUstream_flags::CU_STREAM_DEFAULT;
@@ -91,7 +102,8 @@ impl Calls {
             non_blocking: stream(context, apart)?,
             of_thread: stream(context, apart)?,
             of_device,
-            kernel: function(context, module.get()?)?,
+            kernel: function(context, module.get()?, KERNEL)?,
+            marker: function(context, module.get()?, MARKER)?,
             module,
             image,
             flags,
@@ -173,6 +185,7 @@ impl Calls {
             Action::Graph(call) => graphs::steps(self, call),
             Action::Launch(call) => launches::steps(self, call),
             Action::Device(call) => contexts::steps(self, call),
+            Action::Layer(layer) => layers::steps(self, layer),
             Action::Own(call) => Err(DeviceError::InvalidArgument {
                 operation: "steps",
                 reason: format!("{call:?} is not a call of the driver"),
@@ -244,8 +257,8 @@ fn module(context: &Arc<Context>, image: &[u8]) -> Result<Owned<CUmodule>> {
     Ok(Owned::of(context, raw, sys::cuModuleUnload))
 }
 
-fn function(context: &Arc<Context>, module: CUmodule) -> Result<CUfunction> {
-    let (mut raw, name) = (ptr::null_mut(), CString::new(KERNEL).unwrap_or_default());
+fn function(context: &Arc<Context>, module: CUmodule, name: &str) -> Result<CUfunction> {
+    let (mut raw, name) = (ptr::null_mut(), CString::new(name).unwrap_or_default());
     // Safety: the module is live, the name terminated; writes one handle.
     let status = unsafe { sys::cuModuleGetFunction(&mut raw, module, name.as_ptr()) };
     context.check("cuModuleGetFunction", status).map(|()| raw)

@@ -1,0 +1,75 @@
+//! The ways in which a host thread can wait for a stream of the CPU engine.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::own::CONDITION_VARIABLE;
+use super::waiting::{Manner, PATIENCE, Waiting, poll};
+use crate::device::engine::Result;
+use crate::device::{Device, Event, Stream};
+use crate::error::DeviceError;
+
+/// Work on a stream of the engine, whose end an event marks.
+pub(super) struct OwnWaiting {
+    own: Stream,
+    beside: Stream,
+    end: Event,
+    /// Whether the event stands for the work that is under way.
+    begun: AtomicBool,
+}
+
+impl OwnWaiting {
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        let (own, beside, end) = (device.stream()?, device.stream()?, device.event()?);
+        Ok(Self { own, beside, end, begun: AtomicBool::new(false) })
+    }
+}
+
+impl Waiting for OwnWaiting {
+    fn prepare(&self) -> Result<()> {
+        self.begun.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn begin(&self, _: Manner, length: Duration) -> Result<()> {
+        self.own.spin(length)?;
+        self.own.record(&self.end)?;
+        self.begun.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn is_marked(&self) -> bool {
+        self.begun.load(Ordering::SeqCst) && self.end.is_complete().unwrap_or(true)
+    }
+
+    fn wait(&self, manner: Manner) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let over = match manner {
+            // The thread that works wakes the one that waits by a condition variable.
+            Manner::HostFunction => return self.own.synchronize(),
+            Manner::Query => poll(until, || self.own.is_complete())?,
+            Manner::Flag => poll(until, || self.end.is_complete())?,
+            Manner::Spin | Manner::Yield | Manner::Block | Manner::WaitValue => {
+                return Err(DeviceError::NotApplicable {
+                    what: format!("the wait mode {}", manner.name()),
+                    device: self.own.device().name().to_owned(),
+                    reason: CONDITION_VARIABLE.to_owned(),
+                });
+            }
+        };
+        over.then_some(()).ok_or_else(|| DeviceError::CallFailed {
+            device: self.own.device().name().to_owned(),
+            call: "is_complete",
+            reason: format!("the work was not over after {} s", PATIENCE.as_secs()),
+        })
+    }
+
+    fn launch_beside(&self) -> Result<()> {
+        self.beside.spin(Duration::ZERO)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.own.synchronize()?;
+        self.beside.synchronize()
+    }
+}

@@ -1,0 +1,284 @@
+//! The ways in which a host thread can wait for work, each measured by itself.
+//!
+//! # Method
+//! The last action of the work marks its end where the host can see it. An observing thread that does nothing but look
+//! for the mark takes the time of the host's clock when it sees it; the waiting thread takes the time of the same clock when
+//! its wait has returned. The difference is the latency of the wait. The processor time is that of the waiting thread
+//! alone, by the clock that the system keeps for it.
+//!
+//! # Limits
+//! The observer keeps a processor awake, and sees the mark some hundred nanoseconds late, as every reader of host memory
+//! does that a device writes. A latency of 0 is a wait that returned before the observer saw the mark: where fewer processors
+//! are idle than threads compute, the observer is late itself. Work that is over before the wait begins has no latency but
+//! that of the call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Rig, WaitMode};
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// After how long a thread gives up that asks again and again.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a waiting thread is given to begin its wait.
+const ENTRY: Duration = Duration::from_micros(200);
+
+/// How a host thread waits for the end of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// In the driver, which spins.
+    Spin,
+    /// In the driver, which yields the processor in between.
+    Yield,
+    /// In the driver, which has the thread sleep.
+    Block,
+    /// It asks whether the stream is idle, again and again.
+    Query,
+    /// It reads a word of host memory, which the work writes, again and again.
+    Flag,
+    /// In the driver, for another stream that waits for the word.
+    WaitValue,
+    /// By a condition variable, which a function behind the work notifies.
+    HostFunction,
+}
+
+impl Manner {
+    /// All of them.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Spin, Self::Yield, Self::Block, Self::Query, Self::Flag, Self::WaitValue, Self::HostFunction];
+
+    /// Its name, as a parameter of a row.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "spin",
+            Self::Yield => "yield",
+            Self::Block => "block",
+            Self::Query => "query",
+            Self::Flag => "flag",
+            Self::WaitValue => "wait-value",
+            Self::HostFunction => "host-function",
+        }
+    }
+
+    /// How threads have to wait in the driver for it.
+    fn mode(self) -> WaitMode {
+        match self {
+            Self::Yield => WaitMode::Yield,
+            Self::Block => WaitMode::Block,
+            _ => WaitMode::Spin,
+        }
+    }
+}
+
+/// Work whose end is marked, and the ways to wait for it. One piece of work is under way at a time.
+pub(crate) trait Waiting: Send + Sync {
+    /// Makes ready for work whose end is not marked yet. Nothing is pending.
+    fn prepare(&self) -> Result<()>;
+
+    /// Enqueues work that takes this long and then marks its end, and what else it takes to wait in this way.
+    fn begin(&self, manner: Manner, length: Duration) -> Result<()>;
+
+    /// Whether the end is marked.
+    fn is_marked(&self) -> bool;
+
+    /// Waits until the work is over.
+    ///
+    /// # Errors
+    /// [`NotApplicable`](DeviceError::NotApplicable) where there is no such way.
+    fn wait(&self, manner: Manner) -> Result<()>;
+
+    /// Launches a small kernel on a stream of its own, as a neighbour does.
+    fn launch_beside(&self) -> Result<()>;
+
+    /// Waits until all of it is over.
+    fn settle(&self) -> Result<()>;
+}
+
+/// Asks until the answer is yes; whether it was before `until`.
+pub(crate) fn poll(until: Instant, mut ask: impl FnMut() -> Result<bool>) -> Result<bool> {
+    // The time is asked for rarely: it takes as long as what is polled.
+    const OFTEN: usize = 64;
+    loop {
+        for _ in 0..OFTEN {
+            if ask()? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        if Instant::now() > until {
+            return Ok(false);
+        }
+    }
+}
+
+/// What came of a wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Waited {
+    /// Seconds from the end of the work to the waiting thread's next instruction.
+    pub(crate) latency: f64,
+    /// Which share of the wait the waiting thread computed.
+    pub(crate) computed: f64,
+}
+
+/// The ways to wait of a device, to be measured.
+pub(crate) struct Waits {
+    waiting: Arc<dyn Waiting>,
+    // Ended after the ways, which use its streams.
+    rig: Box<dyn Rig>,
+}
+
+impl Waits {
+    /// Those of a rig.
+    pub(crate) fn new(rig: Box<dyn Rig>) -> Result<Self> {
+        Ok(Self { waiting: rig.waiting()?, rig })
+    }
+
+    /// Waits once, behind work of this length.
+    pub(crate) fn wait(&self, manner: Manner, length: Duration) -> Result<Waited> {
+        self.enter(manner)?;
+        let waiting = &*self.waiting;
+        waiting.prepare()?;
+        let given_up = AtomicBool::new(false);
+        let (looks, looking) = mpsc::channel::<()>();
+        let (outcome, ended) = thread::scope(|scope| {
+            let given_up = &given_up;
+            let observer = scope.spawn(move || {
+                drop(looks);
+                while !waiting.is_marked() {
+                    if given_up.load(Ordering::Relaxed) {
+                        return None;
+                    }
+                    std::hint::spin_loop();
+                }
+                Some(Instant::now())
+            });
+            _ = looking.recv();
+            let outcome = waiting.begin(manner, length).and_then(|()| timed(|| waiting.wait(manner)));
+            given_up.store(outcome.is_err(), Ordering::Relaxed);
+            (outcome, observer.join().ok().flatten())
+        });
+        let settled = waiting.settle();
+        let Timed { called, returned, computed } = outcome?;
+        settled?;
+        let ended = ended.unwrap_or(called).max(called);
+        let latency = returned.saturating_duration_since(ended).as_secs_f64();
+        let length = returned.saturating_duration_since(called).as_secs_f64();
+        Ok(Waited { latency, computed: (computed / length.max(f64::MIN_POSITIVE)).min(1.0) })
+    }
+
+    /// The host's time of one of so many launches by a thread, while another thread waits in this way for work of this
+    /// length; for none, while the work runs and nobody waits.
+    pub(crate) fn neighbour(&self, manner: Option<Manner>, length: Duration, launches: usize) -> Result<f64> {
+        // Where nobody waits, nothing has to stand behind the work.
+        let stands = manner.unwrap_or(Manner::Flag);
+        self.enter(stands)?;
+        let waiting = &*self.waiting;
+        waiting.prepare()?;
+        let (begins, begun) = mpsc::channel::<()>();
+        let (waited, launched) = thread::scope(|scope| {
+            let waiter = scope.spawn(move || {
+                let outcome = waiting.begin(stands, length);
+                drop(begins);
+                outcome.and_then(|()| manner.map_or(Ok(()), |manner| waiting.wait(manner)))
+            });
+            _ = begun.recv();
+            let entered = Instant::now() + ENTRY;
+            while Instant::now() < entered {
+                std::hint::spin_loop();
+            }
+            let start = Instant::now();
+            let launched = (0..launches).try_for_each(|_| waiting.launch_beside());
+            let seconds = start.elapsed().as_secs_f64();
+            (waiter.join().unwrap_or(Ok(())), launched.map(|()| seconds / launches.max(1) as f64))
+        });
+        let settled = waiting.settle();
+        waited?;
+        settled?;
+        launched
+    }
+
+    /// Has threads wait in the driver as the manner needs it.
+    fn enter(&self, manner: Manner) -> Result<()> {
+        match self.rig.wait_by(manner.mode()) {
+            // Where nobody can choose, the ways that need no choice are there all the same.
+            Err(DeviceError::NotApplicable { .. })
+                if !matches!(manner, Manner::Spin | Manner::Yield | Manner::Block) =>
+            {
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+struct Timed {
+    called: Instant,
+    returned: Instant,
+    /// Seconds of processor time of this thread.
+    computed: f64,
+}
+
+fn timed(wait: impl FnOnce() -> Result<()>) -> Result<Timed> {
+    let before = processor_time();
+    let called = Instant::now();
+    let outcome = wait();
+    let returned = Instant::now();
+    let computed = processor_time() - before;
+    outcome.map(|()| Timed { called, returned, computed })
+}
+
+/// Seconds for which this thread has computed.
+fn processor_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::device::calls::OwnCalls;
+
+    fn waits() -> Waits {
+        Waits::new(Box::new(OwnCalls::new(&Device::open("cpu:0").unwrap()).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_wait_returns_when_the_work_is_over_whatever_its_length() {
+        let waits = waits();
+        for manner in [Manner::Query, Manner::Flag, Manner::HostFunction] {
+            for length in [0, 1, 3] {
+                let waited = waits.wait(manner, Duration::from_millis(length)).unwrap();
+                assert!(waited.latency.is_finite() && (0.0..=1.0).contains(&waited.computed), "{manner:?}: {waited:?}");
+                assert!(waits.waiting.is_marked(), "{manner:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_computes_less_than_one_that_asks_again_and_again() {
+        let waits = waits();
+        let computed = |manner| {
+            let tried = (0..5).map(|_| waits.wait(manner, Duration::from_millis(50)).unwrap().computed);
+            tried.fold(f64::INFINITY, f64::min)
+        };
+        let (sleeps, asks) = (computed(Manner::HostFunction), computed(Manner::Flag));
+        assert!(sleeps < asks, "{sleeps} {asks}");
+    }
+
+    #[test]
+    fn a_way_that_the_engine_lacks_says_why_and_leaves_the_others() {
+        let waits = waits();
+        for manner in [Manner::Spin, Manner::Yield, Manner::Block, Manner::WaitValue] {
+            let refused = waits.wait(manner, Duration::ZERO);
+            assert!(matches!(refused, Err(DeviceError::NotApplicable { .. })), "{manner:?}: {refused:?}");
+        }
+        assert!(waits.neighbour(None, Duration::from_millis(1), 8).unwrap() > 0.0);
+        assert!(waits.neighbour(Some(Manner::HostFunction), Duration::from_millis(1), 8).unwrap() > 0.0);
+    }
+}

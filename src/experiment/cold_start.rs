@@ -1,0 +1,243 @@
+//! `cold-start`: what a process pays once, before its first work on a device is done.
+//!
+//! Each round starts a process of its own, which makes its first steps on the device and says what each took
+//! ([`process`](crate::device::process)). The rows of a round are of one process.
+//!
+//! - The steps: the driver is loaded and initialized (*driver*), the context made (*context*), a kernel compiled or read from
+//!   the folder of compiled kernels (*code*), its module loaded (*module*), the kernel found (*function*), launched and waited
+//!   for twice (*launch*, *launch-again*); then by this library the device opened (*open*), a megabyte allocated and filled
+//!   (*memory*), two matrices multiplied with the search for a plan (*product*), work captured, instantiated and launched
+//!   (*graph*), a megabyte page-locked (*pinned*) and copied (*copy*).
+//! - *total* is from the first step to the last in the process's own clock, *sum* that of the steps, *rest* what lies between
+//!   them; *process* is from the start of the process to its end, as the one sees it that started it.
+//!
+//! The parameter `loading` says whether the driver loads kernels with their module (`eager`) or at their first launch
+//! (`lazy`, its own choice since CUDA 12.2), by the environment variable `CUDA_MODULE_LOADING`. The parameter `cache` says
+//! whether the compiled kernels were on disk (`kept`), or the folder for them was empty (`empty`).
+//!
+//! The same code twice is the device opened once more by the process that measures.
+//!
+//! Files that the system has read before are in its memory, and the process that starts the others holds the device
+//! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, Formula, count, counts};
+use crate::device::Device;
+use crate::device::process::FirstSteps;
+use crate::error::DeviceError;
+use crate::measure::Clock;
+use crate::results::Derivation;
+use crate::units::{Seconds, Unit};
+
+/// What a process pays once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ColdStart {
+    /// How many processes are started in each case.
+    #[serde(deserialize_with = "counts::million")]
+    pub processes: NonZeroUsize,
+    /// After how long a process that has not ended is ended.
+    pub patience: Seconds,
+}
+
+impl Default for ColdStart {
+    fn default() -> Self {
+        Self { processes: count(3), patience: Seconds::of(60.0) }
+    }
+}
+
+/// The steps with their rows.
+const STEPS: [(&str, &str, &str); 13] = [
+    ("driver", "cold-start.driver", "Load and initialize the driver"),
+    ("context", "cold-start.context", "Make the context"),
+    ("code", "cold-start.code", "Compile a kernel, or read it from disk"),
+    ("module", "cold-start.module", "Load its module"),
+    ("function", "cold-start.function", "Find the kernel"),
+    ("launch", "cold-start.launch", "First launch, waited for"),
+    ("launch-again", "cold-start.launch-again", "Second launch, waited for"),
+    ("open", "cold-start.open", "Open the device in this library"),
+    ("memory", "cold-start.memory", "First megabyte of the device"),
+    ("product", "cold-start.product", "First matmul, with its plan search"),
+    ("graph", "cold-start.graph", "First graph"),
+    ("pinned", "cold-start.pinned", "First pinned megabyte"),
+    ("copy", "cold-start.copy", "First copy of it"),
+];
+
+/// How kernels are loaded, and whether compiled ones are on disk.
+const CASES: [(&str, &str); 3] = [("lazy", "kept"), ("eager", "kept"), ("lazy", "empty")];
+
+impl Experiment for ColdStart {
+    const NAME: &'static str = "cold-start";
+    const SUMMARY: &'static str = "What a process pays once, before its first work on a device is done";
+
+    fn run(&self, bench: &mut Bench) {
+        CASES.into_iter().for_each(|case| self.case(bench, case));
+        same(bench);
+    }
+}
+
+/// The device opened once more by the process that measures, twice.
+fn same(bench: &mut Bench) {
+    bench
+        .group("The same code twice", [])
+        .twice(["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"], |device| {
+            let name = device.name().to_owned();
+            Ok(move || Device::open(&name))
+        })
+        .run();
+}
+
+impl ColdStart {
+    fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str)) {
+        let patience = self.patience.duration();
+        let parameters = [("loading", loading.into()), ("cache", cache.into())];
+        let mut group = bench
+            .group("First steps of a process", parameters)
+            .trials(self.processes)
+            .setup(move |device| Processes::new(device, loading, cache, patience));
+        for (step, id, label) in STEPS {
+            group = group.time_by(Clock::Host, id, label, move |processes| {
+                let processes = Rc::clone(processes);
+                let take = move || processes.take(step);
+                take().map(|_: f64| take)
+            });
+        }
+        for (part, id, label) in [
+            (TOTAL, "cold-start.total", "All steps, from the first to the last"),
+            (SUM, "cold-start.sum", "Sum of the steps"),
+            (PROCESS, "cold-start.process", "The process, from its start to its end"),
+        ] {
+            group = group.time_by(Clock::Host, id, label, move |processes| {
+                let processes = Rc::clone(processes);
+                Ok(move || processes.take(part))
+            });
+        }
+        let rest = Formula::of("total − sum", ["cold-start.total", "cold-start.sum"], |[total, sum]| total - sum);
+        let rest = Formula { derivation: Derivation::Difference, ..rest };
+        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).run();
+    }
+}
+
+const TOTAL: &str = "total";
+const SUM: &str = "sum";
+const PROCESS: &str = "process";
+
+/// Processes of one case, one after the other.
+struct Processes {
+    program: PathBuf,
+    device: String,
+    loading: &'static str,
+    is_cache_empty: bool,
+    patience: Duration,
+    latest: RefCell<Option<Made>>,
+}
+
+/// What a process said.
+struct Made {
+    steps: FirstSteps,
+    /// From its start to its end.
+    process: f64,
+    /// What has been asked for of it.
+    taken: BTreeSet<&'static str>,
+}
+
+impl Processes {
+    /// A first process shows which steps there are, and leaves compiled kernels on disk.
+    fn new(
+        device: &Device,
+        loading: &'static str,
+        cache: &'static str,
+        patience: Duration,
+    ) -> Result<Rc<Self>, DeviceError> {
+        let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+        let is_own = program.file_stem().is_some_and(|name| name == "report" || name == "syncscope");
+        if !is_own {
+            return Err(DeviceError::NotApplicable {
+                what: "a process of its own".to_owned(),
+                device: device.name().to_owned(),
+                reason: "the program that measures is not `report`, which starts itself anew for it".to_owned(),
+            });
+        }
+        let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
+        let processes = Self { program, device, loading, is_cache_empty, patience, latest: RefCell::default() };
+        processes.latest.replace(Some(processes.start()?));
+        Ok(Rc::new(processes))
+    }
+
+    /// The seconds of a part of the latest process; of a new one where that part has been asked for.
+    fn take(&self, part: &'static str) -> Result<f64, DeviceError> {
+        let mut latest = self.latest.borrow_mut();
+        let made = match latest.take() {
+            Some(made) if !made.taken.contains(part) => made,
+            _ => self.start()?,
+        };
+        let made = latest.insert(made);
+        made.taken.insert(part);
+        let steps = &made.steps;
+        match (part, steps.seconds.get(part), steps.absent.get(part)) {
+            (TOTAL, ..) => Ok(steps.total),
+            (SUM, ..) => Ok(steps.seconds.values().sum()),
+            (PROCESS, ..) => Ok(made.process),
+            (_, Some(seconds), _) => Ok(*seconds),
+            (_, None, Some(reason)) => {
+                let (what, device) = (part.to_owned(), self.device.clone());
+                Err(DeviceError::NotApplicable { what, device, reason: reason.clone() })
+            }
+            (_, None, None) => Err(failed(format!("it says nothing of its step `{part}`"))),
+        }
+    }
+
+    fn start(&self) -> Result<Made, DeviceError> {
+        let mut command = Command::new(&self.program);
+        let loading = self.loading.to_uppercase();
+        command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);
+        let empty = if self.is_cache_empty {
+            let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+            command.env("SYNCSCOPE_CACHE", folder.path());
+            Some(folder)
+        } else {
+            None
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        // What it says fits into the pipe: it needs nobody who reads while it runs.
+        let ended = loop {
+            match child.try_wait() {
+                Ok(Some(_)) => break true,
+                Ok(None) if start.elapsed() > self.patience => break false,
+                Ok(None) => thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(failed(error.to_string())),
+            }
+        };
+        let process = start.elapsed().as_secs_f64();
+        if !ended {
+            // Where it cannot be ended, it is not waited for either.
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(failed(format!("it had not ended after {} s", self.patience.as_secs_f64())));
+        }
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        drop(empty);
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        let steps = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
+        Ok(Made { steps, process, taken: BTreeSet::new() })
+    }
+}
+
+/// What went wrong with a process.
+fn failed(reason: String) -> DeviceError {
+    DeviceError::CallFailed { device: "the host".to_owned(), call: "first-steps", reason }
+}

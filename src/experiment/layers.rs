@@ -1,0 +1,232 @@
+//! `layers`: where the time of a launch goes.
+//!
+//! The host's time of one launch into a queue with room, through each layer: the driver's own call (*driver*), the safe
+//! interface of the crate `cudarc` above it (*wrapper*), this library (*library*: the same empty kernel; *operation*: an addition
+//! to one element in place, which PyTorch has, too), and a graph of one such operation (*graph*). The rows *above* are the
+//! differences to the driver's call, round by round.
+//!
+//! - *graph.launch* by the number of operations in the graph: a constant and a cost of each node, through the smallest and the
+//!   largest number; *graph.update* and *graph.set-parameters*: what an executable graph of one kernel takes to be changed;
+//! - *programmatic*: a chain of kernels until it is over, per kernel, each of which may start while the one before it ends, or
+//!   not;
+//! - *priority*: a launch on a stream of the lowest or of the highest priority until it is over, while a kernel of many short
+//!   blocks has the device.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, Formula, count, counts};
+use crate::device::calls::catalogue::{Action, Call, Graph as GraphCall};
+use crate::device::calls::layer::Layer;
+use crate::device::calls::{CallUnderTest, On};
+use crate::device::{Device, Graph};
+use crate::error::DeviceError;
+use crate::measure::Clock;
+use crate::results::{Parameters, Work};
+use crate::units::Unit;
+
+/// Where the time of a launch goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Layers {
+    /// How many launches are timed together: fewer than a queue takes.
+    #[serde(deserialize_with = "counts::million")]
+    pub launches: NonZeroUsize,
+    /// The numbers of operations in a graph, ascending.
+    #[serde(deserialize_with = "counts::millions")]
+    pub nodes: Vec<NonZeroUsize>,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self { launches: count(256), nodes: [1, 10, 100, 1000].map(count).to_vec() }
+    }
+}
+
+impl Experiment for Layers {
+    const NAME: &'static str = "layers";
+    const SUMMARY: &'static str = "Where the time of a launch goes: the driver, the layers above it, and graphs";
+
+    fn run(&self, bench: &mut Bench) {
+        self.launch(bench);
+        self.graphs(bench);
+        updates(bench);
+        self.programmatic(bench);
+        priorities(bench);
+        self.same(bench);
+    }
+}
+
+/// The time of a call of the driver, which is made once before.
+fn timed(device: &Device, call: &Call) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
+    let mut call: CallUnderTest = device.call_under_test(call)?;
+    call.time(None, None)?;
+    Ok(move || call.time(None, None))
+}
+
+/// An operation on one element, captured so many times.
+fn captured(device: &Device, operations: usize) -> Result<Graph, DeviceError> {
+    let stream = device.stream()?;
+    let x = stream.zeros::<f32>([1])?;
+    let graph = stream.capture(|| (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?.1;
+    graph.launch()?;
+    stream.synchronize().map(|()| graph)
+}
+
+impl Layers {
+    /// One launch through each layer: one group.
+    fn launch(&self, bench: &mut Bench) {
+        let launches = self.launches.get();
+        let through = move |layer: Layer| {
+            move |device: &Device| {
+                let mut time = timed(device, &layer.call())?;
+                Ok(move || time().map(|seconds| seconds / launches as f64))
+            }
+        };
+        bench
+            .group("One launch through each layer", [("launches", launches.into())])
+            .time_by(Clock::Host, "layers.driver", "The driver's own call", through(Layer::Driver(launches)))
+            .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(Layer::Wrapper(launches)))
+            .host_time("layers.library", "This library, the same kernel", move |device| {
+                let stream = device.stream()?;
+                Ok(move || (0..launches).try_for_each(|_| stream.spin(Duration::ZERO)))
+            })
+            .per(launches)
+            .work(Work::launches(1.0, "1"))
+            .host_time("layers.operation", "An operation on one element", move |device| {
+                let x = device.stream()?.zeros::<f32>([1])?;
+                Ok(move || (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+            })
+            .per(launches)
+            .work(Work::launches(1.0, "1"))
+            .host_time("layers.graph", "A graph of one operation", move |device| {
+                let graph = captured(device, 1)?;
+                Ok(move || (0..launches).try_for_each(|_| graph.launch()))
+            })
+            .per(launches)
+            .difference("layers.wrapper.above", "The wrapper, above the driver", ["layers.wrapper", "layers.driver"])
+            .difference("layers.library.above", "This library, above the driver", ["layers.library", "layers.driver"])
+            .difference(
+                "layers.operation.above",
+                "An operation, above the driver",
+                ["layers.operation", "layers.driver"],
+            )
+            .difference("layers.graph.above", "A graph, above the driver", ["layers.graph", "layers.driver"])
+            .run();
+    }
+
+    /// Graphs of several sizes: one group.
+    fn graphs(&self, bench: &mut Bench) {
+        let mut group = bench.group("Launch of a graph by its size", []);
+        for nodes in self.nodes.iter().map(|nodes| nodes.get()) {
+            group = group.having([("nodes", nodes.into())]).host_time(
+                "layers.graph.launch",
+                "Launch a graph",
+                move |device| {
+                    let graph = captured(device, nodes)?;
+                    Ok(move || graph.launch())
+                },
+            );
+        }
+        group = group.having([]);
+        if let (Some(first), Some(last)) = (self.nodes.first(), self.nodes.last())
+            && first < last
+        {
+            let (few, many) = (first.get(), last.get());
+            let nodes = (many - few) as f64;
+            let line = |text: &str, compute: fn(f64, f64, f64) -> f64| {
+                let id = "layers.graph.launch";
+                let mut formula =
+                    Formula::of(text, [id, id], move |[low, high]| compute(low, (high - low) / nodes, few as f64));
+                for (operand, nodes) in formula.operands.iter_mut().zip([few, many]) {
+                    operand.1 = Some(Parameters::from([("nodes".to_owned(), nodes.into())]));
+                }
+                formula
+            };
+            group = group
+                .derived(
+                    "layers.graph.node",
+                    "Each further node",
+                    Unit::Seconds,
+                    line(&format!("(launch of {many} − launch of {few}) / {}", many - few), |_, slope, _| slope),
+                )
+                .derived(
+                    "layers.graph.constant",
+                    "A graph without nodes, by the line",
+                    Unit::Seconds,
+                    line(&format!("launch of {few} − {few} · node"), |low, slope, few| low - few * slope),
+                );
+        }
+        group.run();
+    }
+
+    /// Chains with and without programmatic launches: one group.
+    fn programmatic(&self, bench: &mut Bench) {
+        let launches = self.launches.get();
+        let chain = move |programmatic: bool| {
+            move |device: &Device| {
+                let mut time = timed(device, &Layer::Chain { launches, programmatic }.call())?;
+                Ok(move || time().map(|seconds| seconds / launches as f64))
+            }
+        };
+        bench
+            .group("Programmatic launches", [("launches", launches.into())])
+            .time_by(Clock::Host, "layers.programmatic.off", "A kernel of a chain, each after the other", chain(false))
+            .time_by(Clock::Host, "layers.programmatic.on", "A kernel of a chain, programmatic", chain(true))
+            .difference(
+                "layers.programmatic.saved",
+                "What a programmatic launch saves",
+                ["layers.programmatic.off", "layers.programmatic.on"],
+            )
+            .run();
+    }
+
+    /// An operation on one element, twice.
+    fn same(&self, bench: &mut Bench) {
+        let launches = self.launches.get();
+        bench
+            .group("The same code twice", [("launches", launches.into())])
+            .setup(|device| device.stream()?.zeros::<f32>([1]))
+            .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
+                let x = x.clone();
+                Ok(move || (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+            })
+            .run();
+    }
+}
+
+/// What it takes to change an executable graph of one kernel: one group.
+fn updates(bench: &mut Bench) {
+    let change = |name: &'static str, action: GraphCall| {
+        let call = Call { name, way: None, memory: None, bytes: None, on: On::Nothing, action: Action::Graph(action) };
+        move |device: &Device| timed(device, &call)
+    };
+    bench
+        .group("Changing a graph", [])
+        .time_by(
+            Clock::Host,
+            "layers.graph.update",
+            "Update a graph of one kernel",
+            change("cuGraphExecUpdate", GraphCall::Update),
+        )
+        .time_by(
+            Clock::Host,
+            "layers.graph.set-parameters",
+            "Set the arguments of its kernel",
+            change("cuGraphExecKernelNodeSetParams", GraphCall::SetParameters),
+        )
+        .run();
+}
+
+/// A launch beside a kernel that has the device: one group.
+fn priorities(bench: &mut Bench) {
+    let launch = |highest: bool| move |device: &Device| timed(device, &Layer::Priority { highest }.call());
+    bench
+        .group("Priority of a stream", [])
+        .time_by(Clock::Host, "layers.priority.lowest", "Launch and wait, lowest priority", launch(false))
+        .time_by(Clock::Host, "layers.priority.highest", "Launch and wait, highest priority", launch(true))
+        .run();
+}

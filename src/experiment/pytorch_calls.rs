@@ -1,0 +1,125 @@
+//! `pytorch-calls`: which calls of PyTorch wait for the work before them, and what PyTorch's own debug mode says of them.
+//!
+//! The rows are declared here, so that there is one catalogue of rows, and have a meaning in PyTorch alone, but for the same
+//! code twice.
+//!
+//! - *blocks*: the call came back only after a closed gate on its stream was opened: 1, else 0;
+//! - *warns*: PyTorch warns of the call where `torch.cuda.set_sync_debug_mode("warn")` is in force: 1, else 0. The call is made
+//!   with nothing pending: the mode looks at what is called, not at what waits.
+//! - *agrees*, *missed*, *false-alarm*: whether the two say the same, the call waits and the mode is silent, or the mode warns and
+//!   the call does not wait.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, Formula};
+use crate::units::Unit;
+
+/// Which calls of PyTorch wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PytorchCalls {
+    /// The calls, by the names that the script for PyTorch has for them.
+    pub calls: Vec<String>,
+}
+
+/// The calls, in the order of a page.
+const CALLS: [&str; 36] = [
+    "item",
+    "tolist",
+    "cpu",
+    "cpu-numpy",
+    "print",
+    "any-in-if",
+    "nonzero",
+    "masked-select",
+    "boolean-index",
+    "boolean-assign-scalar",
+    "boolean-assign-tensor",
+    "unique",
+    "where-one",
+    "where-three",
+    "index-by-host-tensor",
+    "index-by-device-tensor",
+    "tensor-on-device",
+    "to-device-pageable",
+    "to-device-pageable-non-blocking",
+    "to-device-pageable-large-non-blocking",
+    "to-device-pinned",
+    "to-device-pinned-non-blocking",
+    "to-host-non-blocking",
+    "repeat-interleave",
+    "repeat-interleave-sized",
+    "multinomial",
+    "empty-cache",
+    "del-large",
+    "event-synchronize",
+    "wait-stream",
+    "dataloader-pin-memory",
+    "grad-scaler-step",
+    "clip-grad-norm",
+    "adam-step",
+    "adam-step-capturable",
+    "sum",
+];
+
+impl Default for PytorchCalls {
+    fn default() -> Self {
+        Self { calls: CALLS.map(str::to_owned).to_vec() }
+    }
+}
+
+/// Why a row has no meaning here.
+const PYTORCH: &str = "it is PyTorch's own call";
+
+impl Experiment for PytorchCalls {
+    const NAME: &'static str = "pytorch-calls";
+    const SUMMARY: &'static str = "Which calls of PyTorch wait, and what its debug mode says of them";
+
+    fn run(&self, bench: &mut Bench) {
+        let mut group = bench.group("Calls of PyTorch behind a closed gate", []);
+        for call in &self.calls {
+            let both = ["pytorch-calls.blocks", "pytorch-calls.warns"];
+            let of = |text: &str, compute: fn(bool, bool) -> bool| {
+                Formula::of(text, both, move |[blocks, warns]| f64::from(compute(blocks > 0.5, warns > 0.5)))
+            };
+            group = group
+                .having([("call", call.as_str().into())])
+                .foreign(both[0], "Waited for the gate", Unit::Ratio, PYTORCH)
+                .foreign(both[1], "The debug mode warns", Unit::Ratio, PYTORCH)
+                .derived(
+                    "pytorch-calls.agrees",
+                    "Both say the same",
+                    Unit::Ratio,
+                    of("blocks = warns", |blocks, warns| blocks == warns),
+                )
+                .derived(
+                    "pytorch-calls.missed",
+                    "It waits, and the mode is silent",
+                    Unit::Ratio,
+                    of("blocks · (1 − warns)", |blocks, warns| blocks && !warns),
+                )
+                .derived(
+                    "pytorch-calls.false-alarm",
+                    "The mode warns, and it does not wait",
+                    Unit::Ratio,
+                    of("(1 − blocks) · warns", |blocks, warns| warns && !blocks),
+                );
+        }
+        group.run();
+        same(bench);
+    }
+}
+
+/// A call that does not wait, twice: in each system.
+fn same(bench: &mut Bench) {
+    const ELEMENTS: usize = 1 << 16;
+    bench
+        .group("The same code twice", [("elements", ELEMENTS.into())])
+        .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
+        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], |x| {
+            let x = x.clone();
+            Ok(move || x.sum())
+        })
+        .run();
+}

@@ -1,0 +1,167 @@
+//! `wait-modes`: in which ways a host thread can wait for a device, and what each of them costs.
+//!
+//! The parameter `wait` says how the thread waits: in the driver, which spins, yields or blocks; by asking again and again,
+//! for the stream (*query*) or for a word of host memory that the work writes (*flag*); in the driver for another stream that
+//! waits for the word (*wait-value*); by a condition variable that a function behind the work notifies (*host-function*).
+//! The parameter `work_seconds` is the length of the work.
+//!
+//! - *latency*: from the end of the work to the waiting thread's next instruction, both on the host's clock
+//!   ([`waiting`](crate::device::calls::waiting));
+//! - *processor*: in which share of the wait the waiting thread computes;
+//! - *neighbour*: the host's time of a launch by another thread meanwhile; beside it, while nobody waits (*alone*).
+//!
+//! Spinning, yielding and blocking are a flag of the driver's context, which is set for each wait and set back at the end.
+//! What a wait does to the power and the clocks of the processor is not measured.
+
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, Experiment, Formula, count, counts};
+use crate::device::Device;
+use crate::device::calls::waiting::{Manner, Waited, Waits};
+use crate::error::DeviceError;
+use crate::measure::Clock;
+use crate::units::{Seconds, Unit};
+
+/// How a host thread can wait, and what that costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WaitModes {
+    /// The lengths of the work that is waited for.
+    pub lengths: Vec<Seconds>,
+    /// The length of the work while a neighbour launches.
+    pub busy: Seconds,
+    /// How many launches of the neighbour are timed together.
+    #[serde(deserialize_with = "counts::million")]
+    pub launches: NonZeroUsize,
+}
+
+impl Default for WaitModes {
+    fn default() -> Self {
+        Self {
+            lengths: [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
+            busy: Seconds::milliseconds(2),
+            launches: count(64),
+        }
+    }
+}
+
+impl Experiment for WaitModes {
+    const NAME: &'static str = "wait-modes";
+    const SUMMARY: &'static str = "How a host thread can wait for a device, how late it wakes, and what that costs";
+
+    fn run(&self, bench: &mut Bench) {
+        self.lengths.iter().for_each(|length| waits(bench, length.duration()));
+        self.neighbours(bench);
+        same(bench);
+    }
+}
+
+/// A way to wait, tried once; why there is none.
+type Tried = Result<Rc<Wait>, DeviceError>;
+
+/// Waits of one length in one way. Two rows are of the same wait: the first that asks has it made, and leaves it for the other.
+struct Wait {
+    waits: Rc<Waits>,
+    manner: Manner,
+    length: Duration,
+    left: Cell<Option<Waited>>,
+}
+
+impl Wait {
+    fn new(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
+        let wait = Self { waits: Rc::clone(waits), manner, length, left: Cell::default() };
+        wait.waits.wait(manner, length).map(|_| Rc::new(wait))
+    }
+
+    fn waited(&self) -> Result<Waited, DeviceError> {
+        if let Some(waited) = self.left.take() {
+            return Ok(waited);
+        }
+        let waited = self.waits.wait(self.manner, self.length)?;
+        self.left.set(Some(waited));
+        Ok(waited)
+    }
+}
+
+/// All ways for one length: one group.
+fn waits(bench: &mut Bench, length: Duration) {
+    let tried = move |device: &Device| {
+        let waits = Rc::new(device.waits()?);
+        Ok(Manner::ALL.map(|manner| Wait::new(&waits, manner, length)))
+    };
+    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]).setup(tried);
+    for (place, manner) in Manner::ALL.into_iter().enumerate() {
+        group = group
+            .having([("wait", manner.name().into())])
+            .time_by(Clock::Host, "wait-modes.latency", "From the end of the work to the host", move |tried| {
+                let wait = tried[place].clone()?;
+                Ok(move || wait.waited().map(|waited| waited.latency))
+            })
+            .observed(
+                "wait-modes.processor",
+                "Share of the wait that the thread computes",
+                Unit::Ratio,
+                move |tried| {
+                    let wait = tried[place].clone()?;
+                    Ok(move || wait.waited().map(|waited| waited.computed))
+                },
+            );
+    }
+    group.run();
+}
+
+impl WaitModes {
+    /// What the ways cost a thread that launches meanwhile: one group.
+    fn neighbours(&self, bench: &mut Bench) {
+        let (busy, launches) = (self.busy.duration(), self.launches.get());
+        let all = [("busy_seconds", busy.as_secs_f64().into()), ("launches", launches.into())];
+        let group = bench.group("A neighbour's launches", all).setup(|device| device.waits().map(Rc::new));
+        let shared = group.parameters();
+        let launch = move |manner: Option<Manner>| {
+            move |waits: &Rc<Waits>| {
+                let waits = Rc::clone(waits);
+                let launch = move || waits.neighbour(manner, busy, launches);
+                launch().map(|_: f64| launch)
+            }
+        };
+        let mut group =
+            group.time_by(Clock::Host, "wait-modes.neighbour.alone", "One launch, while nobody waits", launch(None));
+        for manner in Manner::ALL {
+            let mut ratio = Formula::of(
+                "launch / alone",
+                ["wait-modes.neighbour.launch", "wait-modes.neighbour.alone"],
+                |[launch, alone]| launch / alone,
+            );
+            ratio.operands[1].1 = Some(shared.clone());
+            group = group
+                .having([("wait", manner.name().into())])
+                .time_by(
+                    Clock::Host,
+                    "wait-modes.neighbour.launch",
+                    "One launch, while another thread waits",
+                    launch(Some(manner)),
+                )
+                .derived("wait-modes.neighbour.ratio", "A wait beside / nobody waits", Unit::Ratio, ratio);
+        }
+        group.run();
+    }
+}
+
+/// A wait by asking for the stream, twice.
+fn same(bench: &mut Bench) {
+    const LENGTH: Duration = Duration::from_millis(1);
+    bench
+        .group("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into())])
+        .setup(|device| Wait::new(&Rc::new(device.waits()?), Manner::Query, LENGTH))
+        .twice(["wait-modes.same.a", "wait-modes.same.b", "wait-modes.same.ratio"], |wait| {
+            let wait = Rc::clone(wait);
+            Ok(move || wait.waits.wait(wait.manner, wait.length))
+        })
+        .run();
+}
