@@ -27,6 +27,8 @@ pub mod results;
 #[cfg(feature = "report")]
 pub mod runner;
 #[cfg(feature = "report")]
+pub mod store;
+#[cfg(feature = "report")]
 mod yaml;
 
 /// What a program or a notebook needs most.

@@ -12,6 +12,7 @@ mod attach;
 mod bench;
 mod check;
 mod claims;
+mod collect;
 mod compare;
 mod completions;
 mod course;
@@ -212,6 +213,7 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
+    Collect(collect::Arguments),
     Plan(plan::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -236,6 +238,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
+        Command::Collect(arguments) => collect::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
         Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
