@@ -21,12 +21,14 @@ mod devices;
 mod experiments;
 mod export;
 mod facts;
+mod history;
 mod init;
 mod interrupt;
 mod job;
 mod keep;
 mod kernel;
 mod library;
+mod machines;
 mod man;
 mod next_run;
 mod peer;
@@ -214,6 +216,8 @@ enum Command {
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
     Collect(collect::Arguments),
+    History(history::Arguments),
+    Machines(machines::Arguments),
     Plan(plan::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -239,6 +243,8 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Collect(arguments) => collect::execute(&arguments, carried),
+        Command::History(arguments) => history::execute(&arguments, carried),
+        Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
         Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
