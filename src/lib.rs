@@ -18,6 +18,10 @@ mod clean;
 pub mod cli;
 #[cfg(feature = "report")]
 mod files;
+#[cfg(feature = "report")]
+pub mod fleet;
+#[cfg(feature = "report")]
+pub mod history;
 #[cfg(feature = "notebook")]
 pub mod notebook;
 #[cfg(feature = "present")]
@@ -26,6 +30,8 @@ pub mod present;
 pub mod results;
 #[cfg(feature = "report")]
 pub mod runner;
+#[cfg(feature = "report")]
+pub mod store;
 #[cfg(feature = "report")]
 mod yaml;
 

@@ -60,5 +60,6 @@ pub(super) fn nothing() -> Results {
         runs: vec![run],
         rows: Vec::new(),
         timelines: Vec::new(),
+        samples_sha256: None,
     }
 }

@@ -157,7 +157,7 @@ struct Document<'a> {
     compared: &'a Compared,
 }
 
-fn threshold(text: &str) -> Result<f64, String> {
+pub(super) fn threshold(text: &str) -> Result<f64, String> {
     let value = share(text)?;
     if (0.0..1.0).contains(&value) { Ok(value) } else { Err("expected 0% or more and less than 100%".to_owned()) }
 }

@@ -12,6 +12,7 @@ mod attach;
 mod bench;
 mod check;
 mod claims;
+mod collect;
 mod compare;
 mod completions;
 mod course;
@@ -21,12 +22,14 @@ mod experiments;
 mod export;
 mod facts;
 mod first_steps;
+mod history;
 mod init;
 mod interrupt;
 mod job;
 mod keep;
 mod kernel;
 mod library;
+mod machines;
 mod man;
 mod next_run;
 mod peer;
@@ -213,6 +216,9 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
+    Collect(collect::Arguments),
+    History(history::Arguments),
+    Machines(machines::Arguments),
     Plan(plan::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -238,6 +244,9 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
+        Command::Collect(arguments) => collect::execute(&arguments, carried),
+        Command::History(arguments) => history::execute(&arguments, carried),
+        Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
         Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),

@@ -45,6 +45,9 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let device = Device::open(&results.environment().device.name)?;
     let mut environment = Environment::now(&device, command_line());
     environment.program.command = results.environment().program.command.clone();
+    if let Some(machine) = results.environment().host.machine() {
+        environment.host.name_machine(machine);
+    }
     same_place(file, results.environment(), &environment)?;
     let keeper = Arc::new(Keeper::of_checkpoint(file)?);
     let (rescuer, place) = (Arc::clone(&keeper), file.clone());

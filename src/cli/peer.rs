@@ -11,7 +11,8 @@ use include_dir::{Dir, include_dir};
 use serde::Serialize;
 
 use super::interrupt::Forward;
-use super::{Carried, UsageError, processes, recorded};
+use super::processes::{self, Multicast};
+use super::{Carried, UsageError, recorded};
 use crate::measure::Protocol;
 use crate::results::{MetricSpec, Results, System};
 use crate::runner::{Suite, planned};
@@ -80,7 +81,7 @@ impl Peer {
     /// Measures its next run, the `number`th; within it why it cannot be measured here.
     pub(super) fn measure(
         self,
-        python: &Path,
+        (python, multicast): (&Path, Multicast),
         results: &Results,
         number: usize,
         forward: &Forward,
@@ -93,7 +94,7 @@ impl Peer {
         SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
         let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
-        let mut command = processes::measuring(python);
+        let mut command = processes::measuring(python, multicast);
         command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = match command.spawn() {

@@ -29,8 +29,8 @@ pub(super) struct Attended {
 
 /// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
 /// that measure.
-pub(super) fn describe(device: &str) -> anyhow::Result<Environment> {
-    let mut command = measuring(own_program()?);
+pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Environment> {
+    let mut command = measuring(own_program()?, multicast);
     let output = command
         .args(["next-run", "--device", device])
         .args(Manner::handed_on())
@@ -53,10 +53,30 @@ pub(super) fn command_line() -> Vec<String> {
     std::iter::once(program()).chain(arguments).collect()
 }
 
+/// Whether libraries may use NVLink multicast between GPUs. It can disturb a host that others share, so it takes a word of
+/// the user's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Multicast {
+    /// It is off in every library that has a variable for it.
+    #[default]
+    Off,
+    /// As the libraries and the user's variables have it.
+    Allowed,
+}
+
+impl Multicast {
+    /// The variables that turn it off: NCCL's, PyTorch's symmetric memory, NVSHMEM's.
+    const OFF: [(&str, &str); 3] =
+        [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")];
+}
+
 /// A program that measures, with as many queues of a GPU as there are, unless the user says otherwise: where streams share
 /// one, a gate that holds a stream can hold another, and a call seems to wait that does not.
-pub(super) fn measuring(program: impl AsRef<OsStr>) -> Command {
+pub(super) fn measuring(program: impl AsRef<OsStr>, multicast: Multicast) -> Command {
     let mut command = Command::new(program);
+    if multicast == Multicast::Off {
+        command.envs(Multicast::OFF);
+    }
     if std::env::var_os("CUDA_DEVICE_MAX_CONNECTIONS").is_none() {
         command.env("CUDA_DEVICE_MAX_CONNECTIONS", "32");
     }
@@ -74,6 +94,8 @@ pub(super) struct Means {
     pub(super) peer: Option<(Peer, PathBuf)>,
     /// After how long no further process is begun.
     pub(super) budget: Option<Duration>,
+    /// Whether its processes may use NVLink multicast.
+    pub(super) multicast: Multicast,
 }
 
 /// Measures what `results` lack, and writes the results file. `resumed` is the file that they were read from.
@@ -100,7 +122,7 @@ pub(super) fn measure(
         note!("run {number} of {}: {system}", results.plan.runs);
         match &means.peer {
             Some((peer, python)) if system != SYNCSCOPE => {
-                match peer.measure(python, &results, number, &forward, carried)? {
+                match peer.measure((python, means.multicast), &results, number, &forward, carried)? {
                     Ok(measured) => results.add_run(measured),
                     Err(reason) => {
                         alert!("{system} is not measured: {reason}");
@@ -109,7 +131,7 @@ pub(super) fn measure(
                 }
             }
             _ => {
-                let ended = own_process(&file, &forward)?;
+                let ended = own_process(&file, means.multicast, &forward)?;
                 if let Some(elsewhere) = ended.elsewhere {
                     file = elsewhere;
                 }
@@ -151,8 +173,8 @@ struct Ended {
 }
 
 /// Runs this program to measure the next run of `file`.
-fn own_process(file: &Path, forward: &Forward) -> anyhow::Result<Ended> {
-    let mut command = measuring(own_program()?);
+fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::Result<Ended> {
+    let mut command = measuring(own_program()?, multicast);
     command.arg("next-run").arg(file).args(Manner::handed_on()).stdin(Stdio::null()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
@@ -179,5 +201,27 @@ impl Attended {
             return End::Interrupted;
         }
         if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the environment of a process says of a variable.
+    fn set(command: &Command, name: &str) -> Option<String> {
+        let (_, value) = command.get_envs().find(|(own, _)| *own == name)?;
+        Some(value?.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn a_process_that_measures_may_use_multicast_only_where_the_user_allows_it() {
+        let (off, allowed) = (measuring("report", Multicast::default()), measuring("report", Multicast::Allowed));
+        for (name, value) in
+            [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")]
+        {
+            assert_eq!(set(&off, name).as_deref(), Some(value));
+            assert_eq!(set(&allowed, name), None);
+        }
     }
 }

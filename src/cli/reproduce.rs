@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::compare::Judging;
-use super::processes::{self, Means};
+use super::processes::{self, Means, Multicast};
 use super::{Carried, End, UsageError, recorded};
 use crate::book::Wording;
 use crate::results::{Plan, Results, SYNCSCOPE, mismatches, remarks};
@@ -40,7 +40,8 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let published = recorded::read(&arguments.results, carried)?;
     let suite = runnable(&published, arguments, carried)?;
-    let environment = processes::describe(arguments.device.as_deref().unwrap_or(&published.environment().device.name))?;
+    let device = arguments.device.as_deref().unwrap_or(&published.environment().device.name);
+    let environment = processes::describe(device, Multicast::Off)?;
     let mut here = published.clone();
     here.runs[0].environment = environment.clone();
     for mismatch in mismatches(&published, &here).iter().chain(&remarks(&published, &here)) {

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::course::Course;
 use super::peer::Peer;
-use super::processes::{self, Attended, Means};
+use super::processes::{self, Attended, Means, Multicast};
 use super::{Carried, End, UsageError, keep, program, recorded};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Selection};
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Go on with this results file, whose runs were interrupted or are not all there, on the same device
-    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip", "runs", "with", "folder"])]
+    #[arg(long, value_name = "RESULTS.json", conflicts_with_all = ["suite", "device", "only", "skip", "runs", "with", "machine", "folder"])]
     resume: Option<PathBuf>,
 }
 
@@ -56,6 +56,9 @@ pub(super) struct What {
     /// Measure another system by turns with this one
     #[arg(long, value_name = "SYSTEM")]
     with: Option<Peer>,
+    /// A name for this machine, which the results file keeps: one a GPU, such as node7-gpu3, where there are many
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
     #[command(flatten)]
     limits: Limits,
 }
@@ -69,6 +72,10 @@ pub(super) struct Limits {
     /// The Python that has PyTorch
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
+    /// Let NCCL, PyTorch and NVSHMEM use NVLink multicast, which can disturb a host that others share. Without it their
+    /// variables turn it off
+    #[arg(long)]
+    allow_multicast: bool,
 }
 
 /// A time as `540s`, `9m` or `1h`.
@@ -115,7 +122,11 @@ pub(super) fn measure(
     }
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     let plan = Plan { runs: what.runs.unwrap_or(suite.runs).get(), with };
-    let environment = processes::describe(what.device.as_deref().unwrap_or(&suite.device))?;
+    let device = what.device.as_deref().unwrap_or(&suite.device);
+    let mut environment = processes::describe(device, what.limits.multicast())?;
+    if let Some(machine) = &what.machine {
+        environment.host.name_machine(machine);
+    }
     if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
         let (name, program) = (what.suite.display(), program());
         let message = format!(
@@ -138,13 +149,23 @@ fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow
     let peer =
         Peer::named(&results.plan.with).map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
     let was = results.environment();
-    same_place(file, was, &processes::describe(&was.device.name)?)?;
+    let mut is = processes::describe(&was.device.name, limits.multicast())?;
+    // The user's name for the machine is the file's.
+    if let Some(machine) = was.host.machine() {
+        is.host.name_machine(machine);
+    }
+    same_place(file, was, &is)?;
     processes::measure(results, out, Some(file), &limits.means(peer), carried)
 }
 
 impl Limits {
     fn means(&self, peer: Option<Peer>) -> Means {
-        Means { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget }
+        let multicast = self.multicast();
+        Means { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget, multicast }
+    }
+
+    fn multicast(&self) -> Multicast {
+        if self.allow_multicast { Multicast::Allowed } else { Multicast::Off }
     }
 }
 

@@ -18,6 +18,8 @@
 //! | `verdict` | does a statement about the medians hold |
 //! | `evidence` | does a quantity of several runs lie in a region, and do several |
 //! | `ratio` | what is the ratio of two values of several runs each |
+//! | `change_points` | when did a series of values over many days change its level |
+//! | `outliers` | which of many machines differ from the rest |
 //! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |
 //! | `bootstrap` | what is the distribution of any other statistic |
 //!
@@ -37,6 +39,8 @@
 mod blocking;
 mod bootstrap;
 mod case;
+#[cfg(feature = "report")]
+mod change_points;
 mod clock;
 mod comparison;
 mod diagnose;
@@ -44,6 +48,8 @@ mod dip;
 mod estimate;
 #[cfg(feature = "report")]
 mod evidence;
+#[cfg(feature = "report")]
+mod outliers;
 mod protocol;
 mod ranks;
 #[cfg(feature = "report")]
@@ -59,6 +65,8 @@ mod warmup;
 pub use blocking::{Hold, blocks, held};
 pub use bootstrap::Bootstrap;
 pub use case::{Case, Stopwatch};
+#[cfg(feature = "report")]
+pub use change_points::{ChangePoint, change_points};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};
 pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
@@ -67,6 +75,8 @@ pub(crate) use estimate::median;
 pub use estimate::{Estimate, Larger, Spread};
 #[cfg(feature = "report")]
 pub(crate) use evidence::{Bound, Evidence, Finding, Known, Region, furthest};
+#[cfg(feature = "report")]
+pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, outliers, smallest_shift};
 pub use protocol::{Protocol, StoppedBy};
 #[cfg(feature = "report")]
 pub use ratio::{Change, Ratio};

@@ -117,7 +117,7 @@ pub struct Pair {
     /// What the second is beside the first.
     pub shift: Shift,
     #[serde(skip)]
-    faster: Faster,
+    faster: Direction,
 }
 
 /// A row that at least one of the files has no samples of.
@@ -167,7 +167,7 @@ impl Compared {
             let ratio = pair.ratio?.value;
             match pair.unit {
                 Unit::BytesPerSecond | Unit::FlopsPerSecond => Some(1.0 / ratio),
-                Unit::Seconds if pair.faster == Faster::Less => Some(ratio),
+                Unit::Seconds if pair.faster == Direction::Less => Some(ratio),
                 _ => None,
             }
         };
@@ -248,7 +248,7 @@ fn pair(
     let share = one.is_share() || other.is_share();
     let of_runs = || Ratio::of_runs(&other.run_medians(), &one.run_medians(), tolerance.level);
     let ratio = if share { None } else { of_runs() };
-    let faster = Faster::of(&one);
+    let faster = Direction::of(&one);
     let shift = match &ratio {
         Some(ratio) => faster.shift(ratio.change(tolerance.threshold)),
         None => without_ratio(&first, &second, faster),
@@ -274,7 +274,7 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
     }
 }
 
-fn without_ratio(a: &Estimate, b: &Estimate, faster: Faster) -> Shift {
+fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
     if !a.is_interval() || !b.is_interval() {
         return Shift::Uncertain;
     }
@@ -282,38 +282,43 @@ fn without_ratio(a: &Estimate, b: &Estimate, faster: Faster) -> Shift {
     let apart = a.high < b.low || b.high < a.low;
     if known(a) == known(b) {
         Shift::Same
-    } else if apart && faster == Faster::Neither {
+    } else if apart && faster == Direction::Neither {
         Shift::Different
     } else {
         Shift::Uncertain
     }
 }
 
-/// Which of two values is the faster one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Faster {
+/// Which of two values of a row is the faster one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The lower one: it is a time.
     Less,
+    /// The higher one: it is a rate.
     More,
+    /// Neither: it is an observation or a difference.
     Neither,
 }
 
-impl Faster {
-    fn of(metric: &Metric<'_>) -> Self {
+impl Direction {
+    /// That of a row.
+    pub fn of(metric: &Metric<'_>) -> Self {
         match metric.spec.unit {
-            _ if metric.is_difference() => Faster::Neither,
-            Unit::BytesPerSecond | Unit::FlopsPerSecond => Faster::More,
-            Unit::Seconds if !metric.is_observed() => Faster::Less,
-            _ => Faster::Neither,
+            _ if metric.is_difference() => Direction::Neither,
+            Unit::BytesPerSecond | Unit::FlopsPerSecond => Direction::More,
+            Unit::Seconds if !metric.is_observed() => Direction::Less,
+            _ => Direction::Neither,
         }
     }
 
-    fn shift(self, change: Change) -> Shift {
+    /// What a change of the value is.
+    pub fn shift(self, change: Change) -> Shift {
         match (change, self) {
             (Change::Within, _) => Shift::Same,
             (Change::Unclear, _) => Shift::Uncertain,
-            (Change::Above | Change::Below, Faster::Neither) => Shift::Different,
-            (Change::Above, Faster::Less) | (Change::Below, Faster::More) => Shift::Slower,
-            (Change::Above, Faster::More) | (Change::Below, Faster::Less) => Shift::Faster,
+            (Change::Above | Change::Below, Direction::Neither) => Shift::Different,
+            (Change::Above, Direction::Less) | (Change::Below, Direction::More) => Shift::Slower,
+            (Change::Above, Direction::More) | (Change::Below, Direction::Less) => Shift::Faster,
         }
     }
 }

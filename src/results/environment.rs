@@ -85,6 +85,22 @@ pub struct Program {
     pub facts: Vec<(String, String)>,
 }
 
+/// The name of the fact that holds the name which the user gave the machine.
+const MACHINE: &str = "machine";
+
+impl Host {
+    /// The name that the user gave the machine, where one was given.
+    pub fn machine(&self) -> Option<&str> {
+        self.facts.iter().find(|(name, _)| name == MACHINE).map(|(_, value)| value.as_str())
+    }
+
+    /// Notes the name of the machine.
+    pub fn name_machine(&mut self, machine: &str) {
+        self.facts.retain(|(name, _)| name != MACHINE);
+        self.facts.push((MACHINE.to_owned(), machine.to_owned()));
+    }
+}
+
 impl Environment {
     /// The further facts of the device, the host and the program, in order.
     pub fn facts(&self) -> impl Iterator<Item = &(String, String)> {

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use serde::Serialize;
+
+use super::digest;
 use super::migrate;
 use super::run::Results;
 use crate::error::FileError;
@@ -23,9 +26,13 @@ impl Results {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
-        let results = migrate::read(text, &path.display().to_string())?;
-        results.check().map_err(|message| FileError::whole(path.display().to_string(), message))?;
-        Ok(results)
+        let mut results = migrate::read(text, &path.display().to_string())?;
+        let wrong = |message: String| FileError::whole(path.display().to_string(), message);
+        results.check().map_err(wrong)?;
+        match results.samples_sha256.take() {
+            Some(stated) if stated != results.samples_digest() => Err(wrong(ALTERED.to_owned())),
+            _ => Ok(results),
+        }
     }
 
     /// Finds the first reference that leads nowhere.
@@ -66,16 +73,67 @@ impl Results {
         target.write(self.to_json(path)?.as_bytes()).map_err(|source| io(path, source))
     }
 
+    /// The digest that a file of these samples has.
+    pub fn samples_digest(&self) -> String {
+        digest::of_samples(&self.rows)
+    }
+
     /// The text of a results file.
     pub(crate) fn to_json(&self, path: &Path) -> Result<String, FileError> {
-        let text = serde_json::to_string_pretty(self);
+        let text = serde_json::to_string_pretty(&Written { results: self, samples_sha256: self.samples_digest() });
         text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
     }
 }
+
+/// What stands in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    results: &'a Results,
+    samples_sha256: String,
+}
+
+/// Why a file whose digest is another is not read.
+const ALTERED: &str = "its samples are not those that were written: their digest is another than `samples_sha256` says; \
+                       take the file anew from where it was measured";
 
 /// The most bytes of a results file, or of what another system measured, that are read.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 
 fn io(path: &Path, source: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> (String, Results) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+        let results = Results::read(&path).unwrap();
+        (results.to_json(&path).unwrap(), results)
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let (text, results) = kept();
+        assert!(text.contains("samples_sha256") && Results::parse(&text, Path::new("r.json")).unwrap() == results);
+    }
+
+    #[test]
+    fn a_sample_that_was_typed_over_is_found_and_a_file_without_a_digest_is_read() {
+        let (text, mut results) = kept();
+        let mut altered: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let rows = altered["rows"].as_array_mut().unwrap();
+        let outcomes = rows.iter_mut().flat_map(|row| row["series"].as_array_mut().unwrap());
+        let mut samples = outcomes.filter_map(|series| series["outcome"].get_mut("measured")?.get_mut("samples"));
+        samples.next().unwrap()[0] = 0.125.into();
+        let error = Results::parse(&altered.to_string(), Path::new("r.json")).unwrap_err().to_string();
+        assert!(error.contains("r.json: its samples are not those that were written"), "{error}");
+        altered.as_object_mut().unwrap().remove("samples_sha256");
+        let read = Results::parse(&altered.to_string(), Path::new("r.json")).unwrap();
+        assert!(read.samples_digest() != results.samples_digest());
+        results.rows.reverse();
+        assert!(read.samples_digest() != results.samples_digest());
+    }
 }

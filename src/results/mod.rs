@@ -7,7 +7,7 @@
 //! | `row`, `work` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
 //! | `roofline` | the share of a measured peak rate |
 //! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
-//! | `file`, `migrate` | reading and writing files, of every schema version that there has been |
+//! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
 //! | `diagnose` | the diagnoses of the samples |
@@ -19,6 +19,7 @@ mod catalog;
 mod comparability;
 mod compare;
 mod diagnose;
+mod digest;
 mod environment;
 mod file;
 mod lookup;
@@ -33,7 +34,7 @@ mod work;
 
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use comparability::{Mismatch, mismatches, remarks};
-pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};
+pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use lookup::{Lookup, Metric, MissingReason};

@@ -9,7 +9,8 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 /// The beginnings of the names of environment variables that are noted.
-const VARIABLES: [&str; 8] = ["CUDA_", "CUBLAS", "NVIDIA_TF32", "PYTORCH_", "TORCH_", "OMP_", "MKL_", "OPENBLAS_"];
+const VARIABLES: [&str; 10] =
+    ["CUDA_", "CUBLAS", "NVIDIA_TF32", "NCCL_", "NVSHMEM_", "PYTORCH_", "TORCH_", "OMP_", "MKL_", "OPENBLAS_"];
 
 /// The host: its governor, what the program may use of it, whether it is a virtual machine or a container.
 pub(super) fn of_host() -> Vec<(String, String)> {

@@ -40,6 +40,10 @@ pub struct Results {
     /// The timelines that were recorded after the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<RecordedTimeline>,
+    /// The SHA-256 of the samples, in a file; reading compares and takes it, and writing computes it anew. A file from before
+    /// it was kept has none.
+    #[serde(default, skip_serializing)]
+    pub samples_sha256: Option<String>,
 }
 
 /// Which runs a results file is to hold.

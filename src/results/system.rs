@@ -169,6 +169,7 @@ impl System {
             runs: vec![run],
             rows,
             timelines: Vec::new(),
+            samples_sha256: None,
         }
     }
 

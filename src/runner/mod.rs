@@ -52,7 +52,8 @@ pub struct Session<'a> {
 /// The results of a run that begins now and has measured nothing yet.
 pub fn empty_results(suite: serde_json::Value, selection: Selection, plan: Plan, environment: Environment) -> Results {
     let (runs, rows, timelines) = (vec![empty_run(1, environment)], Vec::new(), Vec::new());
-    Results { schema_version: SCHEMA_VERSION, suite, selection, plan, runs, rows, timelines }
+    let samples_sha256 = None;
+    Results { schema_version: SCHEMA_VERSION, suite, selection, plan, runs, rows, timelines, samples_sha256 }
 }
 
 fn empty_run(number: usize, environment: Environment) -> Run {

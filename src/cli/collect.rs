@@ -1,0 +1,150 @@
+//! `report collect`: checks results files of many machines and days, and puts them into one store.
+
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "parquet")]
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use super::facts::{Facts, Form};
+use super::{Carried, End, recorded};
+use crate::error::FileError;
+use crate::files::Target;
+use crate::results::Results;
+#[cfg(feature = "parquet")]
+use crate::store::SampleTable;
+use crate::store::{Collected, Index, Listed, Medians, collect};
+
+/// The list of the files, in a store.
+const INDEX: &str = "index.csv";
+
+/// Check results files of many machines and days, and merge them into a store of files
+#[derive(Args)]
+#[command(after_help = "\
+A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json. Two stores merge by copying, or by this \
+command. It refuses a file that is not whole, did not end, has altered samples, or measured another suite than the rest, \
+and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
+
+Without sources it checks the store and writes what is asked for.
+
+Exit codes: 0, 1 where a file was refused, 2 where a source or the store cannot be read.
+
+Examples:
+  report collect job-4711/ job-4712/ --into results
+  report collect --into results --csv medians.csv")]
+pub(super) struct Arguments {
+    /// Results files, or folders with such files in them
+    #[arg(value_name = "DIR")]
+    sources: Vec<PathBuf>,
+    /// The store
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    into: PathBuf,
+    /// Write the medians of all rows of the store, with intervals
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write all samples of the store
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What became of the sources, and what the store holds then.
+#[derive(Serialize)]
+struct Report {
+    store: PathBuf,
+    #[serde(flatten)]
+    collected: Collected,
+    files: usize,
+    machines: usize,
+    written: Vec<PathBuf>,
+}
+
+impl Facts for Report {
+    const COMMAND: &'static str = "collect";
+
+    fn say(&self) {
+        let Collected { added, duplicates, refused, .. } = &self.collected;
+        for duplicate in duplicates {
+            say!("duplicate: {}: the same samples as {}", duplicate.file.display(), duplicate.of.display());
+        }
+        for refused in refused {
+            say!("refused: {}: {}", refused.file.display(), refused.reason);
+        }
+        say!("{} added, {} duplicates, {} refused", added.len(), duplicates.len(), refused.len());
+        say!("{}: {} files of {} machines", self.store.display(), self.files, self.machines);
+        self.written.iter().for_each(|file| say!("written: {}", file.display()));
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let store = &arguments.into;
+    let read = |path: &Path| recorded::read(path, carried);
+    let mut collected = collect(&arguments.sources, store, &read)?;
+    let mut exports = Exports::begin(arguments)?;
+    let index = Index::of(store, &read, |listed, results| exports.put(listed, results))?;
+    collected.refused.extend(index.refused.iter().cloned());
+    let mut written = exports.finish(arguments)?;
+    // An empty store is no reason to make a folder.
+    if !index.files.is_empty() {
+        let file = store.join(INDEX);
+        put(&file, &index.to_csv()?)?;
+        written.push(file);
+    }
+    let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
+    machines.dedup();
+    let (files, machines, store) = (index.files.len(), machines.len(), store.clone());
+    let refused = !collected.refused.is_empty();
+    arguments.form.print(&Report { store, collected, files, machines, written })?;
+    Ok(if refused { End::Failed } else { End::Well })
+}
+
+/// What is written of the whole store, file by file.
+struct Exports {
+    medians: Option<Medians>,
+    #[cfg(feature = "parquet")]
+    samples: Option<SampleTable>,
+}
+
+impl Exports {
+    fn begin(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(Self {
+            medians: arguments.csv.is_some().then(Medians::new).transpose()?,
+            #[cfg(feature = "parquet")]
+            samples: arguments.parquet.is_some().then(SampleTable::new).transpose()?,
+        })
+    }
+
+    fn put(&mut self, listed: &Listed, results: &Results) -> anyhow::Result<()> {
+        if let Some(medians) = &mut self.medians {
+            medians.put(listed, results)?;
+        }
+        #[cfg(feature = "parquet")]
+        if let Some(samples) = &mut self.samples {
+            samples.put(listed, results)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the files; their names.
+    fn finish(self, arguments: &Arguments) -> anyhow::Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
+        if let (Some(medians), Some(file)) = (self.medians, &arguments.csv) {
+            put(file, &medians.finish()?)?;
+            written.push(file.clone());
+        }
+        #[cfg(feature = "parquet")]
+        if let (Some(samples), Some(file)) = (self.samples, &arguments.parquet) {
+            put(file, &samples.finish().context("the samples as Parquet")?)?;
+            written.push(file.clone());
+        }
+        Ok(written)
+    }
+}
+
+fn put(file: &Path, content: &[u8]) -> Result<(), FileError> {
+    let at = |source| FileError::Io { path: file.to_owned(), source };
+    Target::claim(file).map_err(at)?.write(content).map_err(at)
+}

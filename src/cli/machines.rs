@@ -1,0 +1,108 @@
+//! `report machines`: the machines of a store beside each other, and those that differ from the rest.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::course::Course;
+use super::facts::{Facts, Form};
+use super::{Carried, End, UsageError, recorded};
+use crate::book::document::Document;
+use crate::error::FileError;
+use crate::files::Target;
+use crate::fleet::{Different, Fleet, Judged, page};
+use crate::results::{Catalog, Results};
+use crate::store::{Index, Refused};
+
+/// Show the machines of a store beside each other: which of them differ from the rest?
+#[derive(Args)]
+#[command(after_help = "\
+DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the \
+generalized ESD procedure takes its value out of those of its model; of machines that are alike, at most one fleet in \
+twenty has a false alarm, over all machines and rows.
+
+Exit codes: 0, 2 where the store cannot be read.
+
+Example:
+  report machines results --page machines.html")]
+pub(super) struct Arguments {
+    /// The store
+    #[arg(value_name = "DIR", default_value = "results")]
+    store: PathBuf,
+    /// Write a page
+    #[arg(long, value_name = "FILE.html")]
+    page: Option<PathBuf>,
+    /// Judge the documents' claims on each machine, too, for the page: this takes longer
+    #[arg(long, requires = "page")]
+    claims: bool,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    course: Course,
+}
+
+/// What there is.
+#[derive(Serialize)]
+struct Report<'a> {
+    machines: usize,
+    rows: usize,
+    different: Vec<Different>,
+    refused: &'a [Refused],
+}
+
+impl Facts for Report<'_> {
+    const COMMAND: &'static str = "machines";
+
+    fn say(&self) {
+        for refused in self.refused {
+            say!("left out: {}: {}", refused.file.display(), refused.reason);
+        }
+        for different in &self.different {
+            let word = if different.is_slower { "slower" } else { "faster" };
+            let percent = (different.ratio - 1.0) * 100.0;
+            say!("{}: {word}: {percent:+.1} % of the rest: {}", different.machine, different.row);
+        }
+        say!("{} machines, {} rows: {} values differ from the rest", self.machines, self.rows, self.different.len());
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let book = arguments.course.project(carried)?;
+    let read = |path: &Path| recorded::read(path, carried);
+    let mut documents: Option<Vec<Document>> = None;
+    let mut fleet = Fleet::default();
+    let index = Index::of(&arguments.store, &read, |listed, results| {
+        if arguments.claims && documents.is_none() {
+            let catalog: Catalog = recorded::catalog(std::slice::from_ref(results), carried);
+            documents = Some(book.documents(&catalog)?);
+        }
+        let judged = documents.iter().flatten().flat_map(|document| judged(document, results)).collect();
+        fleet.add(listed, results, judged);
+        Ok::<_, FileError>(())
+    })?;
+    if index.files.is_empty() {
+        let store = arguments.store.display();
+        let message = format!(
+            "{store}: there is no results file in this store; `report collect DIR --into {store}` puts some there"
+        );
+        return Err(UsageError(message).into());
+    }
+    if let Some(file) = &arguments.page {
+        let at = |source| FileError::Io { path: file.clone(), source };
+        Target::claim(file).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
+    }
+    let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
+    arguments.form.print(&Report { machines, rows, different, refused: &index.refused })?;
+    Ok(End::Well)
+}
+
+/// What a file says of the claims of a document.
+fn judged(document: &Document, results: &Results) -> Vec<Judged> {
+    let judged = document.claims.iter().map(|claim| Judged {
+        id: format!("{}: {}", document.id, claim.id),
+        text: claim.claim.trim().to_owned(),
+        verdict: claim.judge(document, results).verdict.name(),
+    });
+    judged.collect()
+}

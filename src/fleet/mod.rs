@@ -1,0 +1,23 @@
+//! All machines of a store beside each other: which differ from the rest, and what the models come to.
+//!
+//! Of each machine the newest file counts. Machines of one model are compared row by row ([`outliers`]); models are compared
+//! by the medians of their machines, or of the runs where there is one machine.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table` | the newest values of each machine, and the machines that differ |
+//! | `models` | models beside each other, with ratios |
+//! | `page`, `strip` | a page that stands alone |
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod models;
+mod page;
+mod strip;
+mod table;
+
+pub use page::page;
+pub use table::{ClaimRow, Different, Fleet, FleetRow, Judged, Member, Newest};
+
+#[cfg(doc)]
+use crate::measure::outliers;

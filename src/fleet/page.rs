@@ -1,0 +1,233 @@
+//! The fleet as one page that stands alone: nothing from elsewhere, and one script, which the page's policy knows by its
+//! digest.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::models;
+use super::strip::{histogram, strip};
+use super::table::{Different, Fleet};
+use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
+use crate::present::escape;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("models.js");
+
+/// The most strips and the most lines of a list: what differs most stands first.
+const STRIPS: usize = 8;
+const LINES: usize = 60;
+/// The most columns of the map of claims: of more machines, the models are its columns.
+const COLUMNS: usize = 40;
+
+/// A row of a model, judged.
+struct Strip<'a> {
+    row: usize,
+    model: &'a str,
+    outliers: Outliers,
+    have: Vec<usize>,
+}
+
+/// The page.
+pub fn page(fleet: &Fleet) -> String {
+    let digest = STANDARD.encode(Sha256::digest(SCRIPT));
+    let compared = models::section(fleet);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Machines</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Machines</h1>\n"
+    );
+    let different = fleet.different();
+    let strips: Vec<Strip<'_>> = fleet
+        .models()
+        .iter()
+        .flat_map(|(model, machines)| {
+            let judged = move |(row, own)| {
+                let (outliers, have) = fleet.outliers_of(own, machines)?;
+                Some(Strip { row, model, outliers, have })
+            };
+            fleet.rows.iter().enumerate().filter_map(judged).collect::<Vec<_>>()
+        })
+        .collect();
+    rule(fleet, &strips, &mut out);
+    list(fleet, &different, &mut out);
+    pictures(fleet, strips, &mut out);
+    by_model(fleet, &mut out);
+    claims(fleet, &mut out);
+    out.push_str(&compared);
+    out.push_str("</main>\n");
+    if !compared.is_empty() {
+        let _ = writeln!(out, "<script>{SCRIPT}</script>");
+    }
+    out + "</body>\n</html>\n"
+}
+
+fn rule(fleet: &Fleet, strips: &[Strip<'_>], out: &mut String) {
+    let (machines, models, tests) = (fleet.members.len(), fleet.models().len(), fleet.tests());
+    let _ = writeln!(
+        out,
+        "<p>{machines} machines of {models} models, each by its newest file; {} rows.</p>\n<p>A machine differs where the \
+         generalized ESD procedure (Rosner 1983) takes its value out of those of its model, on a logarithmic scale. Each of the \
+         {tests} tests has the level {} % / {tests}: of machines that are alike, at most one fleet in twenty has a false alarm, \
+         over all machines and rows. Models of fewer than {FEWEST} machines are not judged.</p>",
+        fleet.rows.len(),
+        FLEET_LEVEL * 100.0
+    );
+    let mut smallest: Vec<f64> = strips.iter().map(|strip| strip.outliers.smallest).collect();
+    smallest.sort_by(f64::total_cmp);
+    if let [least, .., most] = smallest.as_slice() {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let _ = writeln!(
+            out,
+            "<p>The smallest shift that is found in four of five cases: {} in the middle of the rows ({} … {}).</p>",
+            percent(smallest[smallest.len() / 2]),
+            percent(*least),
+            percent(*most)
+        );
+    }
+}
+
+fn list(fleet: &Fleet, different: &[Different], out: &mut String) {
+    out.push_str("<h2>Machines that differ</h2>\n");
+    if different.is_empty() {
+        out.push_str("<p>None.</p>\n");
+        return;
+    }
+    let mut rows: BTreeMap<&str, Vec<&Different>> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for own in different {
+        if !rows.contains_key(own.machine.as_str()) {
+            order.push(&own.machine);
+        }
+        rows.entry(&own.machine).or_default().push(own);
+    }
+    let _ = writeln!(out, "<p>{} of {} machines.</p>\n<ul class=\"different\">", order.len(), fleet.members.len());
+    for machine in order.iter().take(LINES) {
+        let own = &rows[machine];
+        let words = own.iter().take(3).map(|different| {
+            let word = if different.is_slower { "slower" } else { "faster" };
+            format!("<b class=\"{word}\">{:+.1} %</b> {}", (different.ratio - 1.0) * 100.0, escape(&different.row))
+        });
+        let more = if own.len() > 3 { format!(" and {} more rows", own.len() - 3) } else { String::new() };
+        let _ = writeln!(out, "<li><b>{}</b>: {}{more}</li>", escape(machine), words.collect::<Vec<_>>().join(", "));
+    }
+    out.push_str("</ul>\n");
+    if order.len() > LINES {
+        let _ = writeln!(out, "<p>And {} more.</p>", order.len() - LINES);
+    }
+}
+
+fn pictures(fleet: &Fleet, mut strips: Vec<Strip<'_>>, out: &mut String) {
+    let far = |strip: &Strip<'_>| strip.outliers.found.iter().map(|found| found.ratio.ln().abs()).fold(0.0, f64::max);
+    strips.sort_by(|a, b| far(b).total_cmp(&far(a)));
+    if strips.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<h2>Rows, machine by machine</h2>\n<p>A mark a machine, in the order of their names, by the mean of its model; a line is \
+         the 95 % interval of its value. Circles are machines that differ.</p>\n",
+    );
+    for Strip { row, model, outliers, have } in strips.iter().take(STRIPS) {
+        let row = &fleet.rows[*row];
+        let (label, title, model) = (escape(&row.label), escape(&row.title), escape(model));
+        let (centre, spread) = (row.unit.format(outliers.centre, 3), outliers.spread * 100.0);
+        let picture = strip(row, outliers, have, |place| fleet.members[place].name.clone());
+        let _ = writeln!(
+            out,
+            "<figure><figcaption><b>{label}</b> {title}<br>{model}: {centre}, the machines scatter by {spread:.2} %</figcaption>\n{picture}</figure>"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<details><summary>All {} rows, as histograms over the machines</summary>\n<div class=\"small\">",
+        strips.len()
+    );
+    for Strip { row, model, outliers, have } in &strips {
+        let row = &fleet.rows[*row];
+        let values: Vec<f64> =
+            have.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
+        let of = if fleet.models().len() > 1 { format!(" {}", escape(model)) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "<figure><figcaption>{}{of} ± {:.1} %</figcaption>{}</figure>",
+            escape(&row.title),
+            outliers.spread * 100.0,
+            histogram(&values)
+        );
+    }
+    out.push_str("</div></details>\n");
+}
+
+fn by_model(fleet: &Fleet, out: &mut String) {
+    let models = fleet.models();
+    out.push_str(
+        "<h2>Rows by model</h2>\n<p>The median over the machines of a model, and from which to which machine.</p>\n",
+    );
+    out.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">row</th>");
+    for (model, machines) in &models {
+        let _ = write!(out, "<th scope=\"col\">{} ({})</th>", escape(model), machines.len());
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in &fleet.rows {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.title));
+        for machines in models.values() {
+            let mut values: Vec<f64> =
+                machines.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
+            values.sort_by(f64::total_cmp);
+            match values.as_slice() {
+                [] => out.push_str("<td>—</td>"),
+                [only] => {
+                    let _ = write!(out, "<td>{}</td>", row.unit.format(*only, 3));
+                }
+                [least, .., most] => {
+                    let [middle, least, most] =
+                        [values[values.len() / 2], *least, *most].map(|value| row.unit.format(value, 3));
+                    let _ = write!(out, "<td>{middle} <small>{least} … {most}</small></td>");
+                }
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+/// Claims by machines; where those are many, by models, with how many machines came out like that.
+fn claims(fleet: &Fleet, out: &mut String) {
+    if fleet.claims.is_empty() {
+        return;
+    }
+    let columns: Vec<(&str, Vec<usize>)> = match fleet.members.len() {
+        0..=COLUMNS => fleet.members.iter().enumerate().map(|(place, own)| (own.name.as_str(), vec![place])).collect(),
+        _ => fleet.models().into_iter().collect(),
+    };
+    out.push_str(
+        "<h2>Claims</h2>\n<div class=\"scroll\"><table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>",
+    );
+    for (name, machines) in &columns {
+        let count = if machines.len() > 1 { format!(" ({})", machines.len()) } else { String::new() };
+        let _ = write!(out, "<th scope=\"col\">{}{count}</th>", escape(name));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for claim in &fleet.claims {
+        let _ = write!(out, "<tr><th scope=\"row\" title=\"{}\">{}</th>", escape(&claim.text), escape(&claim.id));
+        for (_, machines) in &columns {
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            for verdict in machines.iter().filter_map(|place| claim.verdicts[*place].as_deref()) {
+                *counts.entry(verdict).or_default() += 1;
+            }
+            let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            let words = counts.iter().map(|(verdict, count)| match machines.len() {
+                1 => escape(verdict),
+                _ => format!("{} {count}", escape(verdict)),
+            });
+            let _ = write!(out, "<td>{}</td>", words.collect::<Vec<_>>().join("<br>"));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}

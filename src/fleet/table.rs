@@ -1,0 +1,194 @@
+//! The newest values of each machine, and the machines that differ from the rest of their model.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::measure::{Outliers, outliers};
+use crate::results::{Direction, Results};
+use crate::store::Listed;
+use crate::units::Unit;
+
+/// The machines of a store.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Fleet {
+    /// The machines, by name.
+    pub members: Vec<Member>,
+    /// The rows, in the order in which files have them.
+    pub rows: Vec<FleetRow>,
+    /// The claims, in the order of the documents.
+    pub claims: Vec<ClaimRow>,
+    places: BTreeMap<String, usize>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The model of its device.
+    pub model: String,
+    /// When the first run of its newest file began.
+    pub started: String,
+}
+
+/// A row of all machines.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FleetRow {
+    /// Identifier and parameters.
+    pub title: String,
+    /// What it is, in a few words.
+    pub label: String,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// Which of two values is the faster one.
+    pub direction: Direction,
+    /// What each machine's newest file says, in the order of the machines.
+    pub values: Vec<Option<Newest>>,
+}
+
+/// What the newest file of a machine says of a row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Newest {
+    /// The expected median of a run.
+    pub median: f64,
+    /// Its 95 % interval, where it has one.
+    pub interval: Option<(f64, f64)>,
+    /// The median of each run.
+    pub runs: Vec<f64>,
+}
+
+/// A claim and how each machine came out.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClaimRow {
+    /// The claim's identifier, with its document's before it.
+    pub id: String,
+    /// The claim.
+    pub text: String,
+    /// The verdict of each machine, in the order of the machines.
+    pub verdicts: Vec<Option<String>>,
+}
+
+/// The verdict on a claim by one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The claim's identifier, with its document's before it.
+    pub id: String,
+    /// The claim.
+    pub text: String,
+    /// The verdict in a word or two.
+    pub verdict: String,
+}
+
+/// A machine that differs from the rest of its model in a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Different {
+    /// The machine.
+    pub machine: String,
+    /// The row.
+    pub row: String,
+    /// Its value by the geometric mean of the rest.
+    pub ratio: f64,
+    /// Whether it is the slower one; none of a value that is neither.
+    pub is_slower: bool,
+    /// The places of machine and row.
+    #[serde(skip)]
+    pub place: (usize, usize),
+}
+
+impl Fleet {
+    /// Adds a file of a store, with what it says of the claims; an older file of the same machine gives way.
+    pub fn add(&mut self, listed: &Listed, results: &Results, judged: Vec<Judged>) {
+        let member =
+            Member { name: listed.machine.clone(), model: listed.model.clone(), started: listed.started.clone() };
+        let place = match self.members.iter().position(|other| other.name == member.name) {
+            Some(place) if self.members[place].started > member.started => return,
+            Some(place) => {
+                self.members[place] = member;
+                self.rows.iter_mut().for_each(|row| row.values[place] = None);
+                self.claims.iter_mut().for_each(|claim| claim.verdicts[place] = None);
+                place
+            }
+            None => {
+                self.members.push(member);
+                self.rows.iter_mut().for_each(|row| row.values.push(None));
+                self.claims.iter_mut().for_each(|claim| claim.verdicts.push(None));
+                self.members.len() - 1
+            }
+        };
+        for (spec, metric) in results.lookup().metrics() {
+            let Ok(metric) = metric else { continue };
+            let Ok(estimate) = metric.estimate() else { continue };
+            let row = *self.places.entry(spec.title()).or_insert_with(|| {
+                let (title, label, unit) = (spec.title(), spec.label.clone(), spec.unit);
+                let (direction, values) = (Direction::of(&metric), vec![None; self.members.len()]);
+                self.rows.push(FleetRow { title, label, unit, direction, values });
+                self.rows.len() - 1
+            });
+            let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
+            self.rows[row].values[place] =
+                Some(Newest { median: estimate.median, interval, runs: metric.run_medians() });
+        }
+        for Judged { id, text, verdict } in judged {
+            let claim = self.claims.iter().position(|claim| claim.id == id).unwrap_or_else(|| {
+                self.claims.push(ClaimRow { id, text, verdicts: vec![None; self.members.len()] });
+                self.claims.len() - 1
+            });
+            self.claims[claim].verdicts[place] = Some(verdict);
+        }
+    }
+
+    /// The models, by name, each with the places of its machines.
+    pub fn models(&self) -> BTreeMap<&str, Vec<usize>> {
+        let mut models: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, member) in self.members.iter().enumerate() {
+            models.entry(&member.model).or_default().push(place);
+        }
+        models
+    }
+
+    /// How many tests of a row in a model there are.
+    pub fn tests(&self) -> usize {
+        self.rows.iter().filter(|row| row.direction != Direction::Neither).count() * self.models().len().max(1)
+    }
+
+    /// What a row comes to among these machines, and the machines that have it.
+    pub fn outliers_of(&self, row: &FleetRow, machines: &[usize]) -> Option<(Outliers, Vec<usize>)> {
+        if row.direction == Direction::Neither {
+            return None;
+        }
+        let have: Vec<usize> = machines.iter().copied().filter(|place| row.values[*place].is_some()).collect();
+        let values: Vec<f64> =
+            have.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
+        Some((outliers(&values, self.tests())?, have))
+    }
+
+    /// The machines that differ from the rest of their model, the furthest first.
+    pub fn different(&self) -> Vec<Different> {
+        let mut found = Vec::new();
+        for machines in self.models().values() {
+            for (place, row) in self.rows.iter().enumerate() {
+                let Some((outliers, have)) = self.outliers_of(row, machines) else { continue };
+                for outlier in outliers.found {
+                    let machine = have[outlier.place];
+                    found.push(Different {
+                        machine: self.members[machine].name.clone(),
+                        row: row.title.clone(),
+                        ratio: outlier.ratio,
+                        is_slower: (outlier.ratio > 1.0) == (row.direction == Direction::Less),
+                        place: (machine, place),
+                    });
+                }
+            }
+        }
+        let far = |different: &Different| different.ratio.ln().abs();
+        found.sort_by(|a, b| far(b).total_cmp(&far(a)).then_with(|| a.machine.cmp(&b.machine)));
+        found
+    }
+}

@@ -1,0 +1,54 @@
+//! The newest values of a history in Bencher's metric format (<https://bencher.dev/docs/reference/bencher-metric-format/>):
+//! benchmark, measure, value with its bounds. A time is Bencher's `latency`, in nanoseconds.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::series::{History, Track};
+use crate::units::Unit;
+
+#[derive(Serialize)]
+struct Metric {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_value: Option<f64>,
+}
+
+/// What the last file of each machine says of each row. With several machines a benchmark is called by its machine, too.
+///
+/// # Errors
+/// A value is no number that JSON has.
+pub fn bencher(history: &History) -> serde_json::Result<String> {
+    let mut benchmarks: BTreeMap<String, BTreeMap<&str, Metric>> = BTreeMap::new();
+    for machine in &history.machines {
+        for track in &machine.tracks {
+            let last = track.values.last().filter(|value| value.entry + 1 == machine.entries.len());
+            let Some(value) = last else { continue };
+            let name = match history.machines.len() {
+                1 => track.title.clone(),
+                _ => format!("{}: {}", machine.name, track.title),
+            };
+            let (measure, factor) = measure(track);
+            let [lower_value, upper_value] =
+                [value.interval.map(|(low, _)| low * factor), value.interval.map(|(_, high)| high * factor)];
+            let metric = Metric { value: value.median * factor, lower_value, upper_value };
+            benchmarks.entry(name).or_default().insert(measure, metric);
+        }
+    }
+    serde_json::to_string_pretty(&benchmarks).map(|text| text + "\n")
+}
+
+/// The slug of the measure, and the factor from the base unit to its unit.
+fn measure(track: &Track) -> (&'static str, f64) {
+    match track.unit {
+        Unit::Seconds => ("latency", 1e9),
+        Unit::BytesPerSecond => ("bytes-per-second", 1.0),
+        Unit::FlopsPerSecond => ("flop-per-second", 1.0),
+        Unit::Bytes => ("bytes", 1.0),
+        Unit::Number => ("number", 1.0),
+        Unit::Ratio => ("ratio", 1.0),
+    }
+}

@@ -1,0 +1,216 @@
+//! Puts results files into a store.
+//!
+//! Every file is read and checked first. Then one suite is chosen, the store's own or that of most files, and the files of
+//! that suite are copied, each whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::{Reader, files, other_suite, place_of, suite_of};
+use crate::error::FileError;
+use crate::files::Target;
+
+/// What became of the files that were to be collected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Collected {
+    /// The files that the store has now.
+    pub added: Vec<Added>,
+    /// The files that it had already, or that came twice.
+    pub duplicates: Vec<Duplicate>,
+    /// The files that do not belong there.
+    pub refused: Vec<Refused>,
+}
+
+/// A file that was put into the store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Added {
+    /// The file that was collected.
+    pub from: PathBuf,
+    /// Where it lies in the store.
+    pub place: PathBuf,
+}
+
+/// A file of the same samples as another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Duplicate {
+    /// The file that was not taken.
+    pub file: PathBuf,
+    /// The file of the same samples.
+    pub of: PathBuf,
+}
+
+/// A file that does not belong into the store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// A file that was read.
+struct Candidate {
+    file: PathBuf,
+    place: PathBuf,
+    /// What stands in it, by its digest: that it is the same when it is copied.
+    content: Vec<u8>,
+    suite: String,
+    title: String,
+    refusal: Option<String>,
+}
+
+/// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`.
+///
+/// # Errors
+/// A source cannot be listed, or the store cannot be written; what was put there before stays.
+pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Collected, FileError> {
+    let mut collected = Collected::default();
+    let mut candidates = Vec::new();
+    for file in listed(sources, store)? {
+        match candidate(&file, read) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(reason) => collected.refused.push(Refused { file, reason }),
+        }
+    }
+    let Some((suite, title)) = own_suite(store, read)?.or_else(|| most_common(&candidates)) else {
+        return Ok(collected);
+    };
+    let mut taken: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    for candidate in candidates {
+        let Candidate { file, place, content, suite: own, title: own_title, refusal } = candidate;
+        if own != suite {
+            collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
+        } else if let Some(reason) = refusal {
+            collected.refused.push(Refused { file, reason });
+        } else if let Some(first) = taken.get(&place) {
+            collected.duplicates.push(Duplicate { file, of: first.clone() });
+        } else if read(&store.join(&place)).is_ok() {
+            collected.duplicates.push(Duplicate { file, of: store.join(place) });
+        } else {
+            copy(&file, &content, &store.join(&place), read)?;
+            taken.insert(place.clone(), file.clone());
+            collected.added.push(Added { from: file, place });
+        }
+    }
+    collected.refused.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(collected)
+}
+
+fn candidate(file: &Path, read: Reader<'_>) -> Result<Candidate, String> {
+    // The error names the file, which stands beside it already.
+    let short = |error: String| error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&error).to_owned();
+    let content = digest(file).map_err(|error| error.to_string())?;
+    let results = read(file).map_err(|error| short(error.to_string()))?;
+    let refusal = results.is_partial().then(|| {
+        let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
+        format!("it did not end: {over} of {planned} runs are there; `report run --resume` goes on with it")
+    });
+    let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
+    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal })
+}
+
+/// The suite of the store's files: of the first that can be read.
+fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>, FileError> {
+    let first = files(store)?.into_iter().find_map(|file| read(&store.join(file)).ok());
+    Ok(first.map(|results| (suite_of(&results), results.title().to_owned())))
+}
+
+/// The suite of most files; of equally many the first one's.
+fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
+    let count = |suite: &str| candidates.iter().filter(|other| other.suite == suite).count();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidate in candidates {
+        counts.entry(&candidate.suite).or_insert_with(|| count(&candidate.suite));
+    }
+    let most = counts.values().max()?;
+    let first = candidates.iter().find(|candidate| counts.get(candidate.suite.as_str()) == Some(most))?;
+    Some((first.suite.clone(), first.title.clone()))
+}
+
+/// Puts a file into the store as it is. One from before files had a digest gets one.
+fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<(), FileError> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| FileError::Io { path, source }
+    };
+    let text = fs::read(file).map_err(at(file))?;
+    if Sha256::digest(&text).as_slice() != content {
+        return Err(FileError::whole(
+            file.display().to_string(),
+            "it changed while it was collected; collect it again",
+        ));
+    }
+    let has_digest = text.windows(MARK.len()).any(|part| part == MARK);
+    let text = if has_digest { text } else { read(file)?.to_json(file)?.into_bytes() };
+    let target = Target::claim(place).map_err(at(place))?;
+    target.write(&text).map_err(at(place))
+}
+
+const MARK: &[u8] = b"\"samples_sha256\"";
+
+fn digest(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut hash = Sha256::new();
+    let mut file = fs::File::open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no plain file"));
+    }
+    std::io::copy(&mut file, &mut Hashing(&mut hash))?;
+    Ok(hash.finalize().to_vec())
+}
+
+/// A digest that is written to.
+struct Hashing<'a>(&'a mut Sha256);
+
+impl std::io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The files to collect, each once and in order: those that are named, and all of the ending `.json` in the folders that
+/// are. Links to folders are not followed, hidden names are left out, and so is the store.
+fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileError> {
+    let store = store.canonicalize().ok();
+    let mut found = BTreeSet::new();
+    let mut folders = Vec::new();
+    for source in sources {
+        let there = fs::metadata(source).map_err(|error| FileError::Io { path: source.clone(), source: error })?;
+        if there.is_dir() {
+            folders.push(source.clone());
+        } else {
+            found.insert(source.clone());
+        }
+    }
+    while let Some(folder) = folders.pop() {
+        if store.is_some() && folder.canonicalize().ok() == store {
+            continue;
+        }
+        let at = |source| FileError::Io { path: folder.clone(), source };
+        for entry in fs::read_dir(&folder).map_err(at)? {
+            let entry = entry.map_err(at)?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "json") {
+                found.insert(path);
+            }
+        }
+    }
+    Ok(found)
+}

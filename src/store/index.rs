@@ -1,0 +1,161 @@
+//! The files of a store, and a list of them as CSV. The list is for people and other programs: nothing here reads it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Reader, Refused, machine_of, other_suite, place_of, suite_of};
+use crate::clean;
+use crate::error::FileError;
+use crate::results::Results;
+
+/// The files of a store that lie where they belong, and those that do not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Index {
+    /// The files, in the order of their names.
+    pub files: Vec<Listed>,
+    /// What does not belong into the store, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// A file of a store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The file, from the store's folder.
+    pub file: PathBuf,
+    /// The machine.
+    pub machine: String,
+    /// When its first run began.
+    pub started: String,
+    /// The commit that measured.
+    pub commit: Option<String>,
+    /// The engine.
+    pub engine: String,
+    /// The device's model.
+    pub model: String,
+    /// The driver.
+    pub driver: Option<String>,
+    /// How many runs there are.
+    pub runs: usize,
+    /// The digest of the samples.
+    pub samples_sha256: String,
+}
+
+/// The files of a store by their names in it, in order; none where there is no such folder.
+///
+/// # Errors
+/// A folder cannot be listed.
+pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut found = Vec::new();
+    for folder in entries(store)?.into_iter().filter(|path| path.is_dir()) {
+        let of_machine = entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json"));
+        found.extend(of_machine.filter_map(|path| path.strip_prefix(store).ok().map(Path::to_owned)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What is in a folder but for hidden names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let at = |source| FileError::Io { path: folder.to_owned(), source };
+    let listing = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listing => listing.map_err(at)?,
+    };
+    let mut found = Vec::new();
+    for entry in listing {
+        let entry = entry.map_err(at)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+impl Index {
+    /// Reads every file of the store `store`, one after the other, and hands those that belong there to `visit`.
+    ///
+    /// # Errors
+    /// The store cannot be listed, or what `visit` says.
+    pub fn of<E: From<FileError>>(
+        store: &Path,
+        read: Reader<'_>,
+        mut visit: impl FnMut(&Listed, &Results) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut index = Self::default();
+        let mut suite: Option<(String, String)> = None;
+        for file in files(store)? {
+            let path = store.join(&file);
+            let refuse = |reason: String| Refused { file: path.clone(), reason };
+            let results = match read(&path) {
+                Ok(results) => results,
+                Err(error) => {
+                    let (error, name) = (error.to_string(), format!("{}: ", path.display()));
+                    index.refused.push(refuse(error.strip_prefix(&name).unwrap_or(&error).to_owned()));
+                    continue;
+                }
+            };
+            let place = place_of(&results);
+            let (own, title) = suite.get_or_insert_with(|| (suite_of(&results), results.title().to_owned()));
+            if place != file {
+                index.refused.push(refuse(format!("its place is {}", place.display())));
+            } else if *own != suite_of(&results) {
+                index.refused.push(refuse(other_suite(title, results.title())));
+            } else {
+                let listed = Listed::of(file, &results);
+                visit(&listed, &results)?;
+                index.files.push(listed);
+            }
+        }
+        Ok(index)
+    }
+
+    /// The list as CSV.
+    ///
+    /// # Errors
+    /// It cannot be written into memory.
+    pub fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut out = csv::Writer::from_writer(Vec::new());
+        out.write_record([
+            "file",
+            "machine",
+            "started",
+            "commit",
+            "engine",
+            "model",
+            "driver",
+            "runs",
+            "samples_sha256",
+        ])?;
+        for listed in &self.files {
+            let (file, runs) = (listed.file.display().to_string(), listed.runs.to_string());
+            let [commit, driver] = [&listed.commit, &listed.driver].map(|fact| fact.as_deref().unwrap_or(""));
+            let (machine, started, engine) = (&*listed.machine, &*listed.started, &*listed.engine);
+            let record =
+                [&file, machine, started, commit, engine, &listed.model, driver, &runs, &listed.samples_sha256];
+            out.write_record(record.map(|cell| clean::cell(cell).into_owned()))?;
+        }
+        out.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    }
+}
+
+impl Listed {
+    fn of(file: PathBuf, results: &Results) -> Self {
+        let (run, environment) = (results.run(), results.environment());
+        let device = &environment.device;
+        Self {
+            file,
+            machine: machine_of(results),
+            started: run.started.clone(),
+            commit: environment.program.commit.clone(),
+            engine: device.engine.clone(),
+            model: device.model.clone(),
+            driver: device.fact("driver").map(str::to_owned),
+            runs: results.runs.len(),
+            samples_sha256: results.samples_digest(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Rows over time: what changed is found with its size, what did not raises few alarms, and CI is told.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "fixtures/run.rs"]
+mod fixture;
+#[path = "fixtures/fleet.rs"]
+mod fleet;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use syncscope::measure::change_points;
+use syncscope::results::Results;
+use syncscope::store::collect;
+
+const SUITE: &str = "title: Few\nsampling: { samples: 8 }\nexperiments: [idle-device: {}]";
+/// The day on which the new driver comes, and from which on one row is slower.
+const CHANGED: u32 = 30;
+const DAYS: u32 = 45;
+
+/// A store of a machine whose rows scatter by 0.4 %; from a day on `row` takes `factor` of its time.
+fn store(folder: &Path, row: &str, factor: f64) -> PathBuf {
+    let mut rng = StdRng::seed_from_u64(5);
+    let days: Vec<PathBuf> = (0..DAYS)
+        .map(|day| {
+            let started = format!("2026-{:02}-{:02}T09:30:00Z", 3 + day / 28, 1 + day % 28);
+            let noise = 1.0 + 0.004 * (rng.random::<f64>() - 0.5);
+            let is_new = day >= CHANGED;
+            let mut results = fleet::measured(SUITE, "node7", &started, |spec| {
+                if is_new && spec.id == row { noise * factor } else { noise }
+            });
+            if is_new {
+                results.runs[0].environment.device.facts[0].1 = "590.00".to_owned();
+            }
+            fleet::write(&results, &folder.join("job"), &format!("{day}.json"))
+        })
+        .collect();
+    let store = folder.join("results");
+    assert_eq!(collect(&days, &store, &Results::read).unwrap().added.len(), days.len());
+    store
+}
+
+/// A row of the suite that is a measured time.
+fn row() -> String {
+    let results = fleet::measured(SUITE, "m", "2026-01-01T00:00:00Z", |_| 1.0);
+    let lookup = results.lookup();
+    let time = lookup.metrics().find(|(_, metric)| metric.as_ref().is_ok_and(|metric| metric.clock().is_some()));
+    time.unwrap().0.id.clone()
+}
+
+fn report(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_report")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn a_slower_row_is_found_with_its_size_its_day_and_the_new_driver_and_fails_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = row();
+    store(folder.path(), &row, 1.03);
+    let history = |more: &[&str]| report(&[&["history", "results"], more].concat(), folder.path());
+    let output = history(&["--since", "2026-03-01", "--junit", "h.xml", "--page", "h.html", "--bencher", "b.json"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let line = text.lines().find(|line| line.contains("slower")).unwrap();
+    for part in [&*format!("node7 {row}"), "1.03", "since 2026-04-03", "driver: 580.00, then 590.00"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let xml = fs::read_to_string(folder.path().join("h.xml")).unwrap();
+    assert!(xml.contains("<failure type=\"slower\"") && xml.matches("<testcase").count() > 3, "{xml}");
+    let page = fs::read_to_string(folder.path().join("h.html")).unwrap();
+    assert!(page.contains("changes of level") && !page.contains("<script") && page.contains("<b class=\"slower\">"));
+    // It was found some days after the change, and the last day found nothing new.
+    let later = history(&[]);
+    assert_eq!(later.status.code(), Some(0), "{}", String::from_utf8_lossy(&later.stdout));
+    assert_eq!(history(&["--since", "2026-03-01", "--fail-on", "faster"]).status.code(), Some(0));
+    assert_eq!(history(&["--since", "2026-03-01", "--threshold", "10%"]).status.code(), Some(0));
+    let metrics: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("b.json")).unwrap()).unwrap();
+    let results = fleet::measured(SUITE, "m", "2026-01-01T00:00:00Z", |spec| if spec.id == row { 1.03 } else { 1.0 });
+    let (spec, metric) = results.lookup().metrics().find(|(spec, _)| spec.id == row).unwrap();
+    let expected = metric.unwrap().estimate().unwrap().median * 1e9;
+    let latency = &metrics[spec.title()]["latency"];
+    let value = latency["value"].as_f64().unwrap();
+    assert!((value / expected - 1.0).abs() < 0.003, "{latency} {expected}");
+    assert!(latency["lower_value"].as_f64().unwrap() <= value && value <= latency["upper_value"].as_f64().unwrap());
+}
+
+#[test]
+fn an_empty_store_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = report(&["history", "results"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("report collect DIR --into results"));
+}
+
+/// Values of heavy tails, which a rank test has to bear: a quotient of a normal and a uniform variable.
+fn heavy(rng: &mut StdRng) -> f64 {
+    let sum: f64 = (0..6).map(|_| rng.random::<f64>() - 0.5).sum();
+    1.0 + 0.01 * sum / (0.02 + rng.random::<f64>())
+}
+
+#[test]
+fn at_most_one_row_in_a_hundred_raises_a_false_alarm_within_a_year() {
+    const ROWS: usize = 200;
+    let mut rng = StdRng::seed_from_u64(19);
+    let alarms = (0..ROWS).filter(|_| {
+        let values: Vec<f64> = (0..365).map(|_| heavy(&mut rng)).collect();
+        !change_points(&values).is_empty()
+    });
+    assert!(alarms.count() <= ROWS / 100);
+}

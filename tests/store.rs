@@ -1,0 +1,255 @@
+//! A store of results files: what is collected is there once, whole, and nothing else is.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "fixtures/run.rs"]
+mod fixture;
+#[path = "fixtures/fleet.rs"]
+mod fleet;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use syncscope::results::Results;
+use syncscope::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
+
+const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
+const OTHER: &str = "title: Others\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
+
+fn on(machine: &str, day: u32) -> Results {
+    let started = format!("2026-11-{day:02}T09:30:00Z");
+    fleet::measured(SUITE, machine, &started, |_| 1.0 + 0.01 * f64::from(day) + machine.len() as f64)
+}
+
+fn collected(sources: &[&Path], store: &Path) -> Collected {
+    let sources: Vec<PathBuf> = sources.iter().map(|path| path.to_path_buf()).collect();
+    collect(&sources, store, &Results::read).unwrap()
+}
+
+/// The content of every file of a store, by its name in it.
+fn content(store: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    files(store).unwrap().into_iter().map(|file| (file.clone(), fs::read(store.join(file)).unwrap())).collect()
+}
+
+#[test]
+fn folders_of_two_clusters_merge_and_nothing_is_lost_or_counted_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other, store] = ["one", "other", "store"].map(|name| folder.path().join(name));
+    for day in 1..=3 {
+        fleet::write(&on("node1", day), &one.join("deep/er"), &format!("{day}.json"));
+        fleet::write(&on("node22", day), &other, &format!("{day}.json"));
+    }
+    // Both clusters kept a copy of this one.
+    fleet::write(&on("node1", 2), &other, "copy.json");
+    let first = collected(&[&one, &other], &store);
+    assert_eq!((first.added.len(), first.duplicates.len(), first.refused.len()), (6, 1, 0), "{first:?}");
+    assert!(first.duplicates[0].file.ends_with("other/copy.json") || first.duplicates[0].file.ends_with("er/2.json"));
+    let kept = content(&store);
+    let names: Vec<String> = kept.keys().map(|file| file.display().to_string()).collect();
+    assert!(names[0].starts_with("node1/20261101T093000Z-0123456789abcdef-"), "{names:?}");
+    let again = collected(&[&one, &other, folder.path()], &store);
+    assert_eq!((again.added.len(), again.duplicates.len(), again.refused.len()), (0, 7, 0), "{again:?}");
+    assert_eq!(content(&store), kept);
+    // Copied side by side, two stores are what collecting makes of them.
+    let [alone, both] = ["alone", "both"].map(|name| folder.path().join(name));
+    collected(&[&one], &both);
+    collected(&[&other], &alone);
+    for (file, bytes) in content(&alone) {
+        fs::create_dir_all(both.join(&file).parent().unwrap()).unwrap();
+        fs::write(both.join(&file), bytes).unwrap();
+    }
+    assert_eq!(content(&both), kept);
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, store) = (folder.path().join("from"), folder.path().join("store"));
+    for day in 1..=3 {
+        fleet::write(&on("node1", day), &from, &format!("good{day}.json"));
+    }
+    let other = fleet::measured(OTHER, "node1", "2026-11-09T09:30:00Z", |_| 1.0);
+    fleet::write(&other, &from, "another-suite.json");
+    let mut open = on("node1", 4);
+    open.plan.runs = 3;
+    fleet::write(&open, &from, "open.json");
+    let mut selected = on("node1", 5);
+    selected.selection.skip.push("idle-device.busy".to_owned());
+    fleet::write(&selected, &from, "selected.json");
+    let text = fs::read_to_string(from.join("good1.json")).unwrap();
+    fs::write(from.join("cut.json"), &text[..text.len() / 2]).unwrap();
+    fs::write(from.join("newer.json"), text.replacen("\"schema_version\": 2", "\"schema_version\": 99", 1)).unwrap();
+    let mut altered: serde_json::Value = serde_json::from_str(&text).unwrap();
+    altered["rows"][0]["series"][0]["outcome"]["measured"]["samples"][0] = 1.0.into();
+    fs::write(from.join("altered.json"), altered.to_string()).unwrap();
+    let found = collected(&[&from], &store);
+    assert_eq!(found.added.len(), 3, "{found:?}");
+    let reasons: Vec<(String, &str)> = found
+        .refused
+        .iter()
+        .map(|refused| (refused.file.file_name().unwrap().to_string_lossy().into_owned(), refused.reason.as_str()))
+        .collect();
+    for (name, part) in [
+        ("altered.json", "its samples are not those that were written"),
+        ("another-suite.json", "another suite or other rows than the store's `Few`: `Others`"),
+        ("cut.json", "not a whole results file"),
+        ("newer.json", "schema version 99"),
+        ("open.json", "it did not end: 1 of 3 runs are there"),
+        ("selected.json", "another suite or other rows"),
+    ] {
+        assert!(reasons.iter().any(|(file, reason)| file == name && reason.contains(part)), "{name}: {reasons:?}");
+    }
+    assert_eq!(reasons.len(), 6, "{reasons:?}");
+}
+
+#[test]
+fn a_store_keeps_its_suite_even_where_most_new_files_have_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, store) = (folder.path().join("from"), folder.path().join("store"));
+    let first = fleet::write(&on("node1", 1), folder.path(), "first.json");
+    collected(&[&first], &store);
+    for day in 1..=2 {
+        let results = fleet::measured(OTHER, "node1", &format!("2026-11-{day:02}T09:30:00Z"), |_| 1.0);
+        fleet::write(&results, &from, &format!("{day}.json"));
+    }
+    let found = collected(&[&from], &store);
+    assert_eq!((found.added.len(), found.refused.len()), (0, 2), "{found:?}");
+}
+
+#[test]
+fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let file = fleet::write(&on("node1", 1), folder.path(), "1.json");
+    let place = store.join(&collected(&[&file], &store).added[0].place);
+    let whole = fs::read(&place).unwrap();
+    fs::write(&place, &whole[..1000]).unwrap();
+    let stray = fleet::write(&on("node1", 2), &store.join("node9"), "stray.json");
+    let index = Index::of(&store, &Results::read, |_: &Listed, _: &Results| Ok::<_, syncscope::error::FileError>(()));
+    let index = index.unwrap();
+    assert_eq!(index.files.len(), 0);
+    let named: Vec<&Path> = index.refused.iter().map(|refused| refused.file.as_path()).collect();
+    assert_eq!(named, [place.as_path(), stray.as_path()]);
+    assert!(index.refused[1].reason.starts_with("its place is node1/2026"), "{:?}", index.refused);
+    assert_eq!(collected(&[&file], &store).added.len(), 1);
+    assert_eq!(fs::read(&place).unwrap(), whole);
+}
+
+#[test]
+fn a_file_from_before_digests_is_taken_and_gets_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json");
+    let results = Results::read(&kept).unwrap();
+    let old = folder.path().join("old.json");
+    fs::write(&old, serde_json::to_string(&results).unwrap()).unwrap();
+    let found = collected(&[&old], &folder.path().join("store"));
+    assert_eq!(found.added.len(), 1, "{found:?}");
+    let place = folder.path().join("store").join(&found.added[0].place);
+    assert!(fs::read_to_string(&place).unwrap().contains("samples_sha256"));
+    assert_eq!(Results::read(&place).unwrap(), results);
+}
+
+#[test]
+fn machines_are_told_apart_by_their_names_and_else_by_what_they_are() {
+    let place = |results: &Results| place_of(results).parent().unwrap().to_path_buf();
+    assert_eq!(place(&on("node7-gpu3", 1)), Path::new("node7-gpu3"));
+    let (upper, lower) = (machine_of(&on("Node", 1)), machine_of(&on("node", 1)));
+    assert!(lower == "node" && upper.starts_with("node-") && upper != machine_of(&on("NODE", 1)), "{upper}");
+    assert_eq!(place(&on("../../etc", 1)).components().count(), 1);
+    let mut nameless = on("x", 1);
+    nameless.runs[0].environment.host.facts.clear();
+    let mut other = nameless.clone();
+    other.runs[0].environment.host.memory_bytes = Some(1);
+    assert!(machine_of(&nameless).starts_with("test-device-") && machine_of(&nameless) != machine_of(&other));
+    other.runs[0].environment.device.facts[0].1 = "590.00".to_owned();
+    other.runs[0].environment.host.memory_bytes = nameless.environment().host.memory_bytes;
+    assert_eq!(machine_of(&nameless), machine_of(&other), "a new driver makes no other machine");
+}
+
+#[test]
+fn the_table_of_medians_has_every_row_of_every_file_with_its_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let files: Vec<PathBuf> =
+        (1..=2).map(|day| fleet::write(&on("node1", day), folder.path(), &format!("{day}.json"))).collect();
+    collect(&files, &store, &Results::read).unwrap();
+    let mut medians = Medians::new().unwrap();
+    let put = |listed: &Listed, results: &Results| {
+        medians.put(listed, results).unwrap();
+        Ok::<_, syncscope::error::FileError>(())
+    };
+    assert_eq!(Index::of(&store, &Results::read, put).unwrap().files.len(), 2);
+    let text = String::from_utf8(medians.finish().unwrap()).unwrap();
+    let results = on("node1", 1);
+    assert_eq!(text.lines().count(), 1 + 2 * results.rows.len());
+    let (spec, metric) = results.lookup().metrics().next().map(|(spec, metric)| (spec, metric.unwrap())).unwrap();
+    let estimate = metric.estimate().unwrap();
+    let numbers = format!("{},{},{},12,1,measured", estimate.median, estimate.low, estimate.high);
+    assert!(text.lines().any(|line| line.contains(&spec.id) && line.ends_with(&numbers)), "{numbers}\n{text}");
+}
+
+fn report(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_report")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn the_command_names_what_it_did_and_fails_where_it_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for day in 1..=2 {
+        fleet::write(&on("node1", day), &folder.path().join("job"), &format!("{day}.json"));
+    }
+    fs::copy(folder.path().join("job/1.json"), folder.path().join("job/twice.json")).unwrap();
+    let output = report(&["collect", "job", "--csv", "medians.csv"], folder.path());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for part in [
+        "duplicate: job/twice.json: the same samples as job/1.json",
+        "2 added, 1 duplicates, 0 refused",
+        "results: 2 files of 1 machines",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let index = fs::read_to_string(folder.path().join("results/index.csv")).unwrap();
+    assert_eq!(index.lines().count(), 3, "{index}");
+    // It is derived: without it nothing is missing.
+    fs::remove_file(folder.path().join("results/index.csv")).unwrap();
+    fs::write(folder.path().join("job/notes.json"), "{}").unwrap();
+    let output = report(&["collect", "job", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((facts["files"].as_u64(), facts["duplicates"].as_array().unwrap().len()), (Some(2), 3), "{facts}");
+    assert_eq!(facts["refused"][0]["file"], "job/notes.json");
+    assert_eq!(fs::read_to_string(folder.path().join("results/index.csv")).unwrap(), index);
+    assert_eq!(report(&["collect", "nowhere"], folder.path()).status.code(), Some(2));
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn the_table_of_samples_reads_back_as_what_was_measured() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let results = on("node1", 1);
+    let file = fleet::write(&results, folder.path(), "1.json");
+    collect(&[file], &store, &Results::read).unwrap();
+    let output = report(&["collect", "--into", "store", "--parquet", "samples.parquet"], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = fs::File::open(folder.path().join("samples.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let lines: Vec<(String, i64, f64)> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|line| line.unwrap())
+        .map(|line| (line.get_string(7).unwrap().clone(), line.get_long(10).unwrap(), line.get_double(11).unwrap()))
+        .collect();
+    let expected: Vec<(String, i64, f64)> = results
+        .lookup()
+        .metrics()
+        .flat_map(|(spec, metric)| (0..).zip(metric.unwrap().samples()).map(|(at, value)| (spec.id.clone(), at, value)))
+        .collect();
+    assert_eq!(lines, expected);
+}
