@@ -37,6 +37,7 @@ mod yaml;
 
 /// What a program or a notebook needs most.
 pub mod prelude {
+    pub use crate::assert_no_sync;
     pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{

@@ -27,6 +27,14 @@ pub enum Unit {
     Ratio,
 }
 
+/// A count with its noun: `1 row`, `2 rows`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    match count.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
 /// A length of time that a suite states: more than 0 and at most an hour, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::project::BookProject;
 use crate::error::BookError;
 
-/// The style of what a cell shows: once for the book, where each output brings it along in a notebook.
-pub(super) const STYLE: &str = include_str!("../notebook/cell.css");
+/// The style of what a cell shows in the book.
+pub(super) const STYLE: &str = include_str!("cell.css");
 
 /// A notebook of a project.
 pub(super) struct Notebook {
@@ -65,7 +65,9 @@ fn chapter(name: &str, cells: &[Cell]) -> String {
         if number == 0 {
             out.push_str(&format!(
                 "This chapter is a notebook as it was executed; the first cell shows on which device. \
-                 [Download it]({name}.ipynb) to execute it on yours.\n\n"
+                 [Download it]({name}.ipynb) to execute it on yours, in the Jupyter kernel that \
+                 `report kernel install` installs. The kernel has the library, so the notebook may lie in any \
+                 folder.\n\n"
             ));
         }
     }

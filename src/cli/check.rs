@@ -13,6 +13,7 @@ use super::{Carried, End, output, recorded};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::FileError;
+use crate::units::counted;
 use crate::yaml;
 
 /// Validate a suite, a document, a course or a results file; runs nothing
@@ -107,7 +108,8 @@ impl Facts for Checked {
         }
         self.suites.iter().for_each(Planned::say);
         if let Some(results) = &self.results {
-            say!("{}: {} rows of {} runs can be read.", results.file, results.rows, results.runs);
+            let (rows, runs) = (counted(results.rows, "row"), counted(results.runs, "run"));
+            say!("{}: {rows} of {runs} can be read.", results.file);
             results.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
         }
     }

@@ -8,6 +8,7 @@ use super::terminal::Paint;
 use super::{Carried, output};
 use crate::results::MetricSpec;
 use crate::runner::{Length, Suite, length, planned, unnamed};
+use crate::units::counted;
 
 /// A sample that is longer than this cannot be waited for: Ctrl-C ends a run after a sample.
 const LONG_SAMPLE: Duration = Duration::from_secs(10);
@@ -77,7 +78,7 @@ impl OnEngine {
     fn say(&self, runs: u32) {
         let list = |named: bool| {
             let own = self.experiments.iter().filter(|experiment| experiment.named == named);
-            own.map(|own| format!("{} ({} rows)", own.name, own.rows)).collect::<Vec<_>>().join(", ")
+            own.map(|own| format!("{} ({})", own.name, counted(own.rows, "row"))).collect::<Vec<_>>().join(", ")
         };
         let (place, unnamed) = (place(self.engine), list(false));
         let unnamed = if unnamed.is_empty() { unnamed } else { format!("; not named, and run: {unnamed}") };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Stream;
 use super::engine::{Captured, EngineGraph, Result};
 use super::tracer::{CallInfo, Kind};
+use crate::units::counted;
 
 /// The work of a stream, captured: to be enqueued again and again by one call. Cheap to clone.
 ///
@@ -102,6 +103,6 @@ impl Graph {
 
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Graph({} operations, {})", self.len(), self.0.stream.device().name())
+        write!(f, "Graph({}, {})", counted(self.len(), "operation"), self.0.stream.device().name())
     }
 }

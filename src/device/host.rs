@@ -14,6 +14,7 @@ use super::engine::{EngineEvent, HostKind, HostMemory, Region, Result, Transfer}
 use super::tracer::{CallInfo, Kind, Site, SyncKind};
 use super::{Device, Element, Event, Stream};
 use crate::error::DeviceError;
+use crate::units::counted;
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
 ///
@@ -189,7 +190,7 @@ impl<T: Element> Drop for HostBuffer<T> {
 
 impl<T: Element> std::fmt::Debug for HostBuffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HostBuffer<{}>({:?}, {} elements)", T::DTYPE, self.kind, self.len)
+        write!(f, "HostBuffer<{}>({:?}, {})", T::DTYPE, self.kind, counted(self.len, "element"))
     }
 }
 

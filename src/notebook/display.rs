@@ -11,7 +11,7 @@ use crate::present::{
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, SyncPoint, Timeline};
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 /// How many synchronization points of an audit are listed.
 const LISTED: usize = 20;
@@ -132,8 +132,8 @@ impl Show for Timeline {
         ];
         let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact));
         let plot = TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };
-        let page = page.show(&plot).table(&Table::facts("Shares and critical path", ["", ""], facts));
-        if self.dropped > 0 { page.note(format!("{} records were lost.", self.dropped)) } else { page }
+        let page = page.show(&plot).table(&Table::facts("Shares and critical path", ["quantity", "value"], facts));
+        if self.dropped > 0 { page.note(lost(self.dropped)) } else { page }
     }
 }
 
@@ -161,15 +161,14 @@ impl Show for Audit {
         };
         let (count, share) = (self.sync_points.len(), Scale::PERCENT.fixed(self.stalled_share, 0));
         let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
-        let lost = if self.dropped > 0 {
-            format!(" {} records were lost: synchronization points may be missing.", self.dropped)
-        } else {
-            String::new()
-        };
-        let noun = if count == 1 { "point" } else { "points" };
-        page.table(&table).note(format!(
-            "{count} synchronization {noun}{unlisted}. The host was blocked for {share} of the time.{lost}"
-        ))
+        let page = page.table(&table).note(format!(
+            "{}{unlisted}. The host was blocked for {share} of the time.",
+            counted(count, "synchronization point")
+        ));
+        match self.dropped {
+            0 => page,
+            dropped => page.note(format!("{} Synchronization points may be missing.", lost(dropped))),
+        }
     }
 }
 
@@ -177,6 +176,11 @@ impl Show for Table {
     fn on(&self, page: Page) -> Page {
         page.table(self)
     }
+}
+
+/// That a recording is not whole.
+fn lost(records: u64) -> String {
+    format!("The recording lost {}.", counted(records, "record"))
 }
 
 macro_rules! picture {
@@ -192,7 +196,7 @@ macro_rules! picture {
 picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 fn table(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
-    let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, heading)];
+    let columns = vec![Column::new(Role::Label, "case"), Column::new(Role::Measured, heading)];
     Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] }
 }
 
@@ -243,7 +247,7 @@ mod tests {
         assert!(shown(&device).1.contains("CPU engine"));
         let (sum, timeline) = device.record(|| stream.ones::<f32>([2, 3])?.sum()?.item()).unwrap();
         let (html, text) = shown(&timeline);
-        assert!(sum == 6.0 && html.contains("<svg") && text.contains("host blocked"), "{text}");
+        assert!(sum == 6.0 && html.contains("<img ") && text.contains("host blocked"), "{text}");
         assert!(shown(&timeline.audit()).1.contains("1 synchronization point. "));
         let (html, text) = shown(&stream.ones::<f32>([2, 3]).unwrap());
         assert!(
@@ -256,10 +260,10 @@ mod tests {
     fn samples_have_a_histogram_and_cases_have_bars() {
         let (a, b) = (samples("a", 10), samples("b", 90));
         let (html, text) = shown(&a);
-        assert!(html.contains("<svg") && text.contains("Histogram of 30 samples"), "{text}");
+        assert!(html.contains("<img ") && text.contains("Histogram of 30 samples"), "{text}");
         let comparison = Comparison::new(a, b).unwrap();
         let (html, text) = shown(&comparison);
-        assert!(html.contains("<svg") && text.contains("b − a") && text.contains("% of a"), "{text}");
+        assert!(html.contains("<img ") && text.contains("b − a") && text.contains("% of a"), "{text}");
         assert!(shown(&comparison.a).1.contains("n = 30"));
     }
 

@@ -9,9 +9,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `display` | what each type shows |
-//! | `page` | one block of a cell: pieces of HTML and their text, in the notebook's colours |
+//! | `page` | one block of a cell: pieces of HTML and their text |
 //! | `progress` | samplers with a budget, which report their progress |
-//! | `strict` | failed cells that fail |
+//! | `table` | a table with a style for each element |
 //!
 //! # Limits
 //! Each cell links its own copy of the library, so nothing here depends on a `static`: all state is in values that
@@ -20,8 +20,7 @@
 mod display;
 mod page;
 mod progress;
-mod strict;
+mod table;
 
 pub use page::{Page, Show};
 pub use progress::{BUDGET, sampler};
-pub use strict::{begin, strict};

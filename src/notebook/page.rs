@@ -1,15 +1,17 @@
 //! One block of a cell: pieces of HTML and the plain text beside them.
 //!
-//! A cell shows one block of each MIME type, so several values go on one page. Colours follow the colour of the text, so
-//! that a page is legible on a light and on a dark background.
+//! A cell shows one block of each MIME type, so several values go on one page. A page shows the same in a notebook that is
+//! not trusted, which drops scripts, style sheets and SVG: a plot is an image in the page's own bytes, on a white ground,
+//! and each element of a table has its style.
 
 use std::fmt::Display;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use super::table;
 use crate::error::PlotError;
 use crate::present::{Table, escape};
-
-const STYLE: &str = include_str!("cell.css");
 
 /// What can stand on a page.
 pub trait Show {
@@ -64,23 +66,22 @@ impl Page {
     }
 
     pub(super) fn table(mut self, table: &Table) -> Self {
-        self.html.push_str(&table.to_html());
+        self.html.push_str(&table::html(table));
         self.text.push_str(&table.to_console());
         self
     }
 
     /// With the picture that `draw` draws with an identifier; `description` is its text.
     pub(super) fn picture(mut self, description: &str, draw: impl FnOnce(&str) -> Result<String, PlotError>) -> Self {
-        // Cells cannot count pictures together, so the identifiers come from what a picture shows.
-        let mut hasher = DefaultHasher::new();
-        (description, self.html.len()).hash(&mut hasher);
-        match draw(&format!("p{:016x}", hasher.finish())) {
+        // Within an image, no identifier meets another picture's.
+        match draw("plot") {
             Ok(svg) => {
-                let svg: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
-                let before = self.html.strip_suffix("</div>\n").filter(|html| html.ends_with("</svg>\n"));
-                // Pictures that follow each other stand side by side.
-                self.html = before.map_or_else(|| format!("{}<div class=\"plots\">\n", self.html), str::to_owned);
-                self.html.push_str(&format!("{}\n</div>\n", svg.join("\n")));
+                let (width, svg) = alone(&svg);
+                self.html.push_str(&format!(
+                    "<img width=\"{width}\" alt=\"{}\" src=\"data:image/svg+xml;base64,{}\">\n",
+                    escape(description),
+                    BASE64_STANDARD.encode(svg)
+                ));
                 self.text.push_str(&format!("{description}\n"));
                 self
             }
@@ -90,7 +91,7 @@ impl Page {
 
     /// The page as a fragment of HTML without empty lines.
     pub fn to_html(&self) -> String {
-        format!("<div class=\"syncscope-cell\">\n<style>\n{STYLE}</style>\n{}</div>", self.html)
+        format!("<div class=\"syncscope-cell\">\n{}</div>", self.html)
     }
 
     /// The page as plain text.
@@ -105,6 +106,16 @@ impl Page {
     }
 }
 
+/// A picture of its own: with its size and a ground. Its width comes first.
+fn alone(svg: &str) -> (String, String) {
+    let size = svg.split_once("viewBox=\"0 0 ").and_then(|(_, rest)| rest.split_once('"'));
+    let (width, height) = size.and_then(|(size, _)| size.split_once(' ')).unwrap_or(("600", "300"));
+    let ground = format!("<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n");
+    let (root, rest) = svg.split_once('\n').unwrap_or((svg, ""));
+    let root = root.replacen("<svg ", &format!("<svg width=\"{width}\" height=\"{height}\" "), 1);
+    (width.to_owned(), format!("{root}\n{ground}{rest}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,13 +126,18 @@ mod tests {
     }
 
     #[test]
-    fn pictures_have_identifiers_of_their_own_and_stand_side_by_side() {
+    fn a_plot_is_an_image_and_nothing_needs_a_style_sheet_or_a_script() {
         let html = Page::new().show(&samples("a")).show(&samples("b")).to_html();
-        let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        let count = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        assert!(count >= 4 && ids.len() == count, "{ids:?}");
+        assert!(["<svg", "<style", "<script", "class=\"spoken"].iter().all(|lost| !html.contains(lost)), "{html}");
+        let images: Vec<&str> = html.split("<img ").skip(1).collect();
+        assert_eq!(images.len(), 2);
+        for image in images {
+            assert!(image.contains("alt=\"Histogram of 40 samples"), "{image}");
+            let (_, data) = image.split_once("src=\"data:image/svg+xml;base64,").unwrap();
+            let svg = String::from_utf8(BASE64_STANDARD.decode(data.split_once('"').unwrap().0).unwrap()).unwrap();
+            assert!(svg.starts_with("<svg width=\"") && svg.contains("fill=\"#ffffff\"/>"), "{svg}");
+        }
+        assert!(html.contains("<td style=\"text-align:left"), "{html}");
     }
 
     #[test]
@@ -129,7 +145,7 @@ mod tests {
         let page = Page::new().note("<script>\n</script>").verbatim("a\n\nb").show(&samples("<img src=x>"));
         let (html, text) = (page.to_html(), page.to_text());
         assert!(html.lines().all(|line| !line.trim().is_empty()), "{html}");
-        assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
+        assert!(!html.contains("<script") && !html.contains("<img src=x"), "{html}");
         assert!(text.contains("<img src=x>") && text.contains("a\n\nb"), "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! Samplers for cells: with a budget, since a cell cannot be interrupted, and with lines of progress.
+//! Samplers for cells: with a budget, since the interrupt of a cell loses its variables, and with lines of progress.
 //!
 //! A cell keeps every line. So a short measurement prints none, and the lines of a long one come at doubled intervals.
 

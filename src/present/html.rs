@@ -7,7 +7,7 @@
 use super::escape::escape;
 use super::table::{Cell, Column, Group, Table, TableRow};
 use super::value::Value;
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 impl Table {
     /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
@@ -127,8 +127,8 @@ fn hint(value: &Value) -> String {
         (false, _) => "median",
     };
     let from = match samples.runs {
-        0 | 1 => format!("{} samples of one run", samples.n),
-        runs => format!("{} samples of {runs} runs", samples.n),
+        0 | 1 => format!("{} of one run", counted(samples.n, "sample")),
+        runs => format!("{} of {runs} runs", counted(samples.n, "sample")),
     };
     let mut hint = format!("{what} from {from}");
     if let Some(source) = &value.source {

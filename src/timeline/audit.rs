@@ -11,7 +11,7 @@ use super::span::Timeline;
 use crate::device::Device;
 use crate::device::kind::{Kind, SyncKind};
 use crate::error::DeviceError;
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 /// A call that waits for the device.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,15 +92,13 @@ impl Audit {
     /// lost nothing can be said, which is an error, too. For [`assert_no_sync!`](crate::assert_no_sync).
     pub fn complaint(&self, allowed: &[&str]) -> Option<String> {
         if self.dropped > 0 {
-            let lost = self.dropped;
-            return Some(format!("{lost} records of the region were lost: synchronization points may be missing"));
+            let lost = counted(self.dropped, "record");
+            return Some(format!("the recording of the region lost {lost}: synchronization points may be missing"));
         }
         let stalls: Vec<String> = self.stalls(allowed).map(|point| format!("\n  {point}")).collect();
         let count = stalls.len();
-        let (noun, verb) = if count == 1 { ("point", "waits") } else { ("points", "wait") };
-        (count > 0).then(|| {
-            format!("{count} synchronization {noun} within the region {verb} for pending work:{}", stalls.concat())
-        })
+        let (points, verb) = (counted(count, "synchronization point"), if count == 1 { "waits" } else { "wait" });
+        (count > 0).then(|| format!("{points} within the region {verb} for pending work:{}", stalls.concat()))
     }
 }
 
@@ -119,10 +117,10 @@ impl fmt::Display for Audit {
             writeln!(f, "{point}")?;
         }
         let (count, share) = (self.sync_points.len(), Scale::PERCENT.fixed(self.stalled_share, 1));
-        let noun = if count == 1 { "point" } else { "points" };
-        write!(f, "{count} synchronization {noun}; the host was blocked for {share} of the time")?;
+        write!(f, "{}; the host was blocked for {share} of the time", counted(count, "synchronization point"))?;
         if self.dropped > 0 {
-            write!(f, "; {} records were lost: synchronization points may be missing", self.dropped)?;
+            let lost = counted(self.dropped, "record");
+            write!(f, "; the recording lost {lost}: synchronization points may be missing")?;
         }
         Ok(())
     }

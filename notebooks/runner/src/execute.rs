@@ -23,13 +23,13 @@ pub(crate) fn all(notebooks: &[PathBuf], then: Then, timeout: Duration) -> anyho
         let (folder, written) = (file.folder()?, std::path::absolute(path)?);
         files.push((file, folder, written));
     }
-    let mut session = Session::new(timeout)?;
+    let mut session = Session::new(None)?;
     let mut failures = Vec::new();
     for (mut file, folder, path) in files {
         let (name, start) = (file.name(), Instant::now());
         session.begin(&folder)?;
         let cells = file.code_cells();
-        let (left, failure) = execute(&mut session, &cells, then)?;
+        let (left, failure) = execute(&mut session, timeout, &cells, then)?;
         let (seconds, ran) = (start.elapsed().as_secs_f64(), left.len());
         if let Some(failure) = failure {
             eprintln!("{name}: {failure}");
@@ -53,13 +53,18 @@ pub(crate) fn all(notebooks: &[PathBuf], then: Then, timeout: Duration) -> anyho
 }
 
 /// Executes cells up to the first that fails, and says which and why.
-fn execute(session: &mut Session, cells: &[CodeCell], then: Then) -> anyhow::Result<(Vec<Left>, Option<String>)> {
+fn execute(
+    session: &mut Session,
+    timeout: Duration,
+    cells: &[CodeCell],
+    then: Then,
+) -> anyhow::Result<(Vec<Left>, Option<String>)> {
     let mut left = Vec::new();
     for (number, cell) in (1..).zip(cells) {
-        let ran = session.run(&cell.code);
+        let ran = session.run_within(timeout, &cell.code);
         let place = format!("cell {number} ({})", cell.id);
         if let Some(failure) = &ran.failure {
-            return Ok((left, Some(format!("{place}: {failure}"))));
+            return Ok((left, Some(format!("{place}: {}", failure.text))));
         }
         let kinds = ran.kinds()?;
         if then == Then::Check && kinds != cell.kinds {

@@ -27,12 +27,58 @@ pub(crate) struct CodeCell {
 /// What a cell left: text that it printed, what it shows, an error.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Left {
-    /// Lines by the name of their stream, `stdout` or `stderr`.
-    pub(crate) lines: Vec<(&'static str, String)>,
+    /// What it wrote, by the name of the stream, `stdout` or `stderr`.
+    pub(crate) texts: Vec<(&'static str, String)>,
     /// What it shows, by MIME type.
     pub(crate) shown: Vec<(String, String)>,
     /// Why it failed, where it did.
-    pub(crate) failure: Option<String>,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Why a cell failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Failure {
+    /// The kind of failure, in one word.
+    pub(crate) name: &'static str,
+    /// The message.
+    pub(crate) value: String,
+    /// The message with all that is known, in lines.
+    pub(crate) text: String,
+}
+
+impl Failure {
+    /// A failure about which no more is known than its message.
+    pub(crate) fn new(name: &'static str, value: String) -> Self {
+        Self { name, text: value.clone(), value }
+    }
+
+    /// What a notebook shows of it: what it says, with `errors`, which the cell wrote last on its standard error.
+    pub(crate) fn trace(&self, errors: &str) -> Vec<String> {
+        let (errors, text) = (said(errors), self.text.as_str());
+        let heading = match self.name {
+            "Panic" => "The cell panicked:\n",
+            "Error" => "The cell returned an error:\n",
+            _ => "",
+        };
+        let whole = match () {
+            () if text.contains(&errors) => format!("{heading}{text}"),
+            () if errors.contains(text) => format!("{heading}{errors}"),
+            () => format!("{errors}\n{heading}{text}"),
+        };
+        whole.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What a process wrote on its standard error, without the places of panics: they are lines of a file that evcxr
+/// generates.
+pub(crate) fn said(errors: &str) -> String {
+    let kept = |line: &&str| !is_place(line) && !line.starts_with("note: run with `RUST_BACKTRACE");
+    errors.lines().filter(kept).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// Whether the message of a panic begins below the line.
+pub(crate) fn is_place(line: &str) -> bool {
+    line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
 impl File {
@@ -98,13 +144,13 @@ impl Left {
     /// As outputs of the file format.
     fn outputs(&self, count: i32) -> anyhow::Result<Vec<Output>> {
         let mut outputs: Vec<Value> = Vec::new();
-        for (name, line) in &self.lines {
+        for (name, text) in &self.texts {
             match outputs.last_mut() {
                 Some(last) if last["name"] == *name => {
-                    let text = last["text"].as_str().unwrap_or_default();
-                    last["text"] = json!(format!("{text}{line}\n"));
+                    let before = last["text"].as_str().unwrap_or_default();
+                    last["text"] = json!(format!("{before}{text}"));
                 }
-                _ => outputs.push(json!({"output_type": "stream", "name": name, "text": format!("{line}\n")})),
+                _ => outputs.push(json!({"output_type": "stream", "name": name, "text": text})),
             }
         }
         if !self.shown.is_empty() {
@@ -113,8 +159,9 @@ impl Left {
                 .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
         }
         if let Some(failure) = &self.failure {
-            let traceback: Vec<&str> = failure.lines().collect();
-            outputs.push(json!({"output_type": "error", "ename": "Error", "evalue": failure, "traceback": traceback}));
+            let traceback: Vec<&str> = failure.text.lines().collect();
+            let (name, value) = (failure.name, &failure.value);
+            outputs.push(json!({"output_type": "error", "ename": name, "evalue": value, "traceback": traceback}));
         }
         Ok(outputs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
     }

@@ -1,14 +1,19 @@
-//! Executes the notebooks of syncscope without Jupyter and without Python, checks them, and builds programs of them.
+//! Executes the notebooks of syncscope without Jupyter and without Python, checks them, builds programs of them, and is
+//! the Jupyter kernel that `report kernel install` installs.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `file` | a notebook on disk: its cells in, its outputs back |
-//! | `session` | the process that cells run in, and what a cell came to |
+//! | `session` | a process for cells, and what a cell came to |
+//! | `cells` | that process, seen from inside |
+//! | `kernel` | the Jupyter kernel |
 //! | `execute` | notebooks, one after the other: executed, stored, checked |
 //! | `program`, `record` | a notebook as a program, and its outputs on the way back |
 
+mod cells;
 mod execute;
 mod file;
+mod kernel;
 mod program;
 mod record;
 mod session;
@@ -54,6 +59,11 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/notebooks")]
         out: PathBuf,
     },
+    /// Be the kernel of Jupyter, from the folder that `report kernel install` made
+    Kernel {
+        /// Jupyter's connection file
+        connection: PathBuf,
+    },
     /// Store in a notebook the outputs that its program recorded
     Store {
         /// The notebook
@@ -67,7 +77,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = session::become_cells() {
+    if let Err(error) = cells::become_cells() {
         eprintln!("error: {error:#}");
         return ExitCode::FAILURE;
     }
@@ -76,6 +86,7 @@ fn main() -> ExitCode {
         Cli { command: Some(Command::Store { notebook, record, out }), .. } => {
             record::store(&notebook, &record, out.as_deref())
         }
+        Cli { command: Some(Command::Kernel { connection }), .. } => kernel::run(&connection).map(|()| true),
         Cli { command: None, notebooks, write, check, timeout } => {
             let then = match (write, check) {
                 (true, _) => execute::Then::Write,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use crate::file::{File, Left};
+use crate::file::{Failure, File, Left};
 
 /// Begins a cell; its identifier follows.
 pub(crate) const CELL: &str = "NOTEBOOK_CELL ";
@@ -24,7 +24,7 @@ pub(crate) fn store(notebook: &Path, record: &Path, out: Option<&Path>) -> anyho
     let text = fs::read_to_string(record).with_context(|| record.display().to_string())?;
     let cells = parse(&text).with_context(|| record.display().to_string())?;
     if let Some((id, failure)) = cells.iter().find_map(|(id, left)| Some((id, left.failure.as_ref()?))) {
-        eprintln!("{}: cell {id}: {failure}", record.display());
+        eprintln!("{}: cell {id}: {}", record.display(), failure.text);
         return Ok(false);
     }
     let (ran, has): (Vec<&String>, Vec<String>) =
@@ -58,7 +58,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<(String, Left)>> {
         }
         let Some((_, left)) = cells.last_mut() else { bail!("`{line}` stands before the first cell") };
         if let Some(message) = line.strip_prefix(FAILED) {
-            left.failure = Some(message.replace("\\n", "\n"));
+            left.failure = Some(Failure::new("Error", message.replace("\\n", "\n")));
             return Ok(cells);
         }
         match line.strip_prefix("EVCXR_BEGIN_CONTENT ") {
@@ -67,11 +67,11 @@ fn parse(text: &str) -> anyhow::Result<Vec<(String, Left)>> {
                 left.shown.retain(|(known, _)| known != mime);
                 left.shown.push((mime.to_owned(), content.join("\n")));
             }
-            None => left.lines.push(("stdout", line.to_owned())),
+            None => left.texts.push(("stdout", format!("{line}\n"))),
         }
     }
     match cells.last_mut() {
-        Some((_, left)) => left.failure = Some("the program ended here".to_owned()),
+        Some((_, left)) => left.failure = Some(Failure::new("ProcessEnded", "the program ended here".to_owned())),
         None => bail!("it names no cell"),
     }
     Ok(cells)
@@ -87,7 +87,7 @@ mod tests {
                     EVCXR_BEGIN_CONTENT text/plain\n1\nEVCXR_END_CONTENT\nEVCXR_BEGIN_CONTENT text/plain\n2\n\
                     EVCXR_END_CONTENT\nNOTEBOOK_DONE\n";
         let cells = parse(text).unwrap();
-        assert_eq!(cells[0].1.lines, [("stdout", "one".to_owned()), ("stdout", "two".to_owned())]);
+        assert_eq!(cells[0].1.texts, [("stdout", "one\n".to_owned()), ("stdout", "two\n".to_owned())]);
         assert_eq!(cells[0].1.shown, [("text/plain".to_owned(), "x\n\ny".to_owned())]);
         assert_eq!(cells[1].1.shown, [("text/plain".to_owned(), "2".to_owned())]);
         assert!(cells.iter().all(|(_, left)| left.failure.is_none()));
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_record_that_was_cut_short_has_a_failed_cell() {
         let cells = parse("NOTEBOOK_CELL a\nNOTEBOOK_CELL b\nNOTEBOOK_FAILED no\\nroom\n").unwrap();
-        assert_eq!(cells[1].1.failure.as_deref(), Some("no\nroom"));
+        assert_eq!(cells[1].1.failure.as_ref().map(|failure| failure.value.as_str()), Some("no\nroom"));
         let cells = parse("NOTEBOOK_CELL a\nEVCXR_BEGIN_CONTENT text/plain\n").unwrap();
         assert!(cells[0].1.failure.is_some());
     }

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error};
 
 use crate::error::FileError;
 use crate::results::nearest;
+use crate::units::counted;
 use crate::yaml;
 
 /// Texts by a short name.
@@ -78,7 +79,7 @@ impl Texts {
             return Some((format!("there is no text `{}`", place.text), nearest(&place.text, self.names())));
         };
         let outside = place.last > text.lines;
-        outside.then(|| (format!("`{place}`: `{}` has {} lines", text.file, text.lines), String::new()))
+        outside.then(|| (format!("`{place}`: `{}` has {}", text.file, counted(text.lines, "line")), String::new()))
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

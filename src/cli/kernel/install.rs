@@ -1,60 +1,104 @@
-//! Installing the kernel: what evcxr would compile for the first cell is compiled here, in a folder that each started
-//! kernel copies.
+//! Installing the kernel: its program, and what evcxr would compile for the first cell, in a folder that each started
+//! kernel links.
 //!
-//! Cargo takes the copy's crates for its own as long as their sources, profile and flags are those that evcxr asks for.
-//! Should another version of evcxr ask for others, the first cell compiles them again: slower, and not wrong.
+//! All is made in a new folder beside the installed one, and takes its place at the end, so an install that fails leaves
+//! the kernel that works.
+//!
+//! Cargo takes what is linked for its own as long as sources, profile and flags are those that evcxr asks for. Should they
+//! differ, the first cell compiles them again: slower, and not wrong.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::UsageError;
-use crate::cli::library::dependency;
+use crate::cli::library::{dependency, source};
+use crate::files::replace;
 
-const START: &str = include_str!("start.sh");
-const EVCXR: &str = "evcxr_jupyter";
 /// What a cell needs of the library.
 const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
+/// The kernel's program, in its folder and as a package of the library's repository.
+const PROGRAM: &str = "notebook-runner";
 
-/// Installs the kernel in `folder`, which is made anew.
-pub(super) fn install(folder: &Path, library: Option<PathBuf>) -> anyhow::Result<()> {
-    let Some(evcxr) = find(EVCXR) else {
-        let command = "cargo install evcxr_jupyter --version 0.22.0 --locked";
-        return Err(UsageError(format!("{EVCXR} is not installed. Install it with\n\n  {command}\n")).into());
-    };
+/// Installs the kernel in `folder`, in the place of an older one.
+pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<()> {
     let dependency = dependency(library, FEATURES)?;
-    if folder.exists() {
-        // What an install that was cut short left has the first of these, a whole kernel both.
-        if !["warm", "kernel.json"].iter().any(|name| folder.join(name).exists()) {
-            let place = folder.display();
-            return Err(UsageError(format!("{place}: this is no kernel of report, so it is not replaced")).into());
-        }
-        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let source = source(library)?.filter(|source| source.join("notebooks/runner/Cargo.toml").exists());
+    let Some(source) = source else {
+        let text = "the kernel's program is in the library's repository: name the folder of a clone with --library";
+        return Err(UsageError(text.to_owned()).into());
+    };
+    if folder.exists() && !is_kernel(folder) {
+        let place = folder.display();
+        return Err(UsageError(format!("{place}: this is no kernel of report, so it is not replaced")).into());
     }
-    let (warm, config) = (folder.join("warm"), folder.join("config"));
-    say!("compiling the library for cells");
-    compile(&warm, &dependency)?;
+    let kernels = folder.parent().context("a kernel needs a folder")?;
+    fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
+    let beside = tempfile::Builder::new().prefix(".syncscope-").tempdir_in(kernels)?;
+    let new = beside.path().join("kernel");
 
-    write(&config.join("init.evcxr"), &format!(":dep syncscope = {dependency}\n"))?;
-    write(&config.join("prelude.rs"), "use syncscope::prelude::*;\n")?;
-    let start = folder.join("start.sh");
-    write(&start, &START.replace("@EVCXR@", &quoted(&evcxr)))?;
+    say!("compiling the kernel");
+    let program = build(&source)?;
+    say!("compiling the library for cells");
+    let warm = new.join("warm");
+    compile(&warm, &dependency)?;
+    trim(&warm.join("target"))?;
+
+    fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
+    write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
     let kernel = json!({
-        "argv": ["sh", start, "{connection_file}"],
+        "argv": [folder.join(PROGRAM), "kernel", "{connection_file}"],
         "display_name": "Rust (syncscope)",
         "language": "rust",
         "interrupt_mode": "message",
         // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
         "env": { "CUDA_DEVICE_MAX_CONNECTIONS": "32" },
     });
-    // Last: a folder without it is no kernel.
-    write(&folder.join("kernel.json"), &format!("{kernel:#}\n"))?;
+    write(&new.join("kernel.json"), &format!("{kernel:#}\n"))?;
+    replace(&new, folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
     say!("installed: {}", folder.display());
     Ok(())
+}
+
+/// Whether a folder holds a kernel that was installed by this program, today or before.
+pub(super) fn is_kernel(folder: &Path) -> bool {
+    folder.join("kernel.json").exists() && folder.join("warm").is_dir()
+}
+
+/// Compiles the kernel's program and says where it is.
+fn build(source: &Path) -> anyhow::Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    command.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        PROGRAM,
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
+    let own = source.join("target");
+    // A clone that cannot be written has no place for what is compiled.
+    let beside = match fs::create_dir_all(&own).and_then(|()| tempfile::tempfile_in(&own)) {
+        Ok(_) => None,
+        Err(_) if std::env::var_os("CARGO_TARGET_DIR").is_some() => None,
+        Err(_) => Some(std::env::temp_dir().join("syncscope-build")),
+    };
+    if let Some(beside) = beside {
+        command.arg("--target-dir").arg(beside);
+    }
+    let output = command.current_dir(source).stderr(Stdio::inherit()).output();
+    let output = output.context("cargo does not start; a notebook needs it, too")?;
+    if !output.status.success() {
+        bail!("the kernel does not compile");
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    programs.next_back().context("cargo does not say where the kernel is")
 }
 
 /// Compiles what a cell needs as evcxr 0.22 does: a library without content in its profile and with its flags.
@@ -90,6 +134,25 @@ fn compile(warm: &Path, dependency: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Removes what was made of the empty crate around the library: cells take its place.
+fn trim(folder: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let own = name == "incremental"
+            || ["ctx", "libctx"]
+                .iter()
+                .any(|own| name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.'])));
+        match entry.file_type()?.is_dir() {
+            true if own => fs::remove_dir_all(&path)?,
+            true => trim(&path)?,
+            false if own => fs::remove_file(&path)?,
+            false => {}
+        }
+    }
+    Ok(())
+}
+
 /// The target that rustc compiles for where it is not told.
 fn host() -> anyhow::Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("rustc does not start")?;
@@ -98,69 +161,28 @@ fn host() -> anyhow::Result<String> {
     host.map(str::to_owned).context("rustc does not say what it compiles for")
 }
 
-/// A program on the path, or beside cargo's.
+/// A program on the path.
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo = cargo.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
-    let folders = std::env::split_paths(&path).chain(cargo.map(|home| home.join("bin")));
-    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
-/// As one word of a shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new(OsStr::new(".")));
+    let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 
-    /// A kernel's folder with a program in evcxr's place that notes where it works and what it finds there.
-    fn kernel(folder: &Path) -> PathBuf {
-        let (evcxr, notes) = (folder.join("it's evcxr"), folder.join("notes"));
-        let program =
-            "#!/bin/sh\nprintf '%s %s\\n' \"$EVCXR_TMPDIR\" \"$(cat \"$EVCXR_TMPDIR/target/library\")\" >> NOTES\n";
-        write(&evcxr, &program.replace("NOTES", &quoted(&notes))).unwrap();
-        assert!(Command::new("chmod").arg("+x").arg(&evcxr).status().unwrap().success());
-        write(&folder.join("warm/target/library"), "compiled").unwrap();
-        write(&folder.join("start.sh"), &START.replace("@EVCXR@", &quoted(&evcxr))).unwrap();
-        notes
-    }
-
     #[test]
-    fn each_started_kernel_works_in_a_copy_of_its_own_that_ends_with_it() {
+    fn a_folder_of_another_kernel_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = kernel(folder.path());
-        for _ in 0..2 {
-            let start = folder.path().join("start.sh");
-            let status = Command::new("sh").arg(start).arg("connection.json").env("TMPDIR", folder.path()).status();
-            assert!(status.unwrap().success());
-        }
-        let notes = fs::read_to_string(notes).unwrap();
-        let copies: Vec<(&str, &str)> = notes.lines().filter_map(|line| line.rsplit_once(' ')).collect();
-        assert!(copies.len() == 2 && copies[0].0 != copies[1].0, "{notes}");
-        assert!(copies.iter().all(|(copy, library)| *library == "compiled" && !Path::new(copy).exists()), "{notes}");
-    }
-
-    #[test]
-    fn the_copy_of_a_kernel_that_was_killed_is_removed_by_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        kernel(folder.path());
-        let mut gone = Command::new("true").spawn().unwrap();
-        gone.wait().unwrap();
-        let (left, living) =
-            (format!("syncscope-kernel.{}.x", gone.id()), format!("syncscope-kernel.{}.x", std::process::id()));
-        write(&folder.path().join(&left).join("file"), "").unwrap();
-        write(&folder.path().join(&living).join("file"), "").unwrap();
-        let start = folder.path().join("start.sh");
-        assert!(Command::new("sh").arg(start).arg("c").env("TMPDIR", folder.path()).status().unwrap().success());
-        assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
+        let other = folder.path().join("syncscope");
+        write(&other.join("kernel.json"), "{}").unwrap();
+        let error = install(&other, None).unwrap_err();
+        assert!(error.to_string().contains("no kernel of report"), "{error}");
+        assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");
     }
 }

@@ -2,16 +2,19 @@
 
 mod install;
 
+use std::fs;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::{End, UsageError};
 
-/// Install or remove the Jupyter kernel "Rust (syncscope)"
+/// Install, list or uninstall the Jupyter kernel "Rust (syncscope)"
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv\n  report kernel remove"
+    after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv\n  report kernel list\n  \
+                        report kernel uninstall"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -20,7 +23,7 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compile the library for cells, once, and install a kernel that starts with it
+    /// Compile the kernel and the library for cells, once, and install them
     Install {
         #[command(flatten)]
         place: Place,
@@ -28,8 +31,13 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         library: Option<PathBuf>,
     },
+    /// List the installed kernels and their libraries
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
     /// Remove the kernel and what was compiled for it
-    Remove {
+    Uninstall {
         #[command(flatten)]
         place: Place,
     },
@@ -38,7 +46,7 @@ enum Command {
 /// Where Jupyter looks for the kernel.
 #[derive(Args)]
 struct Place {
-    /// The environment of Python to install it in, such as .venv; without it, it is the user's own
+    /// The environment of Python, such as .venv; without it, the user's own folder for Jupyter
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }
@@ -53,6 +61,16 @@ impl Place {
         let data = data.ok_or_else(|| UsageError("there is no home folder here; give one with --prefix".to_owned()))?;
         let data = std::path::absolute(&data).map_err(|error| UsageError(format!("{}: {error}", data.display())))?;
         Ok(data.join("kernels/syncscope"))
+    }
+
+    /// The folders in which Jupyter may find the kernel, this one first.
+    fn folders(&self) -> Result<Vec<PathBuf>, UsageError> {
+        let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let others = environment.chain(["/usr/local", "/usr"].map(PathBuf::from));
+        let mut folders = vec![self.folder()?];
+        folders.extend(others.map(|prefix| prefix.join("share/jupyter/kernels/syncscope")));
+        folders.dedup();
+        Ok(folders.into_iter().filter(|folder| install::is_kernel(folder)).collect())
     }
 }
 
@@ -72,14 +90,24 @@ fn user_data() -> Option<PathBuf> {
 
 pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     match arguments.command {
-        Command::Install { place, library } => install::install(&place.folder()?, library)?,
-        Command::Remove { place } => {
+        Command::Install { place, library } => install::install(&place.folder()?, library.as_deref())?,
+        Command::List { place } => {
+            let folders = place.folders()?;
+            for folder in &folders {
+                let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
+                say!("{}\n  library: {}", folder.display(), library.trim());
+            }
+            if folders.is_empty() {
+                say!("no kernel is installed; `report kernel install` installs one");
+            }
+        }
+        Command::Uninstall { place } => {
             let folder = place.folder()?;
-            if !folder.join("kernel.json").exists() {
+            if !install::is_kernel(&folder) {
                 return Err(UsageError(format!("there is no kernel in {}", folder.display())).into());
             }
-            std::fs::remove_dir_all(&folder)?;
-            say!("removed: {}", folder.display());
+            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+            say!("uninstalled: {}", folder.display());
         }
     }
     Ok(End::Well)

@@ -11,7 +11,7 @@ use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_heig
 use super::svg::Paint;
 use crate::error::PlotError;
 use crate::measure::Estimate;
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 /// A histogram of samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,12 +55,12 @@ impl Histogram {
         let (bins, (low, high)) = (self.bins(), self.ends());
         let fullest = bins.iter().copied().max().unwrap_or(0);
         format!(
-            "Histogram of {} samples from {} to {}: median {}, the fullest of {} bins holds {fullest}.",
-            self.samples.len(),
+            "Histogram of {} from {} to {}: median {}, the fullest of {} holds {fullest}.",
+            counted(self.samples.len(), "sample"),
             self.unit.format(low, 3),
             self.unit.format(high, 3),
             self.estimate.format(self.unit),
-            bins.len(),
+            counted(bins.len(), "bin"),
         )
     }
 

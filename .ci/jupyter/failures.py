@@ -1,0 +1,133 @@
+"""Cells that fail in each way that there is, and cells between them, in the installed kernel.
+
+Every failed cell has to be an error reply of its own with its whole message, and no word may stand under another cell.
+Argument: how often. Ends with 1 at the first message that is lost.
+"""
+
+import sys
+import threading
+import time
+
+from jupyter_client.manager import KernelManager
+
+PRELUDE = "#[derive(Debug)] struct Fault(u32);\nimpl std::fmt::Display for Fault { fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result { write!(f, \"fault {}\\nof two lines\", self.0) } }"
+
+# Code, the error's name or None for success, texts of its message, text of its standard output, text it shows.
+CELLS = [
+    ("let kept = String::from(\"kept\");", None, [], "", ""),
+    ("println!(\"before 1\"); panic!(\"panic {}\", 1);", "Panic", ["panic 1"], "before 1\n", ""),
+    ("panic!(\"panic 2\\nof two lines\");", "Panic", ["panic 2", "of two lines"], "", ""),
+    ("let list: Vec<u32> = Vec::new(); let at = list.len(); list[at]", "Panic", ["index out of bounds"], "", ""),
+    ("None::<u32>.expect(\"no reading\");", "Panic", ["no reading"], "", ""),
+    ("Err::<(), _>(Fault(3))?;", "Error", ["fault 3", "of two lines"], "", ""),
+    ("print!(\"open\"); println!(); Err::<u32, String>(\"words 4\".to_owned())?", "Error", ["words 4"], "open\n", ""),
+    ("eprintln!(\"warned 5\"); Err::<(), _>(Fault(5))?;", "Error", ["warned 5", "fault 5"], "", ""),
+    ("std::fs::read_to_string(\"/no such file\")?", "Error", ["No such file"], "", ""),
+    ("let wrong: u32 = \"six\";", "CompileError", ["expected `u32`", "mismatched types"], "", ""),
+    ("let = 7;", "CompileError", ["expected"], "", ""),
+    ("nowhere::at_all();", "CompileError", ["nowhere"], "", ""),
+    ("kept.clone()", None, [], "", "kept"),
+    ("std::thread::spawn(|| panic!(\"panic 8\")).join().unwrap();", "Panic", ["panic 8", "called `Result::unwrap()`"], "", ""),
+    ("Device::open(\"cuda:99\")?", "Error", ["cuda:99"], "", ""),
+    ("println!(\"last words\"); eprintln!(\"and errors\"); std::process::abort();", "ProcessEnded",
+     ["and errors", "SIGABRT", "variables are lost"], "last words\n", ""),
+    ("std::process::exit(0);", "ProcessEnded", ["exit status: 0", "variables are lost"], "", ""),
+    ("1 + 1", None, [], "", "2"),
+]
+
+
+def run(client, code, timeout=300):
+    """The reply and what was published for it."""
+    messages = []
+    reply = client.execute_interactive(
+        code, timeout=timeout, stop_on_error=False, output_hook=lambda message: messages.append(message)
+    )
+    return reply["content"], messages
+
+
+def check(client, cell):
+    code, name, texts, printed, shown = cell
+    reply, messages = run(client, code)
+    kinds = [message["msg_type"] for message in messages]
+    content = [message["content"] for message in messages]
+    out = "".join(c["text"] for k, c in zip(kinds, content) if k == "stream" and c["name"] == "stdout")
+    err = "".join(c["text"] for k, c in zip(kinds, content) if k == "stream" and c["name"] == "stderr")
+    errors = [c for k, c in zip(kinds, content) if k == "error"]
+    results = [c["data"].get("text/plain", "") for k, c in zip(kinds, content) if k == "execute_result"]
+    trouble = []
+    if out != printed:
+        trouble.append(f"standard output {out!r}, not {printed!r}")
+    if name is None:
+        if reply["status"] != "ok" or errors or err:
+            trouble.append(f"a failure: {reply} {err!r}")
+        if shown and not any(shown in text for text in results):
+            trouble.append(f"shows {results}")
+    else:
+        if reply["status"] != "error" or reply.get("ename") != name or len(errors) != 1:
+            trouble.append(f"the reply is {reply}, errors {errors}")
+        said = "\n".join(reply.get("traceback", [])) + err
+        missing = [text for text in texts if text not in said]
+        if missing or (texts and texts[-1] not in reply.get("evalue", "")):
+            trouble.append(f"{missing} is missing in {reply}")
+        if kinds.count("error") and kinds.index("error") < max((i for i, k in enumerate(kinds) if k == "stream"), default=-1):
+            trouble.append("text behind the error")
+    return [f"{code!r}: {line}" for line in trouble]
+
+
+def interrupted(manager, client):
+    """An endless cell ends when it is interrupted, says that variables are lost, and the next cell runs."""
+    client.execute_interactive("let lost = 1;", timeout=300)
+    begun = threading.Event()
+
+    def hook(message):
+        if message["msg_type"] == "stream" and "runs" in message["content"]["text"]:
+            begun.set()
+
+    def interrupt():
+        begun.wait()
+        manager.interrupt_kernel()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    reply = client.execute_interactive("println!(\"runs\"); loop { std::hint::spin_loop() }", timeout=300, output_hook=hook)
+    trouble = []
+    if reply["content"]["status"] != "error" or "variables are lost" not in reply["content"]["evalue"]:
+        trouble.append(f"interrupted: {reply['content']}")
+    return trouble + check(client, ("2 + 2", None, [], "", "4"))
+
+
+def main(rounds):
+    manager = KernelManager(kernel_name="syncscope")
+    begun = time.monotonic()
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=120)
+    trouble, cells = [], 0
+    try:
+        first, messages = run(client, "Device::best()?")
+        print(f"first answer after {time.monotonic() - begun:.1f} s")
+        html = [m["content"]["data"].get("text/html", "") for m in messages if m["msg_type"] == "execute_result"]
+        if first["status"] != "ok" or not any("<table" in text for text in html):
+            trouble.append(f"the first cell shows {html}: {first}")
+        for number in range(rounds):
+            run(client, PRELUDE)
+            for cell in CELLS:
+                cells += 1
+                trouble += [f"round {number + 1}: {line}" for line in check(client, cell)]
+            trouble += interrupted(manager, client)
+            cells += 1
+            if trouble:
+                break
+        code = "let device = Device::best()?;"
+        found = client.inspect(code, code.index("best") + 2, reply=True, timeout=300)["content"]
+        if not found["found"] or "The best device of this machine" not in found["data"]["text/plain"]:
+            trouble.append(f"documentation of Device::best: {found}")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel()
+    print("\n".join(trouble) or f"{cells} cells in {rounds} rounds: no message was lost")
+    return 1 if trouble else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

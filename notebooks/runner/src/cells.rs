@@ -1,0 +1,309 @@
+//! The processes that cells run in, seen from inside: a watcher, which evcxr starts, and the cells below it.
+//!
+//! evcxr reports a cell as done when it panicked or when a `?` returned an error from it, and it passes the standard
+//! error on by a thread of its own, so that a message can arrive under the next cell. The watcher makes one ordered
+//! stream of both outputs, on its standard output, and says in it that a cell failed.
+//!
+//! # Method
+//! The cells' process says in lines of its standard output that a cell panicked, failed or is complete. Before the
+//! watcher passes on such a line, it reads what the standard error holds: all that the cell wrote to it is there by then.
+//! When the process ends, both outputs are read to their end, so the last words of an abort arrive, too.
+//!
+//! # Limits
+//! Unix. The lines are those of evcxr 0.22. Lines of both outputs within a cell come in the order in which they are found.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED};
+
+/// The variable that tells a process of this program that it is the watcher.
+const WATCHER: &str = "NOTEBOOK_RUNNER_WATCHER";
+
+/// What the watcher's output says besides what cells wrote, and evcxr's lines.
+pub(crate) mod marks {
+    /// Begins a line of the standard error.
+    pub(crate) const STDERR: &str = "\u{1}stderr ";
+    /// Ends a line that the cell left without its end.
+    pub(crate) const UNENDED: &str = "\u{1}unended";
+    /// The cell panicked.
+    pub(crate) const PANICKED: &str = "\u{1}panicked";
+    /// A `?` returned an error from the cell.
+    pub(crate) const RETURNED: &str = "\u{1}returned";
+    /// The process of the cells ended; how stands behind it.
+    pub(crate) const ENDED: &str = "\u{1}ended ";
+
+    pub(super) const EVCXR_PANICKED: &str = "EVCXR_PANIC_NOTIFICATION";
+    pub(super) const EVCXR_RETURNED: &str = "EVCXR_ERROR_OCCURRED";
+    pub(super) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
+    pub(super) const CONTENT: &str = "EVCXR_BEGIN_CONTENT ";
+    pub(super) const CONTENT_END: &str = "EVCXR_END_CONTENT";
+}
+
+/// The command by which evcxr starts the watcher: the leader of a group of processes, so that the end of the group is
+/// the end of the cells and of what they started.
+pub(crate) fn command() -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(WATCHER, "1").process_group(0);
+    Ok(command)
+}
+
+/// In a process for cells: does its work and never returns. Elsewhere: nothing.
+pub(crate) fn become_cells() -> anyhow::Result<()> {
+    if std::env::var_os(WATCHER).is_some() {
+        let mut command = Command::new(std::env::current_exe()?);
+        // A backtrace shows evcxr's functions only.
+        command.env_remove(WATCHER).env_remove("RUST_BACKTRACE").args(std::env::args_os().skip(1));
+        let cells = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("cells cannot be started")?;
+        watch(cells)?;
+        std::process::exit(0);
+    }
+    evcxr::runtime_hook();
+    Ok(())
+}
+
+/// Passes on what cells write until their process ends.
+fn watch(mut cells: Child) -> anyhow::Result<()> {
+    let output = cells.stdout.take().context("no standard output")?;
+    let errors = cells.stderr.take().context("no standard error")?;
+    rustix::io::ioctl_fionbio(&output, true)?;
+    rustix::io::ioctl_fionbio(&errors, true)?;
+    // A pipe that closes tells the end of the process: what it started may hold its outputs open.
+    let (ended, notice) = io::pipe()?;
+    let process = rustix::process::Pid::from_child(&cells);
+    let waiter = std::thread::spawn(move || {
+        let status = cells.wait();
+        drop(notice);
+        status
+    });
+    let mut passing = Passing { to: io::stdout(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+    let mut sources = Sources { output: Some(output), errors: Some(errors) };
+    loop {
+        match step(&mut passing, &mut sources, &ended) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // Nobody reads any more: the cells are nobody's.
+            Err(error) => {
+                let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+                return Err(error).context("what cells write cannot be passed on");
+            }
+        }
+    }
+    let how = waiter.join().map_err(|_| anyhow::anyhow!("the process of the cells cannot be waited for"))??;
+    passing.end(&format!("{how}"))?;
+    Ok(())
+}
+
+/// The outputs of the cells' process, as long as they are open.
+struct Sources {
+    output: Option<ChildStdout>,
+    errors: Option<ChildStderr>,
+}
+
+/// Waits for something to pass on, and passes it on. Whether there may be more.
+fn step<W: Write + AsFd>(passing: &mut Passing<W>, sources: &mut Sources, ended: &io::PipeReader) -> io::Result<bool> {
+    let (over, gone) = {
+        let mut waited = vec![PollFd::new(ended, PollFlags::IN), PollFd::new(&passing.to, PollFlags::empty())];
+        waited.extend(sources.output.iter().map(|output| PollFd::new(output, PollFlags::IN)));
+        waited.extend(sources.errors.iter().map(|errors| PollFd::new(errors, PollFlags::IN)));
+        match poll(&mut waited, None) {
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            other => other?,
+        };
+        (!waited[0].revents().is_empty(), waited[1].revents().intersects(PollFlags::ERR | PollFlags::HUP))
+    };
+    if gone {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    loop {
+        let errors = available(&mut sources.errors)?;
+        passing.errors(&errors)?;
+        let output = available(&mut sources.output)?;
+        if output.is_empty() {
+            break;
+        }
+        passing.output(&output, || available(&mut sources.errors))?;
+    }
+    Ok(!over)
+}
+
+/// What can be read now, up to some size. An output that has ended is closed.
+fn available(source: &mut Option<impl Read>) -> io::Result<Vec<u8>> {
+    let Some(open) = source else { return Ok(Vec::new()) };
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match open.read(&mut buffer) {
+            Ok(0) => {
+                *source = None;
+                return Ok(Vec::new());
+            }
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(buffer);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Both outputs on their way into one.
+struct Passing<W> {
+    to: W,
+    /// Lines that have not ended yet.
+    rest: Vec<u8>,
+    errors_rest: Vec<u8>,
+    /// Between the marks of a block that a cell shows, where no line may be put in.
+    in_content: bool,
+}
+
+impl<W: Write> Passing<W> {
+    /// Passes on what came on the standard output; `errors` reads what the standard error holds.
+    fn output(&mut self, bytes: &[u8], mut errors: impl FnMut() -> io::Result<Vec<u8>>) -> io::Result<()> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.rest.extend_from_slice(piece);
+            if self.rest.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.rest);
+                self.line(&line[..line.len() - 1], &mut errors)?;
+            }
+        }
+        self.to.flush()
+    }
+
+    fn line(&mut self, line: &[u8], errors: &mut impl FnMut() -> io::Result<Vec<u8>>) -> io::Result<()> {
+        let mark =
+            [EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED].into_iter().find(|mark| line.ends_with(mark.as_bytes()));
+        if let Some(mark) = mark {
+            self.unended(&line[..line.len() - mark.len()])?;
+            loop {
+                let read = errors()?;
+                if read.is_empty() {
+                    break;
+                }
+                self.errors_rest.extend(read);
+            }
+            self.in_content = false;
+            self.errors(b"")?;
+            self.errors_end()?;
+            match mark {
+                EVCXR_PANICKED => writeln!(self.to, "{}", marks::PANICKED)?,
+                EVCXR_RETURNED => writeln!(self.to, "{}", marks::RETURNED)?,
+                _ => {}
+            }
+            return writeln!(self.to, "{mark}");
+        }
+        let start =
+            line.windows(CONTENT.len()).position(|part| part == CONTENT.as_bytes()).filter(|_| !self.in_content);
+        let line = match start {
+            Some(start) => {
+                self.unended(&line[..start])?;
+                self.in_content = true;
+                &line[start..]
+            }
+            None => line,
+        };
+        self.in_content &= line != CONTENT_END.as_bytes();
+        self.to.write_all(line)?;
+        self.to.write_all(b"\n")
+    }
+
+    /// Passes on what came on the standard error.
+    fn errors(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.errors_rest.extend_from_slice(bytes);
+        if self.in_content {
+            return Ok(());
+        }
+        let Some(end) = self.errors_rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
+        let rest = self.errors_rest.split_off(end + 1);
+        for line in std::mem::replace(&mut self.errors_rest, rest).split_inclusive(|byte| *byte == b'\n') {
+            self.to.write_all(marks::STDERR.as_bytes())?;
+            self.to.write_all(line)?;
+        }
+        self.to.flush()
+    }
+
+    /// Passes on a line of the standard error that has no end.
+    fn errors_end(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.errors_rest);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.to.write_all(marks::STDERR.as_bytes())?;
+        self.unended(&rest)
+    }
+
+    fn unended(&mut self, part: &[u8]) -> io::Result<()> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        self.to.write_all(part)?;
+        writeln!(self.to, "{}", marks::UNENDED)
+    }
+
+    /// Passes on what is left, and how the process ended.
+    fn end(&mut self, how: &str) -> io::Result<()> {
+        self.in_content = false;
+        self.errors(b"")?;
+        self.errors_end()?;
+        let rest = std::mem::take(&mut self.rest);
+        self.unended(&rest)?;
+        writeln!(self.to, "{}{how}", marks::ENDED)?;
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What arrives of `output`, written after all of `errors`.
+    fn passed(output: &str, errors: &str) -> String {
+        let mut held = Some(errors.as_bytes().to_vec());
+        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        for part in output.as_bytes().chunks(3) {
+            passing.output(part, || Ok(held.take().unwrap_or_default())).unwrap();
+        }
+        String::from_utf8(passing.to).unwrap()
+    }
+
+    #[test]
+    fn what_stands_on_the_standard_error_arrives_before_the_word_that_the_cell_failed() {
+        let arrived = passed("one\nEVCXR_ERROR_OCCURRED\nEVCXR_EXECUTION_COMPLETE\n", "no such\nreading");
+        let expected = format!(
+            "one\n{0}no such\n{0}reading{1}\n{2}\nEVCXR_ERROR_OCCURRED\nEVCXR_EXECUTION_COMPLETE\n",
+            marks::STDERR,
+            marks::UNENDED,
+            marks::RETURNED
+        );
+        assert_eq!(arrived, expected);
+        assert!(passed("EVCXR_PANIC_NOTIFICATION\n", "").starts_with(marks::PANICKED));
+    }
+
+    #[test]
+    fn a_line_without_its_end_does_not_hide_the_end_of_the_cell() {
+        let arrived = passed("50 %EVCXR_EXECUTION_COMPLETE\n", "");
+        assert_eq!(arrived, format!("50 %{}\nEVCXR_EXECUTION_COMPLETE\n", marks::UNENDED));
+        let arrived = passed("50 %EVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", "");
+        assert_eq!(arrived, format!("50 %{}\nEVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", marks::UNENDED));
+    }
+
+    #[test]
+    fn no_line_is_put_into_what_a_cell_shows() {
+        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        passing.output(b"EVCXR_BEGIN_CONTENT text/plain\n1\n", || Ok(Vec::new())).unwrap();
+        passing.errors(b"warning\n").unwrap();
+        passing.output(b"2\nEVCXR_END_CONTENT\n", || Ok(Vec::new())).unwrap();
+        passing.errors(b"").unwrap();
+        let text = String::from_utf8(passing.to).unwrap();
+        assert_eq!(
+            text,
+            format!("EVCXR_BEGIN_CONTENT text/plain\n1\n2\nEVCXR_END_CONTENT\n{}warning\n", marks::STDERR)
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! The thread that cells run on, one after the other, with completions and documentation between them.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+use super::folder::Installed;
+use super::live::Live;
+use super::wire::Message;
+use super::{Sender, byte_at, character_at, library};
+use crate::file::Failure;
+use crate::session::{Control, Session};
+
+/// What every cell may use. The second line has evcxr expect `?` from the first cell on: where it finds that out by an
+/// error, it forgets how to show a value.
+const PRELUDE: &str = "use syncscope::prelude::*;\nOk::<(), std::fmt::Error>(())?;";
+
+/// Makes the session and works through requests.
+pub(super) struct Worker {
+    pub(super) sender: Sender,
+    pub(super) installed: Installed,
+    /// The folder that cells are compiled in.
+    pub(super) folder: PathBuf,
+    /// Where what ends cells is put.
+    pub(super) ending: Arc<OnceLock<Arc<Control>>>,
+}
+
+/// Cells and what they need.
+struct Cells {
+    session: Session,
+    /// The library as a dependency.
+    library: String,
+    /// Where relative paths start.
+    folder: PathBuf,
+}
+
+impl Worker {
+    /// Works until the kernel ends.
+    pub(super) fn work(self, requests: &Receiver<Message>) {
+        let live = Live::new(self.sender.clone());
+        let mut cells = self.begin(&live).map_err(|error| Failure::new("Kernel", format!("{error:#}")));
+        let mut count = 0;
+        while let Ok(request) = requests.recv() {
+            self.sender.state(&request, "busy");
+            match request.kind() {
+                "execute_request" => {
+                    let failed = self.execute(&mut cells, &live, &request, &mut count);
+                    if failed && request.content["stop_on_error"] != false {
+                        self.abort(requests);
+                    }
+                }
+                kind => {
+                    let answer = match &mut cells {
+                        Ok(cells) if kind == "complete_request" => complete(cells, &request.content),
+                        Ok(cells) => inspect(cells, &request.content),
+                        Err(_) => None,
+                    };
+                    let none = || {
+                        json!({
+                            "status": "ok", "matches": [], "cursor_start": request.content["cursor_pos"],
+                            "cursor_end": request.content["cursor_pos"], "metadata": {}, "found": false, "data": {},
+                        })
+                    };
+                    self.sender.reply(&request, &answer.unwrap_or_else(none));
+                }
+            }
+            self.sender.state(&request, "idle");
+        }
+    }
+
+    /// A session that has the library.
+    fn begin(&self, live: &Live) -> anyhow::Result<Cells> {
+        let library = self.installed.dependency()?;
+        let mut session = Session::new(Some(live.sink()))?;
+        let _ = self.ending.set(session.control());
+        // evcxr's first compilation, of nothing, forgets the versions.
+        self.installed.lock(&self.folder).context("the versions of the library's dependencies cannot be copied")?;
+        let left = session.run(&format!(":dep syncscope = {library}\n{PRELUDE}"));
+        if let Some(failure) = left.failure {
+            anyhow::bail!(
+                "the library of the kernel cannot be used; install it again with `report kernel install`\n{}",
+                failure.text
+            );
+        }
+        Ok(Cells { session, library, folder: std::env::current_dir()? })
+    }
+
+    /// Runs a cell. Whether it failed.
+    fn execute(&self, cells: &mut Result<Cells, Failure>, live: &Live, request: &Message, count: &mut u64) -> bool {
+        let code = request.content["code"].as_str().unwrap_or_default();
+        let silent = request.content["silent"] == true;
+        if !silent {
+            *count += u64::from(request.content["store_history"] != false);
+            let input = json!({"code": code, "execution_count": count});
+            self.sender.publish(request, "execute_input", &input);
+        }
+        live.begin(request);
+        let (shown, failure) = match cells {
+            Ok(cells) => {
+                let left = cells.session.run(&library::resolved(code, &cells.folder, &cells.library));
+                (left.shown, left.failure)
+            }
+            Err(failure) => (Vec::new(), Some(failure.clone())),
+        };
+        let held = live.end(failure.is_some());
+        // A statement shows nothing.
+        let nothing = shown.iter().all(|(mime, text)| mime == "text/plain" && text == "()");
+        if !nothing && !silent {
+            let data: Map<String, Value> = shown.into_iter().map(bundled).collect();
+            let result = json!({"data": data, "metadata": {}, "execution_count": count});
+            self.sender.publish(request, "execute_result", &result);
+        }
+        let Some(failure) = failure else {
+            let reply = json!({"status": "ok", "execution_count": count, "user_expressions": {}, "payload": []});
+            self.sender.reply(request, &reply);
+            return false;
+        };
+        let mut error = json!({"ename": failure.name, "evalue": failure.value, "traceback": failure.trace(&held)});
+        self.sender.publish(request, "error", &error);
+        error["status"] = json!("error");
+        error["execution_count"] = json!(count);
+        self.sender.reply(request, &error);
+        true
+    }
+
+    /// Answers the cells that wait behind one that failed: they do not run.
+    fn abort(&self, requests: &Receiver<Message>) {
+        while let Ok(request) = requests.try_recv() {
+            self.sender.state(&request, "busy");
+            self.sender.reply(&request, &json!({"status": "aborted"}));
+            self.sender.state(&request, "idle");
+        }
+    }
+}
+
+/// What a cell shows, as a message holds it.
+fn bundled((mime, text): (String, String)) -> (String, Value) {
+    let json = mime == "application/json" || mime.ends_with("+json");
+    let parsed = json.then(|| serde_json::from_str(&text).ok()).flatten();
+    (mime, parsed.unwrap_or(Value::String(text)))
+}
+
+fn complete(cells: &mut Cells, request: &Value) -> Option<Value> {
+    let code = request["code"].as_str()?;
+    let position = byte_at(code, request["cursor_pos"].as_u64()?);
+    let found = cells.session.context.completions(code, position).ok()?;
+    let matches: Vec<&str> = found.completions.iter().map(|completion| completion.code.as_str()).collect();
+    Some(json!({
+        "status": "ok", "matches": matches, "metadata": {},
+        "cursor_start": character_at(code, found.start_offset), "cursor_end": character_at(code, found.end_offset),
+    }))
+}
+
+/// The documentation of the item whose name the cursor is in or behind.
+fn inspect(cells: &mut Cells, request: &Value) -> Option<Value> {
+    let code = request["code"].as_str()?;
+    let end = name_end(code, byte_at(code, request["cursor_pos"].as_u64()?))?;
+    let (text, html) = cells.session.context.hover_at(code, end).ok()?;
+    let data = json!({"text/plain": text, "text/html": html});
+    (text != "No documentation found").then(|| json!({"status": "ok", "found": true, "data": data, "metadata": {}}))
+}
+
+/// The end of the name that `position` is in or behind, with the parenthesis of a call, by which a method is found.
+fn name_end(code: &str, position: usize) -> Option<usize> {
+    let named = |letter: char| letter.is_alphanumeric() || letter == '_';
+    // Behind the parenthesis, as an editor asks while the arguments are typed.
+    let position = code[..position].strip_suffix('(').map_or(position, str::len);
+    let begun = code[..position].chars().next_back().is_some_and(named);
+    let more: usize = code[position..].chars().take_while(|letter| named(*letter)).map(char::len_utf8).sum();
+    let end = position + more;
+    (begun || more > 0).then_some(end + usize::from(code[end..].starts_with('(')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_from_each_place_in_it_and_from_behind_it() {
+        let code = "let d = Device::best()?;";
+        let end = Some(code.find(')').unwrap());
+        assert!((16..=21).all(|position| name_end(code, position) == end), "{:?}", name_end(code, 16));
+        assert_eq!(name_end(code, 22), None, "behind the call");
+        assert_eq!(name_end("x ", 1), Some(1));
+    }
+}
