@@ -14,11 +14,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use rustix::process::{Resource, getrlimit};
 
 use super::{End, UsageError, program};
 
-/// Connections at a time, a thread each: far from the files that a process may open.
-const MOST_CONNECTIONS: usize = 64;
+/// Connections at a time, a thread each.
+const MOST_CONNECTIONS: u64 = 64;
+/// The open files of the process beside those of its connections.
+const OTHER_FILES: u64 = 16;
 /// How long to wait where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,12 +44,18 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     ctrlc::set_handler(|| std::process::exit(End::Well as i32)).context("cannot listen for Ctrl-C")?;
     say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
     thread::scope(|scope| {
-        for _ in 1..MOST_CONNECTIONS {
+        for _ in 1..connections() {
             // Where the machine gives no more threads, those that there are serve.
             let _ = thread::Builder::new().spawn_scoped(scope, || serve(&listener, &site));
         }
         serve(&listener, &site)
     })
+}
+
+/// How many connections are served at a time: so many that each can open a file of the site beside its own.
+fn connections() -> u64 {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, MOST_CONNECTIONS)
 }
 
 /// Serves one caller after the other, for as long as the program runs.
