@@ -115,6 +115,9 @@ pub enum DeviceError {
     },
 }
 
+/// Why a case failed: the error of what it measures, of any type.
+pub type CaseError = Box<dyn std::error::Error + Send + Sync>;
+
 /// What can go wrong while cases are sampled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -138,7 +141,7 @@ pub enum MeasureError {
         /// The case's name.
         case: String,
         /// Why it failed.
-        source: DeviceError,
+        source: CaseError,
     },
     /// A sample is no finite number.
     #[error("sample {index} of `{case}` is {value}, which is no finite number: the case must return a measured value")]

@@ -86,3 +86,61 @@ fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_cl
     assert!(rendered.status.success(), "{}", text(&rendered));
     assert!(folder.join("elsewhere/site/sum.html").is_file(), "the experiment has a chapter without a document");
 }
+
+/// Of the same crate: its benchmarks, built without optimisation so that nothing but they are new.
+#[test]
+fn a_crate_measures_its_own_functions_and_compares_them_with_the_last_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("outside-benchmarks");
+    let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
+    good(report.args(["init", "--rust", "outside-benchmarks"]).current_dir(parent.path()), "report init --rust");
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+    std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
+    let bench = |arguments: &[&str]| {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+        cargo.args(["bench", "--offline", "--profile", profile, "--bench", "words", "--"]).args(arguments);
+        cargo.current_dir(&folder).env("CARGO_TARGET_DIR", target).output().unwrap()
+    };
+    let ends_well = |arguments: &[&str]| {
+        let output = bench(arguments);
+        assert!(output.status.success(), "{arguments:?} ended with {}:\n{}", output.status, text(&output));
+        text(&output)
+    };
+    let out = folder.join("words.json");
+    let out = ["--runs", "2", "--out", out.to_str().unwrap()];
+
+    let first = ends_well(&out);
+    for part in ["sum", "B/s", "sort", "elements/s", "parse", "count", "results: "] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    assert!(!first.contains("beside the last"), "there is none: {first}");
+    let results = syncscope::results::Results::read(Path::new(out[3])).unwrap();
+    assert_eq!((results.runs.len(), results.rows.len(), results.is_partial()), (2, 4, false));
+    assert!(results.rows.iter().all(|row| row.series.len() == 2), "each run has samples of each row");
+    let iterations = |row: &syncscope::results::Row| match row.spec.provenance {
+        syncscope::results::Provenance::Measured { iterations, .. } => iterations,
+        syncscope::results::Provenance::Derived { .. } => 0,
+    };
+    assert!(results.rows.iter().any(|row| iterations(row) > 1), "a short function is called in batches");
+
+    let second = ends_well(&out);
+    assert!(second.contains("beside the last") && second.contains("now / last"), "{second}");
+    assert!(folder.join("words.last.json").is_file(), "the last results are kept, too");
+    let one = ends_well(&[&["sum", "--runs", "1"], &out[2..]].concat());
+    assert!(one.contains("of one run nothing follows") && one.contains("is not kept"), "{one}");
+    assert!(!one.contains("slower,") && !one.contains("faster,"), "nothing is claimed of one run: {one}");
+    assert_eq!(
+        syncscope::results::Results::read(Path::new(out[3])).unwrap().rows.len(),
+        4,
+        "a choice replaces nothing"
+    );
+
+    assert!(ends_well(&["--list"]).contains("count: benchmark"));
+    assert!(!bench(&["--runs", "0"]).status.success(), "a run is needed");
+    // What was kept is a results file as any other.
+    let mut compare = Command::new(env!("CARGO_BIN_EXE_report"));
+    let said = good(compare.args(["compare", "words.last.json", "words.json"]).current_dir(&folder), "report compare");
+    assert!(said.contains("words.sum"), "{said}");
+}

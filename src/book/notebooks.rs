@@ -1,8 +1,8 @@
 //! Executed notebooks as chapters: their text, their code and what is stored of their outputs. Nothing is executed here.
 
-use nbformat::parse_notebook;
-use nbformat::v4::{Cell, Output};
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 use super::project::BookProject;
 use crate::error::BookError;
@@ -36,24 +36,87 @@ pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
         .collect()
 }
 
+/// What a chapter takes from a notebook of the format 4 (<https://nbformat.readthedocs.io>).
+#[derive(Deserialize)]
+struct Stored {
+    nbformat: u32,
+    #[serde(default)]
+    cells: Vec<Cell>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "cell_type", rename_all = "lowercase")]
+enum Cell {
+    Markdown {
+        source: Lines,
+    },
+    Code {
+        source: Lines,
+        #[cfg(test)]
+        execution_count: Option<u32>,
+        outputs: Vec<Output>,
+    },
+    Raw {
+        source: Lines,
+    },
+}
+
+/// An output: what a cell shows by media type, or a stream's text.
+#[derive(Deserialize)]
+struct Output {
+    #[serde(default)]
+    text: Lines,
+    #[serde(default)]
+    data: BTreeMap<String, Lines>,
+}
+
+/// A text, whole or line by line; of another kind of value, nothing.
+#[derive(Default, Deserialize)]
+#[serde(untagged)]
+enum Lines {
+    Whole(String),
+    Each(Vec<String>),
+    #[default]
+    Nothing,
+    Other(serde::de::IgnoredAny),
+}
+
+impl Lines {
+    fn text(&self) -> String {
+        match self {
+            Lines::Whole(text) => text.clone(),
+            Lines::Each(lines) => lines.concat(),
+            Lines::Nothing | Lines::Other(_) => String::new(),
+        }
+    }
+}
+
+impl Cell {
+    fn source(&self) -> String {
+        let (Cell::Markdown { source } | Cell::Code { source, .. } | Cell::Raw { source }) = self;
+        source.text()
+    }
+}
+
 fn read(name: &str, text: &str) -> Result<Vec<Cell>, BookError> {
     let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
-    match parse_notebook(text).map_err(|error| wrong(error.to_string()))? {
-        nbformat::Notebook::V4(notebook) => Ok(notebook.cells),
-        _ => Err(wrong("not a notebook of the format 4.5".to_owned())),
+    let stored: Stored = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    if stored.nbformat != 4 {
+        return Err(wrong(format!("not a notebook of the format 4, but {}", stored.nbformat)));
     }
+    Ok(stored.cells)
 }
 
 /// The first heading.
 fn title(cells: &[Cell]) -> String {
-    let lines = cells.iter().flat_map(|cell| cell.source()).flat_map(|text| text.lines());
-    lines.filter_map(|line| line.strip_prefix("# ")).map(str::trim).next().unwrap_or("Notebook").to_owned()
+    let heading = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("# ")?.trim().to_owned()));
+    cells.iter().map(Cell::source).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
 }
 
 fn chapter(name: &str, cells: &[Cell]) -> String {
     let mut out = String::new();
     for (number, cell) in cells.iter().enumerate() {
-        let source = cell.source().concat();
+        let source = cell.source();
         match cell {
             Cell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
             Cell::Code { outputs, .. } => {
@@ -76,15 +139,11 @@ fn chapter(name: &str, cells: &[Cell]) -> String {
 
 /// An output as Markdown: its HTML where it has some.
 fn shown(output: &Output) -> String {
-    let value = serde_json::to_value(output).unwrap_or_default();
-    let text = |value: &Value| match value {
-        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-        other => other.as_str().unwrap_or_default().to_owned(),
-    };
-    let (html, plain) = (text(&value["data"]["text/html"]), text(&value["data"]["text/plain"]));
+    let of = |kind: &str| output.data.get(kind).map(Lines::text).unwrap_or_default();
+    let html = of("text/html");
     if html.is_empty() {
         // A stream has a text of its own.
-        return block("text", &format!("{}{plain}", text(&value["text"])));
+        return block("text", &format!("{}{}", output.text.text(), of("text/plain")));
     }
     // An empty line would end the block.
     let html = without_style(&html);
@@ -116,7 +175,7 @@ fn block(language: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn cells(outputs: Value) -> Vec<Cell> {
+    fn cells(outputs: serde_json::Value) -> Vec<Cell> {
         let cell = serde_json::json!({"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1,
             "source": ["let fence = \"```\";"], "outputs": outputs});
         let text = serde_json::json!({"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": [cell]}).to_string();

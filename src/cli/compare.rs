@@ -66,7 +66,7 @@ enum Format {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     /// A time that grew or a rate that fell
     Slower,
     /// A time that fell or a rate that grew
@@ -80,7 +80,7 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn holds(self, compared: &Compared) -> bool {
+    pub(super) fn holds(self, compared: &Compared) -> bool {
         let shift = match self {
             FailOn::Slower => Shift::Slower,
             FailOn::Faster => Shift::Faster,
@@ -108,6 +108,14 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     Ok(if fails { End::Failed } else { End::Well })
 }
 
+/// As where nothing is said of it.
+impl Default for Judging {
+    fn default() -> Self {
+        let Tolerance { threshold, level } = Tolerance::default();
+        Self { threshold, level, format: Format::Text, form: Form { json: false } }
+    }
+}
+
 impl Judging {
     /// Compares two results files and prints what came of it.
     pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
@@ -115,7 +123,7 @@ impl Judging {
         let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
         if self.form.json {
             let command = match wording {
-                Wording::Compare => "compare",
+                Wording::Compare | Wording::Last => "compare",
                 Wording::Reproduce => "reproduce",
             };
             facts::print_json(command, &Document { differs: &differs, compared: &result })?;

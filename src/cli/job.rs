@@ -58,7 +58,7 @@ pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &
 }
 
 /// The first few diagnoses of the samples.
-fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
+pub(super) fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     const MOST: usize = 10;
     if diagnoses.is_empty() {
         return;

@@ -10,6 +10,7 @@ mod output;
 
 mod attach;
 mod bench;
+mod benchmark;
 mod check;
 mod claims;
 mod collect;
@@ -54,6 +55,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use self::benchmark::Benchmarks;
 use crate::book::BookProject;
 use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
@@ -168,13 +170,7 @@ impl App {
             }),
             Err(error) => refuse(&error),
         };
-        match output::failure() {
-            Some(error) => {
-                alert!("error: standard output: {error}");
-                ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
-            }
-            None => ExitCode::from(end as u8),
-        }
+        exit_code(end)
     }
 }
 
@@ -266,6 +262,17 @@ enum End {
     Refused = 2,
     /// The user stopped it: 128 + SIGINT, as shells have it.
     Interrupted = 130,
+}
+
+/// The exit code of how a program ended, which failed if standard output could not be written.
+fn exit_code(end: End) -> ExitCode {
+    match output::failure() {
+        Some(error) => {
+            alert!("error: standard output: {error}");
+            ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
+        }
+        None => ExitCode::from(end as u8),
+    }
 }
 
 /// Refuses arguments of the program's own job before a command, which has arguments of its own.

@@ -36,6 +36,17 @@ impl Hold<'_> {
 
 /// Whether `call` waits for the work pending on `stream`.
 ///
+/// ```
+/// use std::time::Duration;
+/// use syncscope::measure::blocks;
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let x = stream.ones::<f32>([4])?;
+/// assert!(blocks(&stream, Duration::from_millis(100), || x.to_vec())?);
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
+///
 /// # Errors
 /// The call's own, and those of the stream.
 pub fn blocks<R>(

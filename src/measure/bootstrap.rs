@@ -18,6 +18,14 @@ use rand::{RngExt, SeedableRng};
 use super::estimate::quantile;
 
 /// Draws resamples of sample sets, paired by their rounds unless said otherwise.
+///
+/// ```
+/// use syncscope::measure::Bootstrap;
+///
+/// let samples = [1.0, 2.0, 3.0, 4.0];
+/// let means = Bootstrap::default().distribution(&[&samples], |sets| sets[0].iter().sum::<f64>() / 4.0);
+/// assert!(means.iter().all(|mean| (1.0..=4.0).contains(mean)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bootstrap {
     resamples: usize,

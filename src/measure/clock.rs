@@ -36,9 +36,17 @@ pub enum Clock {
 ///
 /// The caller gets the result, so the time does not include dropping it.
 ///
+/// ```
+/// use syncscope::measure::host_time;
+///
+/// let (value, seconds) = host_time(|| "42".parse::<u32>())?;
+/// assert!(value == 42 && seconds >= 0.0);
+/// # Ok::<(), std::num::ParseIntError>(())
+/// ```
+///
 /// # Errors
 /// The region's.
-pub fn host_time<R>(region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, f64), DeviceError> {
+pub fn host_time<R, E>(region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
     let start = Instant::now();
     let result = region();
     let seconds = start.elapsed().as_secs_f64();
@@ -51,10 +59,10 @@ pub fn host_time<R>(region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(
 ///
 /// # Errors
 /// The region's, and those of the stream.
-pub fn device_time<R>(
+pub fn device_time<R, E: From<DeviceError>>(
     stream: &Stream,
-    region: impl FnOnce() -> Result<R, DeviceError>,
-) -> Result<(R, f64), DeviceError> {
+    region: impl FnOnce() -> Result<R, E>,
+) -> Result<(R, f64), E> {
     DeviceClock::new(stream)?.time(region)
 }
 
@@ -82,7 +90,7 @@ impl DeviceClock {
     ///
     /// # Errors
     /// The region's, and those of work enqueued on the stream.
-    pub fn time<R>(&mut self, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, f64), DeviceError> {
+    pub fn time<R, E: From<DeviceError>>(&mut self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
         self.stream.record(&self.start)?;
         let result = region()?;
         self.stream.record(&self.end)?;
@@ -91,32 +99,69 @@ impl DeviceClock {
     }
 }
 
+/// The host's clock, or a scripted one.
+pub(super) trait Timer: Copy {
+    /// A moment by this clock.
+    type Moment: Copy;
+
+    /// Reads the clock.
+    fn now(self) -> Self::Moment;
+
+    /// The seconds that have passed.
+    fn seconds_since(self, moment: Self::Moment) -> f64;
+}
+
+/// The host's monotonic clock.
+#[derive(Clone, Copy)]
+pub(super) struct Monotonic;
+
+impl Timer for Monotonic {
+    type Moment = Instant;
+
+    fn now(self) -> Instant {
+        Instant::now()
+    }
+
+    fn seconds_since(self, moment: Instant) -> f64 {
+        moment.elapsed().as_secs_f64()
+    }
+}
+
+/// A step of a clock, in seconds: from a reading to the first that differs from it.
+pub(super) fn step(timer: impl Timer) -> f64 {
+    let start = timer.now();
+    loop {
+        let step = timer.seconds_since(start);
+        if step > 0.0 {
+            return step;
+        }
+    }
+}
+
+/// The mean cost of a reading of a clock, in seconds.
+pub(super) fn mean_cost(timer: impl Timer, readings: u32) -> f64 {
+    let start = timer.now();
+    for _ in 0..readings {
+        black_box(timer.now());
+    }
+    timer.seconds_since(start) / f64::from(readings)
+}
+
 /// `count` steps of the host's clock, in seconds: each is the first nonzero difference between one reading and later ones.
 /// The smallest is the finest step seen; where a reading costs more than that, it is the cost of the reading.
 pub fn timer_resolution(count: usize) -> Vec<f64> {
-    let step = |_| {
-        let start = Instant::now();
-        loop {
-            let step = start.elapsed();
-            if !step.is_zero() {
-                return step.as_secs_f64();
-            }
-        }
-    };
-    (0..count).map(step).collect()
+    (0..count).map(|_| step(Monotonic)).collect()
 }
 
 /// `count` samples of the cost of one reading of the host's clock, in seconds: each is the mean of 1,000 readings.
+///
+/// ```
+/// use syncscope::measure::timer_cost;
+///
+/// assert_eq!(timer_cost(3).len(), 3);
+/// ```
 pub fn timer_cost(count: usize) -> Vec<f64> {
-    const READINGS: u32 = 1_000;
-    let cost = |_| {
-        let start = Instant::now();
-        for _ in 0..READINGS {
-            black_box(Instant::now());
-        }
-        start.elapsed().as_secs_f64() / f64::from(READINGS)
-    };
-    (0..count).map(cost).collect()
+    (0..count).map(|_| mean_cost(Monotonic, 1_000)).collect()
 }
 
 #[cfg(test)]
@@ -125,14 +170,14 @@ mod tests {
 
     #[test]
     fn a_host_time_returns_the_result_and_is_never_negative() {
-        let (result, seconds) = host_time(|| Ok(7)).unwrap();
+        let (result, seconds) = host_time(|| Ok::<_, DeviceError>(7)).unwrap();
         assert_eq!(result, 7);
         assert!(seconds >= 0.0 && seconds.is_finite());
     }
 
     #[test]
     fn a_failing_region_has_no_time() {
-        let failed = host_time::<()>(|| Err(DeviceError::EventNotReady { reason: "scripted" }));
+        let failed = host_time(|| Err::<(), _>(DeviceError::EventNotReady { reason: "scripted" }));
         assert!(failed.is_err());
     }
 

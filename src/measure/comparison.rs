@@ -11,6 +11,16 @@ use crate::units::{Scale, Unit};
 ///
 /// The difference is the median over the rounds of the second sample minus the first, so that what affects both (a clock
 /// rate, a temperature) cancels. Where the cases do not differ, about 5 % of comparisons claim a difference.
+///
+/// ```
+/// use syncscope::measure::{Comparison, Samples};
+///
+/// let case = |name: &str, less: f64| Samples::new(name, (0..30).map(|i| 2.0 + 0.01 * f64::from(i) - less).collect());
+/// let comparison = Comparison::new(case("before", 0.0)?, case("after", 1.0)?)?;
+/// assert!(comparison.is_distinguishable());
+/// assert!((comparison.difference.median + 1.0).abs() < 1e-9);
+/// # Ok::<(), syncscope::error::MeasureError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {

@@ -162,6 +162,13 @@ fn percent(share: f64) -> String {
 /// fewer than ten samples, or where one is not finite.
 ///
 /// A trend is one within the runs; modes may be those of samples or of whole runs.
+///
+/// ```
+/// use syncscope::measure::diagnose;
+///
+/// let rising: Vec<f64> = (0..40).map(|i| 1.0 + 0.1 * f64::from(i)).collect();
+/// assert_eq!(diagnose(&[&rising])[0].name(), "trend");
+/// ```
 pub fn diagnose(runs: &[&[f64]]) -> Vec<Diagnosis> {
     let mut sorted = runs.concat();
     if sorted.len() < FEWEST || sorted.iter().any(|sample| !sample.is_finite()) {

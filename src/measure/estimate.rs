@@ -50,6 +50,15 @@ pub enum Larger {
 }
 
 /// The median of samples, with an interval and the quartiles, in the unit of the samples.
+///
+/// ```
+/// use syncscope::measure::Samples;
+///
+/// let estimate = Samples::new("a", (1..=20).map(f64::from).collect())?.estimate();
+/// assert_eq!(estimate.median, 10.5);
+/// assert!(estimate.is_interval() && estimate.low < 10.5 && estimate.high > 10.5);
+/// # Ok::<(), syncscope::error::MeasureError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -119,6 +128,14 @@ impl Estimate {
     }
 
     /// The estimate multiplied by `factor`, for an extrapolation or another unit.
+    ///
+    /// ```
+    /// use syncscope::measure::Samples;
+    ///
+    /// let estimate = Samples::new("a", vec![1.0, 2.0, 3.0])?.estimate();
+    /// assert_eq!(estimate.scaled(10.0).median, 20.0);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         let ordered = |a: f64, b: f64| if factor < 0.0 { (b * factor, a * factor) } else { (a * factor, b * factor) };

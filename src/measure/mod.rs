@@ -12,6 +12,7 @@
 //! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
 //! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
+//! | `batch` | how many calls of a short function make a sample |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
 //! | `runs` | what do several runs of one case come to |
 //! | `comparison` | do two cases of the same rounds differ |
@@ -36,6 +37,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod batch;
 mod blocking;
 mod bootstrap;
 mod case;
@@ -64,7 +66,7 @@ mod warmup;
 
 pub use blocking::{Hold, blocks, held};
 pub use bootstrap::Bootstrap;
-pub use case::{Case, Stopwatch};
+pub use case::{Case, Observation, Stopwatch};
 #[cfg(feature = "report")]
 pub use change_points::{ChangePoint, change_points};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};

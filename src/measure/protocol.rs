@@ -6,6 +6,13 @@ use crate::error::MeasureError;
 
 /// How cases are sampled: the warm-up, and the stopping rules. Sampling stops at the first rule that is met; at least one
 /// must be stated. The rules are checked after each complete round.
+///
+/// ```
+/// use syncscope::measure::Protocol;
+///
+/// let protocol = Protocol::samples(30).with_warmup(3).with_time_limit(2.0);
+/// assert!(protocol.validate().is_ok());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
@@ -57,6 +64,12 @@ impl Protocol {
     }
 
     /// Stops once each case's median is known to ± `share` of itself.
+    ///
+    /// ```
+    /// use syncscope::measure::Protocol;
+    ///
+    /// assert_eq!(Protocol::until_relative_error(0.01).relative_error, Some(0.01));
+    /// ```
     pub fn until_relative_error(share: f64) -> Self {
         Self::without_rule().with_relative_error(share)
     }
@@ -106,6 +119,12 @@ impl Protocol {
     }
 
     /// Checks that sampling stops.
+    ///
+    /// ```
+    /// use syncscope::measure::Protocol;
+    ///
+    /// assert!(Protocol::samples(0).validate().is_err(), "it never stops");
+    /// ```
     ///
     /// # Errors
     /// [`MeasureError::Plan`] says which rule is missing or meaningless.

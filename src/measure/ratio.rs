@@ -13,6 +13,13 @@
 use super::runs::{mean, t_interval, t_quantile, variance};
 
 /// The quotient of two values, with its interval.
+///
+/// ```
+/// use syncscope::measure::{Change, Ratio};
+///
+/// let ratio = Ratio::of_runs(&[2.0, 2.01, 1.99], &[1.0, 1.01, 0.99], 0.95).unwrap();
+/// assert_eq!(ratio.change(0.05), Change::Above);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -32,6 +32,14 @@ const QUARTILE_DISTANCE: f64 = 1.349;
 
 impl Estimate {
     /// The expected median of a run, from the samples of several; `None` where there are not two runs with samples each.
+    ///
+    /// ```
+    /// use syncscope::measure::Estimate;
+    ///
+    /// let estimate = Estimate::of_runs(&[&[1.0, 2.0, 3.0], &[3.0, 4.0, 5.0]]).unwrap();
+    /// assert_eq!((estimate.median, estimate.runs), (3.0, 2));
+    /// assert!(Estimate::of_runs(&[&[1.0]]).is_none(), "one run says nothing of another");
+    /// ```
     pub fn of_runs(runs: &[&[f64]]) -> Option<Self> {
         if runs.len() < 2 || runs.iter().any(|samples| samples.is_empty()) {
             return None;

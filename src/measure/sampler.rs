@@ -29,7 +29,7 @@ use super::samples::Samples;
 use super::stopping::Stopping;
 use super::warmup::Warmup;
 use crate::device::Device;
-use crate::error::{DeviceError, MeasureError};
+use crate::error::{CaseError, DeviceError, MeasureError};
 
 /// A callback after each round, outside of every measurement.
 pub type Observer = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -60,6 +60,9 @@ pub struct Rounds {
     pub started: Vec<Vec<Instant>>,
     /// The samples of the warm-up of each case, in order; indexed as `sets`. No estimate takes them in.
     pub warmup: Vec<Vec<f64>>,
+    /// How many calls a sample of each case timed together and was divided by; 1 where it is not of a batch. Indexed as
+    /// `sets`.
+    pub calls: Vec<usize>,
     /// The rule that ended the sampling.
     pub stopped_by: StoppedBy,
 }
@@ -72,6 +75,15 @@ impl Rounds {
 }
 
 /// Takes samples by a protocol. It owns its parts, is cheap to clone, and keeps no state between two measurements.
+///
+/// ```
+/// use syncscope::measure::{Case, Protocol, Sampler};
+///
+/// let lines = Case::new("lines", || "a\nb".lines().count() as f64);
+/// let rounds = Sampler::new(Protocol::samples(10)).sample(vec![lines])?;
+/// assert_eq!(rounds.get("lines").map(|samples| samples.len()), Some(10));
+/// # Ok::<(), syncscope::error::MeasureError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Sampler {
     protocol: Protocol,
@@ -137,7 +149,8 @@ impl Sampler {
         self.sample_by(cases, &mut || begun.elapsed().as_secs_f64())
     }
 
-    /// Samples the host time of two cases, interleaved, and estimates the paired difference `b − a`.
+    /// Samples two cases, interleaved, and estimates the paired difference `b − a`: a name and a region each, timed by the
+    /// host's clock, or any other [`Case`].
     ///
     /// Where a case enqueues work without waiting for it, [synchronize](Self::sync_between) the device in between:
     /// otherwise the other case may wait for it.
@@ -163,12 +176,8 @@ impl Sampler {
     ///
     /// # Errors
     /// As [`sample`](Self::sample).
-    pub fn compare<A, B>(&self, a: (&str, A), b: (&str, B)) -> Result<Comparison, MeasureError>
-    where
-        A: FnMut() -> Result<(), DeviceError>,
-        B: FnMut() -> Result<(), DeviceError>,
-    {
-        let sampled = self.sample(vec![Case::host_timed(a.0, a.1), Case::host_timed(b.0, b.1)])?;
+    pub fn compare<'a>(&self, a: impl Into<Case<'a>>, b: impl Into<Case<'a>>) -> Result<Comparison, MeasureError> {
+        let sampled = self.sample(vec![a.into(), b.into()])?;
         let [first, second] = sampled.sets.as_slice() else {
             return Err(MeasureError::Plan("a comparison takes two cases".to_owned()));
         };
@@ -185,6 +194,9 @@ impl Sampler {
         let mut values = vec![(0.0, begun_at); cases.len()];
 
         let begun = seconds();
+        for case in &mut cases {
+            self.prepare(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
+        }
         let mut warmup = Warmup::new(&self.protocol, cases.len());
         while !warmup.is_over(seconds() - begun) {
             order.shuffle(&mut rng);
@@ -230,7 +242,8 @@ impl Sampler {
             return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
-        Ok(Rounds { sets: sets.collect::<Result<_, _>>()?, order: places, started, warmup: warmup.samples, stopped_by })
+        let (sets, calls) = (sets.collect::<Result<_, _>>()?, cases.iter().map(Case::calls).collect());
+        Ok(Rounds { sets, order: places, started, warmup: warmup.samples, calls, stopped_by })
     }
 
     /// Runs every case once. Returns what left the round incomplete, if anything did.
@@ -260,7 +273,13 @@ impl Sampler {
         Ok(None)
     }
 
-    fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), DeviceError> {
+    fn prepare(&self, case: &mut Case<'_>) -> Result<(), CaseError> {
+        self.synchronize()?;
+        case.prepare()?;
+        Ok(self.synchronize()?)
+    }
+
+    fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), CaseError> {
         self.synchronize()?;
         let started = Instant::now();
         let value = case.measure()?;

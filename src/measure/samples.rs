@@ -7,6 +7,14 @@ use crate::error::MeasureError;
 ///
 /// Times are in seconds; other values are in the unit of their case. Sample *i* is of round *i*, so that sets from the same
 /// rounds are paired.
+///
+/// ```
+/// use syncscope::measure::Samples;
+///
+/// let samples = Samples::new("read", vec![3.0, 1.0, 2.0])?;
+/// assert_eq!(samples.estimate().median, 2.0);
+/// # Ok::<(), syncscope::error::MeasureError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     name: String,
@@ -15,6 +23,12 @@ pub struct Samples {
 
 impl Samples {
     /// Samples by the name of their case, in the order in which they were taken.
+    ///
+    /// ```
+    /// use syncscope::measure::Samples;
+    ///
+    /// assert!(Samples::new("none", vec![]).is_err() && Samples::new("nan", vec![f64::NAN]).is_err());
+    /// ```
     ///
     /// # Errors
     /// [`MeasureError::TooFewSamples`] for none; [`MeasureError::NotFinite`] names the first that is not finite.
@@ -61,6 +75,14 @@ impl Samples {
     ///
     /// What affects both samples of a round (a clock rate, a temperature) cancels. Its median is the median of the
     /// differences, which is in general not the difference of the medians.
+    ///
+    /// ```
+    /// use syncscope::measure::Samples;
+    ///
+    /// let (a, b) = (Samples::new("a", vec![3.0, 5.0])?, Samples::new("b", vec![1.0, 1.0])?);
+    /// assert_eq!(a.minus(&b)?.values(), [2.0, 4.0]);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
     ///
     /// # Errors
     /// [`MeasureError::Unpaired`] where the numbers of samples differ.

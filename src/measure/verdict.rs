@@ -71,6 +71,15 @@ impl fmt::Display for Verdict {
 /// assert_eq!(judge([&fast, &slow], |[fast, slow]| slow > 2.0 * fast), Verdict::Confirmed(1.0));
 /// # Ok::<(), syncscope::error::MeasureError>(())
 /// ```
+///
+/// ```
+/// use syncscope::measure::{Samples, judge};
+///
+/// let fast = Samples::new("fast", vec![1.0; 20])?;
+/// let slow = Samples::new("slow", vec![2.0; 20])?;
+/// assert_eq!(judge([&fast, &slow], |[fast, slow]| fast < slow).name(), "confirmed");
+/// # Ok::<(), syncscope::error::MeasureError>(())
+/// ```
 pub fn judge<const N: usize>(sets: [&Samples; N], mut holds: impl FnMut([f64; N]) -> bool) -> Verdict {
     if let Some(few) = sets.iter().find(|set| set.len() < Protocol::MINIMUM) {
         return Verdict::NotTestable(format!("the {} samples of `{}` are too few to judge by", few.len(), few.name()));

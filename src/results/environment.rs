@@ -1,5 +1,7 @@
 //! Where, when and with what a run was made. No user names, home paths or device serial numbers.
 
+use std::time::SystemTime;
+
 use serde::{Deserialize, Serialize};
 
 use super::provenance;
@@ -136,8 +138,14 @@ impl Environment {
 }
 
 /// This moment in UTC, RFC 3339, to the second.
+///
+/// ```
+/// use syncscope::results::now;
+///
+/// assert!(now().ends_with('Z'));
+/// ```
 pub fn now() -> String {
-    jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string()
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 impl Host {

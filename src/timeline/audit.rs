@@ -37,6 +37,15 @@ impl SyncPoint {
 }
 
 /// The synchronization points of a region, in the order in which they began.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let (_, audit) = stream.device().audit(|| stream.ones::<f32>([64])?.sum()?.item())?;
+/// assert_eq!(audit.sync_points[0].name, "item");
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Audit {
@@ -56,7 +65,7 @@ impl Device {
     ///
     /// # Errors
     /// As `record`.
-    pub fn audit<R>(&self, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, Audit), DeviceError> {
+    pub fn audit<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, Audit), E> {
         let (result, timeline) = self.record(region)?;
         Ok((result, timeline.audit()))
     }
@@ -146,7 +155,7 @@ impl fmt::Display for Audit {
 #[macro_export]
 macro_rules! assert_no_sync {
     ($device:expr, allow: [$($name:expr),* $(,)?], $block:block) => {
-        match $device.audit(|| $block) {
+        match $device.audit(|| -> ::std::result::Result<_, $crate::error::DeviceError> { $block }) {
             Ok((value, audit)) => match audit.complaint(&[$($name),*]) {
                 None => value,
                 Some(complaint) => panic!("{complaint}"),

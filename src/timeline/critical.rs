@@ -54,6 +54,15 @@ pub struct CriticalPath {
 
 impl Timeline {
     /// The critical path of the timeline.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let (_, timeline) = stream.device().record(|| stream.ones::<f32>([64])?.sum()?.item())?;
+    /// assert!(!timeline.critical_path().segments.is_empty());
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     pub fn critical_path(&self) -> CriticalPath {
         let Some(last) = (0..self.spans.len()).max_by_key(|&at| self.spans[at].end_ns) else {
             return CriticalPath::default();

@@ -32,7 +32,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device; the region's error; a
     /// failure of the work.
-    pub fn record<R>(&self, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<(R, Timeline), DeviceError> {
+    pub fn record<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, Timeline), E> {
         let recording = Recording::begin(self.engine())?;
         let result = region()?;
         Ok((result, Timeline::of(self.name(), recording.finish()?)))
@@ -43,10 +43,10 @@ impl Device {
     ///
     /// # Errors
     /// As `record`.
-    pub fn record_by_events<R>(
+    pub fn record_by_events<R, E: From<DeviceError>>(
         &self,
-        region: impl FnOnce() -> Result<R, DeviceError>,
-    ) -> Result<(R, Timeline), DeviceError> {
+        region: impl FnOnce() -> Result<R, E>,
+    ) -> Result<(R, Timeline), E> {
         let recording = Recording::with_source(self.engine(), Some("asked for"))?;
         let result = region()?;
         Ok((result, Timeline::of(self.name(), recording.finish()?)))
@@ -185,7 +185,7 @@ mod tests {
                 let line = line!() + 1;
                 let x = stream.ones::<f32>([16])?;
                 x.add_scalar(1.0)?.sum()?.item().map(|sum| assert_eq!(sum, 32.0))?;
-                Ok(line)
+                Ok::<_, DeviceError>(line)
             })
             .unwrap();
         let named = |name: &str, kind| timeline.spans.iter().find(|s| s.name == name && s.kind == kind).unwrap();
@@ -223,7 +223,7 @@ mod tests {
         let stream = device.stream().unwrap();
         let (_, timeline) = device
             .record(|| {
-                let inner = device.record(|| Ok(()));
+                let inner = device.record(|| Ok::<_, DeviceError>(()));
                 assert_eq!(inner.unwrap_err(), DeviceError::AlreadyRecording { device: "cpu:0".to_owned() });
                 stream.ones::<f32>([4])
             })
@@ -234,12 +234,13 @@ mod tests {
     #[test]
     fn a_region_that_fails_or_panics_ends_its_recording() {
         let device = device();
-        let failed = device.record::<()>(|| Err(DeviceError::EventNotReady { reason: "scripted" }));
+        let failed = device.record(|| Err::<(), _>(DeviceError::EventNotReady { reason: "scripted" }));
         assert!(failed.is_err());
-        let panicked =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| device.record::<()>(|| panic!("scripted"))));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            device.record::<(), DeviceError>(|| panic!("scripted"))
+        }));
         assert!(panicked.is_err());
-        assert!(device.record(|| Ok(())).unwrap().1.spans.is_empty());
+        assert!(device.record(|| Ok::<_, DeviceError>(())).unwrap().1.spans.is_empty());
     }
 
     #[test]
@@ -274,7 +275,7 @@ mod tests {
                 stream.wait_gate(&gate)?;
                 let x = stream.ones::<f32>([4])?;
                 gate.open();
-                Ok(x)
+                Ok::<_, DeviceError>(x)
             })
             .unwrap();
         let of = |kind| timeline.spans.iter().find(|s| s.kind == kind).unwrap();

@@ -83,6 +83,15 @@ impl fmt::Display for Track {
 }
 
 /// What a host and a device did in a region.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let (_, timeline) = stream.device().record(|| stream.ones::<f32>([64])?.sum())?;
+/// assert!(timeline.spans.iter().any(|span| span.name == "sum"));
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]

@@ -220,7 +220,7 @@ fn recording_while_held(device: &Device) -> Result<(), Failed> {
     let (stream, gate) = (device.stream()?, device.gate()?);
     let x = stream.ones::<f32>([8])?;
     stream.wait_gate(&gate)?;
-    let given_up = device.record::<()>(|| {
+    let given_up = device.record::<(), DeviceError>(|| {
         x.affine_in_place(1.0, 1.0)?;
         Err(DeviceError::EventNotReady { reason: "scripted" })
     });
@@ -228,7 +228,7 @@ fn recording_while_held(device: &Device) -> Result<(), Failed> {
     let (_, timeline) = device.record(|| {
         x.affine_in_place(1.0, 1.0)?;
         gate.open();
-        Ok(())
+        Ok::<_, DeviceError>(())
     })?;
     let calls = timeline.spans.iter().filter(|span| span.name == "affine" && !span.kind.is_on_device());
     ensure(calls.count() == 1, || format!("{timeline:#?}"))

@@ -137,7 +137,7 @@ fn again(device: &Device) -> Result<(), Failed> {
 }
 
 fn ensure_nested_fails(device: &Device) {
-    assert!(device.record(|| Ok(())).is_err(), "a recording within a recording");
+    assert!(device.record(|| Ok::<_, syncscope::error::DeviceError>(())).is_err(), "a recording within a recording");
 }
 
 /// Both are taken of the same work; a machine that stops a worker between an event and its work spoils one try.
@@ -224,7 +224,7 @@ fn bounded(device: &Device) -> Result<(), Failed> {
                 stream.synchronize()?;
             }
         }
-        Ok(())
+        Ok::<_, syncscope::error::DeviceError>(())
     })?;
     let calls = timeline.spans.iter().filter(|span| !span.kind.is_on_device()).count();
     let all = LAUNCHES + LAUNCHES.div_ceil(500);

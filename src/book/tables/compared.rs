@@ -13,12 +13,14 @@ pub enum Wording {
     Compare,
     /// Does the second run agree with the first?
     Reproduce,
+    /// What of a benchmark is faster or slower than the last time?
+    Last,
 }
 
 impl Wording {
     fn word(self, shift: Shift) -> String {
         match (self, shift) {
-            (Wording::Compare, shift) => shift.name().to_owned(),
+            (Wording::Compare | Wording::Last, shift) => shift.name().to_owned(),
             (Wording::Reproduce, Shift::Same) => "agrees".to_owned(),
             (Wording::Reproduce, Shift::Uncertain) => "uncertain".to_owned(),
             (Wording::Reproduce, Shift::Different) => "differs".to_owned(),
@@ -28,7 +30,7 @@ impl Wording {
 
     fn unpaired(self) -> &'static str {
         match self {
-            Wording::Compare => "not compared",
+            Wording::Compare | Wording::Last => "not compared",
             Wording::Reproduce => "not measured",
         }
     }
@@ -38,6 +40,7 @@ impl Wording {
         match self {
             Wording::Compare => ["A", "B"],
             Wording::Reproduce => ["recorded", "here"],
+            Wording::Last => ["last", "now"],
         }
     }
 }

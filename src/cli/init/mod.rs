@@ -30,12 +30,13 @@ pub(super) struct Arguments {
 }
 
 /// The files of a crate, by their path in it. `@NAME@` stands for its name, `@SYNCSCOPE@` for where the library is.
-const CRATE: [(&str, &str); 7] = [
+const CRATE: [(&str, &str); 8] = [
     ("Cargo.toml", include_str!("Cargo.toml.in")),
     ("README.md", include_str!("README.md")),
     (".gitignore", "/target\n"),
     ("src/main.rs", include_str!("main.rs.in")),
     ("src/sum.rs", include_str!("sum.rs.in")),
+    ("benches/words.rs", include_str!("bench.rs.in")),
     ("documents/sum.yaml", include_str!("document.yaml")),
     ("suites/sum.yaml", include_str!("suite.yaml")),
 ];

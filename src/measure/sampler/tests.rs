@@ -12,7 +12,7 @@ fn logged<'a>(log: &'a RefCell<Vec<&'static str>>) -> Vec<Case<'a>> {
     let case = |index: usize| {
         Case::new(NAMES[index], move || {
             log.borrow_mut().push(NAMES[index]);
-            Ok(index as f64 + 1.0)
+            index as f64 + 1.0
         })
     };
     (0..3).map(case).collect()
@@ -25,6 +25,10 @@ fn ticking(step: f64) -> impl FnMut() -> f64 {
         reading += step;
         reading
     }
+}
+
+fn nothing() -> Result<(), DeviceError> {
+    Ok(())
 }
 
 fn failure() -> DeviceError {
@@ -62,13 +66,13 @@ fn warm_up_rounds_are_run_and_not_kept() {
     let calls = Cell::new(0.0);
     let counting = Case::new("count", || {
         calls.set(calls.get() + 1.0);
-        Ok(calls.get())
+        calls.get()
     });
     let sampled = Sampler::new(Protocol::samples(3).with_warmup(4)).sample(vec![counting]).unwrap();
     // Its values rise all the time: the warm-up goes on to its limit, three times the rounds that were asked for.
     assert_eq!(sampled.sets[0].values(), [13.0, 14.0, 15.0]);
     assert_eq!(sampled.warmup[0], (1..=12).map(f64::from).collect::<Vec<_>>());
-    let steady = Case::new("steady", || Ok(1.0));
+    let steady = Case::new("steady", || 1.0);
     let sampled = Sampler::new(Protocol::samples(3).with_warmup(4)).sample(vec![steady]).unwrap();
     assert_eq!((sampled.warmup[0].len(), sampled.sets[0].len()), (4, 3));
 }
@@ -80,7 +84,7 @@ fn samples_of_one_index_are_of_one_round() {
         let calls = &calls;
         Case::new(name, move || {
             calls.set(calls.get() + 1);
-            Ok(f64::from((calls.get() - 1) / 2))
+            f64::from((calls.get() - 1) / 2)
         })
     };
     let sampled = Sampler::new(Protocol::samples(9).with_warmup(0)).sample(vec![round_of("x"), round_of("y")]).unwrap();
@@ -101,9 +105,9 @@ fn the_relative_error_of_the_worst_case_ends_it() {
     let calls = Cell::new(0);
     let narrowing = Case::new("narrowing", || {
         calls.set(calls.get() + 1);
-        Ok(if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 })
+        if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 }
     });
-    let steady = Case::new("steady", || Ok(1.0));
+    let steady = Case::new("steady", || 1.0);
     let protocol = Protocol::until_relative_error(0.01).with_warmup(0);
     let sampled = Sampler::new(protocol).sample(vec![narrowing, steady]).unwrap();
     assert_eq!(sampled.stopped_by, StoppedBy::RelativeError);
@@ -145,7 +149,7 @@ fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
         Case::new(name, move || {
             calls.set(calls.get() + 1);
             flag.store(calls.get() == 7, Ordering::Relaxed);
-            Ok(1.0)
+            1.0
         })
     };
     let sampler = Sampler::new(Protocol::samples(100).with_warmup(0)).interrupted_by(flag.clone());
@@ -159,28 +163,30 @@ fn an_interrupt_before_the_first_whole_round_is_an_error() {
     for warmup in [0, 3] {
         let flag = Arc::new(AtomicBool::new(true));
         let sampler = Sampler::new(Protocol::samples(9).with_warmup(warmup)).interrupted_by(flag);
-        let interrupted = sampler.sample(vec![Case::new("a", || Ok(1.0))]);
+        let interrupted = sampler.sample(vec![Case::new("a", || 1.0)]);
         assert!(matches!(interrupted, Err(MeasureError::Interrupted)));
     }
 }
 
 #[test]
 fn a_failing_case_names_itself() {
-    let cases = vec![Case::new("good", || Ok(1.0)), Case::new("bad", || Err(failure()))];
+    let cases = vec![Case::new("good", || 1.0), Case::new("bad", || Err::<f64, _>(failure()))];
     let failed = Sampler::default().sample(cases).unwrap_err();
-    assert!(matches!(&failed, MeasureError::Case { case, source } if case == "bad" && *source == failure()));
+    assert!(
+        matches!(&failed, MeasureError::Case { case, source } if case == "bad" && source.downcast_ref() == Some(&failure()))
+    );
 }
 
 #[test]
 fn a_value_that_is_not_finite_names_its_case() {
-    let failed = Sampler::default().sample(vec![Case::new("quotient", || Ok(f64::INFINITY))]).unwrap_err();
+    let failed = Sampler::default().sample(vec![Case::new("quotient", || f64::INFINITY)]).unwrap_err();
     assert!(matches!(failed, MeasureError::NotFinite { case, index: 0, .. } if case == "quotient"));
 }
 
 #[test]
 fn no_cases_and_cases_of_one_name_are_refused() {
     assert!(matches!(Sampler::default().sample(vec![]), Err(MeasureError::Plan(_))));
-    let twins = vec![Case::new("a", || Ok(1.0)), Case::new("a", || Ok(2.0))];
+    let twins = vec![Case::new("a", || 1.0), Case::new("a", || 2.0)];
     assert!(matches!(Sampler::default().sample(twins), Err(MeasureError::Plan(reason)) if reason.contains("`a`")));
 }
 
@@ -190,7 +196,7 @@ fn the_observer_sees_every_round_and_the_end() {
     let notes = seen.clone();
     let observer: Observer = Arc::new(move |progress| notes.lock().unwrap().push(progress));
     let sampler = Sampler::new(Protocol::samples(4).with_warmup(1)).observed_by(observer);
-    sampler.clone().sample(vec![Case::new("a", || Ok(1.0))]).unwrap();
+    sampler.clone().sample(vec![Case::new("a", || 1.0)]).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 5);
     assert!(seen[0].warming_up && seen[0].share == 0.0);
@@ -199,7 +205,7 @@ fn the_observer_sees_every_round_and_the_end() {
 
 #[test]
 fn a_comparison_subtracts_the_first_case_from_the_second() {
-    let comparison = Sampler::new(Protocol::samples(12)).compare(("a", || Ok(())), ("b", || Ok(()))).unwrap();
+    let comparison = Sampler::new(Protocol::samples(12)).compare(("a", nothing), ("b", nothing)).unwrap();
     let (a, b) = comparison.samples();
     assert_eq!((a.name(), b.name(), comparison.difference.n), ("a", "b", 12));
 }
@@ -221,4 +227,32 @@ fn a_budget_holds_for_the_warm_up_too_and_says_that_nothing_was_kept() {
     let error = sampler.sample_by(logged(&log), &mut ticking(1.0)).unwrap_err();
     assert!(matches!(error, MeasureError::OverBudget { seconds: 4.5 }), "{error}");
     assert!((1..=4).contains(&log.borrow().len()), "{}", log.borrow().len());
+}
+
+#[test]
+fn a_case_fails_with_an_error_of_any_type() {
+    #[derive(Debug, PartialEq, thiserror::Error)]
+    #[error("not today")]
+    struct Own;
+    let cases: [fn() -> Case<'static>; 5] = [
+        || Case::new("observed", || Err::<f64, _>(Own)),
+        || Case::host_timed("timed", || Err::<(), _>(Own)),
+        || Case::host_timed_within("in part", |watch| watch.time(|| Err(Own))),
+        || Case::timed_by(crate::measure::Clock::Host, "by itself", || Err(Own)),
+        || Case::try_batched("in batches", || Err::<(), _>(Own)),
+    ];
+    for case in cases {
+        let failed = Sampler::default().sample(vec![case()]).unwrap_err();
+        let MeasureError::Case { case, source } = &failed else { panic!("{failed}") };
+        assert_eq!(source.downcast_ref(), Some(&Own), "{case}");
+    }
+    let worded = Sampler::default().compare(("a", || Err::<(), _>("in words")), ("b", nothing)).unwrap_err();
+    assert_eq!(worded.to_string(), "case `a`: in words");
+}
+
+#[test]
+fn a_round_says_how_many_calls_each_sample_is_of() {
+    let cases = vec![Case::new("observed", || 1.0), Case::batched("in batches", || 1).with_calls(7)];
+    let sampled = Sampler::new(Protocol::samples(3)).sample(cases).unwrap();
+    assert_eq!(sampled.calls, [1, 7]);
 }
