@@ -23,6 +23,10 @@ fn facts_of(command: &str) -> Option<Vec<&'static str>> {
         "check" => Some(vec!["check", "r.json"]),
         "compare" => Some(vec!["compare", "r.json", "r.json"]),
         "reproduce" => Some(vec!["reproduce", "r.json", "--out", "again.json"]),
+        // Collected in this order: the store is made by the first.
+        "collect" => Some(vec!["collect", "r.json"]),
+        "history" => Some(vec!["history", "results"]),
+        "machines" => Some(vec!["machines", "results"]),
         // What they print is the work itself, a text for a shell, or JSON in any case.
         "run" | "render" | "serve" | "init" | "bench" | "kernel" | "attach" => None,
         "schema" | "plan" | "completions" | "man" => None,
