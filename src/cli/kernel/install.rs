@@ -101,13 +101,14 @@ fn build(source: &Path) -> anyhow::Result<PathBuf> {
     programs.next_back().context("cargo does not say where the kernel is")
 }
 
-/// Compiles what a cell needs as evcxr 0.22 does: a library without content in its profile and with its flags.
+/// Compiles what a cell needs as evcxr 0.22 does: a library without content in its profile and with its flags. It is a
+/// workspace of its own: a Python environment may lie in another.
 fn compile(warm: &Path, dependency: &str) -> anyhow::Result<()> {
     let manifest = format!(
-        "[package]\nname = \"ctx\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[lib]\ncrate-type = [\"cdylib\"]\n\
-         path = \"src/lib.rs\"\n\n[profile.dev]\nopt-level = 2\ndebug = false\nstrip = \"debuginfo\"\nrpath = true\n\
-         lto = false\ndebug-assertions = true\ncodegen-units = 16\npanic = 'unwind'\nincremental = true\n\
-         overflow-checks = true\n\n[dependencies]\nsyncscope = {dependency}\n"
+        "[workspace]\n\n[package]\nname = \"ctx\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[lib]\n\
+         crate-type = [\"cdylib\"]\npath = \"src/lib.rs\"\n\n[profile.dev]\nopt-level = 2\ndebug = false\n\
+         strip = \"debuginfo\"\nrpath = true\nlto = false\ndebug-assertions = true\ncodegen-units = 16\npanic = 'unwind'\n\
+         incremental = true\noverflow-checks = true\n\n[dependencies]\nsyncscope = {dependency}\n"
     );
     write(&warm.join("Cargo.toml"), &manifest)?;
     write(&warm.join("src/lib.rs"), "")?;
