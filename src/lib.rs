@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 // Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone.
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod device;
 pub mod error;

@@ -7,6 +7,12 @@
 use std::time::Duration;
 
 /// The unit of a measured or published value.
+///
+/// ```
+/// use syncscope::units::Unit;
+///
+/// assert_eq!(Unit::BytesPerSecond.base(), "B/s");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
@@ -36,6 +42,12 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// A length of time that a suite states: more than 0 and at most an hour, in seconds.
+///
+/// ```
+/// use syncscope::units::Seconds;
+///
+/// assert!(Seconds::try_from(0.5).is_ok() && Seconds::try_from(-1.0).is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]
@@ -82,6 +94,13 @@ impl Unit {
     /// Writes `value` with the prefix that suits it and `digits` significant digits: `14.4 µs`, `55.2 GB/s`.
     ///
     /// A ratio is written as a bare number and a value that is not finite as `—`.
+    ///
+    /// ```
+    /// use syncscope::units::Unit;
+    ///
+    /// assert_eq!(Unit::Seconds.format(14.4e-6, 3), "14.4 µs");
+    /// assert_eq!(Unit::Ratio.format(f64::NAN, 3), "—");
+    /// ```
     pub fn format(self, value: f64, digits: usize) -> String {
         self.scale(value).significant(value, digits)
     }
@@ -98,6 +117,12 @@ impl Unit {
     }
 
     /// The scale that suits `value`: where several values share one, that of the largest.
+    ///
+    /// ```
+    /// use syncscope::units::Unit;
+    ///
+    /// assert_eq!(Unit::Bytes.scale(2e9).symbol, "GB");
+    /// ```
     pub fn scale(self, value: f64) -> Scale {
         let steps: &[(f64, &str)] = match self {
             Unit::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
@@ -117,6 +142,12 @@ impl Unit {
 /// How the values of one unit are written: the divisor, and the symbol behind the number.
 ///
 /// Numbers are in plain decimal notation, with a true minus sign and without a minus before zero.
+///
+/// ```
+/// use syncscope::units::Scale;
+///
+/// assert_eq!(Scale::PERCENT.fixed(0.084, 1), "8.4 %");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// What a value is divided by.
@@ -130,6 +161,12 @@ impl Scale {
     pub const PERCENT: Self = Self { factor: 0.01, symbol: "%" };
 
     /// `value` with `digits` significant digits; `—` where it is not finite.
+    ///
+    /// ```
+    /// use syncscope::units::Unit;
+    ///
+    /// assert_eq!(Unit::Seconds.scale(1.0).significant(1.234, 3), "1.23 s");
+    /// ```
     pub fn significant(self, value: f64, digits: usize) -> String {
         self.fixed(value, self.decimals(value, digits))
     }
@@ -140,6 +177,12 @@ impl Scale {
     }
 
     /// The two ends of an interval, with `decimals` digits after the decimal point.
+    ///
+    /// ```
+    /// use syncscope::units::Unit;
+    ///
+    /// assert_eq!(Unit::Seconds.scale(2e-3).interval((1e-3, 2e-3), 1), "1.0 … 2.0 ms");
+    /// ```
     pub fn interval(self, (low, high): (f64, f64), decimals: usize) -> String {
         self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
     }

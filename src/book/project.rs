@@ -38,6 +38,15 @@ const HARDWARE: &str = "hardware.yaml";
 const TEXTS: &str = "texts.yaml";
 
 /// What a book is made of besides results.
+///
+/// ```
+/// use syncscope::book::BookProject;
+/// use syncscope::experiment::Registry;
+///
+/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
+/// assert!(!documents.is_empty());
+/// # Ok::<(), syncscope::error::BookError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BookProject {
     /// The files, by their path within the project's folder.

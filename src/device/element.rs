@@ -6,6 +6,12 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 /// The type of an element, as a value.
+///
+/// ```
+/// use syncscope::device::DType;
+///
+/// assert_eq!((DType::F16.size(), DType::F16.name()), (2, "fp16"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "report", derive(schemars::JsonSchema))]

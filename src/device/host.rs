@@ -19,6 +19,16 @@ use crate::units::counted;
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
 ///
 /// A buffer that a copy into it has failed keeps the failure, which each access returns, until another copy has filled it.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let device = Device::open("cpu:0")?;
+/// let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, 2)?;
+/// device.stream()?.ones::<f32>([2])?.copy_to(&mut buffer)?;
+/// assert_eq!(buffer.read()?[..], [1.0, 1.0]);
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 pub struct HostBuffer<T: Element> {
     device: Device,
     kind: HostKind,
@@ -125,6 +135,7 @@ impl<T: Element> HostBuffer<T> {
     ///
     /// # Errors
     /// A failure of a copy into it, or of one out of it that is pending.
+    #[allow(clippy::missing_panics_doc, reason = "the memory is taken by the drop alone")]
     #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
         let _scope = self.device.engine().tracer().scope("HostBuffer::write", Some(Location::caller()));

@@ -51,6 +51,14 @@ use engine::{Engine, EngineEvent, EngineGate, Result};
 use tracer::{CallInfo, SyncKind, Tracer};
 
 /// A device that runs enqueued work. Cheap to clone; all clones are the same device.
+///
+/// ```
+/// use syncscope::device::Device;
+///
+/// let device = Device::open("cpu:0")?;
+/// assert_eq!((device.name(), device.properties().engine), ("cpu:0", "cpu"));
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone)]
 pub struct Device {
     engine: Arc<dyn Engine>,
@@ -143,16 +151,25 @@ impl Device {
     }
 
     /// A new stream, ordered against no other.
+    ///
+    /// # Errors
+    /// The device gives no stream: it is lost, or its engine can take no more.
     pub fn stream(&self) -> Result<Stream> {
         Stream::new(self, self.engine.tracer().next_stream())
     }
 
     /// A new event for ordering; cheaper to record than one with timing.
+    ///
+    /// # Errors
+    /// The device gives no event.
     pub fn event(&self) -> Result<Event> {
         self.new_event(false)
     }
 
     /// A new event with which times are taken.
+    ///
+    /// # Errors
+    /// The device gives no event.
     pub fn timing_event(&self) -> Result<Event> {
         self.new_event(true)
     }
@@ -164,6 +181,9 @@ impl Device {
 
     /// A new closed gate. What the device would make when it is first needed, and what could then wait for a held stream, it
     /// makes now.
+    ///
+    /// # Errors
+    /// The device gives no memory for the gate.
     pub fn gate(&self) -> Result<Gate> {
         Ok(Gate { raw: self.engine.create_gate()? })
     }
@@ -237,6 +257,9 @@ impl Device {
     }
 
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.
+    ///
+    /// # Errors
+    /// The sensors are there and cannot be read.
     pub fn telemetry(&self) -> Result<Option<Telemetry>> {
         self.engine.telemetry()
     }
@@ -253,6 +276,18 @@ impl fmt::Debug for Device {
 }
 
 /// A mark in a stream. Recording it again moves it; waits that were enqueued before keep the earlier mark.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let event = stream.device().event()?;
+/// stream.ones::<f32>([4])?;
+/// stream.record(&event)?;
+/// event.synchronize()?;
+/// assert!(event.is_complete()?);
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone)]
 pub struct Event {
     raw: Arc<dyn EngineEvent>,
@@ -267,6 +302,9 @@ struct Recorded {
 
 impl Event {
     /// Whether the last recording has been reached; true for an event never recorded. Never blocks.
+    ///
+    /// # Errors
+    /// A failure of the work before it.
     pub fn is_complete(&self) -> Result<bool> {
         self.raw.is_complete()
     }
@@ -294,7 +332,7 @@ impl Event {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({:p})", Arc::as_ptr(&self.raw))
+        f.debug_struct("Event").finish_non_exhaustive()
     }
 }
 
@@ -308,6 +346,19 @@ impl fmt::Debug for Event {
 /// On a GPU, streams share its queues: 8 of them, or as many as the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` says
 /// (1 to 32) when the process begins. Where more streams are busy, a gate can hold work of another stream, too. Whoever makes
 /// calls of unknown kind behind a gate opens it after a time, whatever happens: see [`held`](crate::measure::held).
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let gate = stream.device().gate()?;
+/// stream.wait_gate(&gate)?;
+/// stream.ones::<f32>([4])?;
+/// assert!(!stream.is_complete()?, "the gate holds the stream");
+/// gate.open();
+/// stream.synchronize()?;
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone)]
 pub struct Gate {
     raw: Arc<dyn EngineGate>,
@@ -322,6 +373,6 @@ impl Gate {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gate({:p})", Arc::as_ptr(&self.raw))
+        f.debug_struct("Gate").finish_non_exhaustive()
     }
 }

@@ -15,6 +15,16 @@ use crate::error::DeviceError;
 /// An ordered queue of work on a device. Cheap to clone; all clones are the same stream.
 ///
 /// Dropping the last handle does not wait: what was enqueued still runs.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let x = stream.ones::<f32>([4])?; // enqueued
+/// stream.synchronize()?;
+/// assert_eq!(x.to_vec()?, [1.0; 4]);
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -46,6 +56,16 @@ impl Stream {
     }
 
     /// Sets the seed of [`normal`](Self::normal) and starts its sequences anew.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let first = stream.normal::<f32>([4])?.to_vec()?;
+    /// stream.set_seed(0);
+    /// assert_eq!(stream.normal::<f32>([4])?.to_vec()?, first);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     pub fn set_seed(&self, seed: u64) {
         self.own.seed.store(seed, Ordering::Relaxed);
         self.own.next.store(0, Ordering::Relaxed);
@@ -56,6 +76,9 @@ impl Stream {
     }
 
     /// Enqueues the recording of `event` behind the work enqueued so far.
+    ///
+    /// # Errors
+    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
         let call = self.call(CallInfo::enqueue("record", None), Some(Location::caller()));
@@ -68,6 +91,9 @@ impl Stream {
     }
 
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
+    ///
+    /// # Errors
+    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
         let _call = self.call(CallInfo::enqueue("wait", None), Some(Location::caller()));
@@ -75,6 +101,9 @@ impl Stream {
     }
 
     /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
+    ///
+    /// # Errors
+    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
     #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
         let _call = self.call(CallInfo::enqueue("wait_gate", None), Some(Location::caller()));
@@ -82,6 +111,9 @@ impl Stream {
     }
 
     /// Enqueues work that keeps this stream busy for `duration`.
+    ///
+    /// # Errors
+    /// A failure of the stream.
     #[track_caller]
     pub fn spin(&self, duration: Duration) -> Result<()> {
         self.enqueue(&Operation::Spin { duration })
@@ -206,6 +238,6 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({}, {:p})", self.device.name(), Arc::as_ptr(&self.raw))
+        write!(f, "Stream({}, {})", self.device.name(), self.number())
     }
 }

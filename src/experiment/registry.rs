@@ -196,6 +196,13 @@ fn suited<E: Experiment>(engine: &str, stated: &Value) -> serde_json::Result<E> 
 }
 
 /// Which experiments there are. Cheap to clone.
+///
+/// ```
+/// use syncscope::experiment::Registry;
+///
+/// let catalog = Registry::builtin().catalog("cpu");
+/// assert!(catalog.has_experiment("overlap"));
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     entries: Arc<Vec<Entry>>,

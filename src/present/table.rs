@@ -3,6 +3,14 @@
 use super::value::Value;
 
 /// A table of results.
+///
+/// ```
+/// use syncscope::present::{Cell, Table};
+///
+/// let table = Table::facts("Sizes", ["what", "bytes"], [("a float".to_owned(), Cell::Text("4".to_owned()))]);
+/// assert!(table.to_markdown().contains("| a float |"));
+/// assert!(table.to_console().starts_with("Sizes\n"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// What the table is about.

@@ -8,6 +8,13 @@ use crate::measure::{Estimate, Larger, Spread};
 use crate::units::{Scale, Unit};
 
 /// A value with its uncertainty.
+///
+/// ```
+/// use syncscope::present::{Precision, Value};
+/// use syncscope::units::Unit;
+///
+/// assert_eq!(Value::plain(1.5e-6, Unit::Seconds, Precision::Digits(3)).formatted().main, "1.50 µs");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// The value, in `unit`.

@@ -103,6 +103,12 @@ impl Catalog {
 }
 
 /// `; did you mean ...?` with the name that is most like `unknown`; empty where none is like it.
+///
+/// ```
+/// use syncscope::results::nearest;
+///
+/// assert!(nearest("overlp", ["overlap", "launch-path"].into_iter()).contains("overlap"));
+/// ```
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
     // Of a short name one mistake is a large part.
     let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;

@@ -46,6 +46,12 @@ use crate::measure::{Change, Diagnosis, Estimate, Ratio, Samples};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
+///
+/// ```
+/// use syncscope::results::Tolerance;
+///
+/// assert_eq!(Tolerance::default().threshold, 0.05);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
     /// The share from which on a change matters: 0.05.

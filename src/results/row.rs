@@ -198,16 +198,36 @@ pub fn in_words(parameters: &Parameters) -> String {
 }
 
 /// An identifier and, in brackets, parameters.
+///
+/// ```
+/// use syncscope::results::{Parameters, titled};
+///
+/// let parameters = Parameters::from([("size".to_owned(), 512_usize.into())]);
+/// assert_eq!(titled("matmul.time", &parameters), "matmul.time (size 512)");
+/// ```
 pub fn titled(id: &str, parameters: &Parameters) -> String {
     if parameters.is_empty() { id.to_owned() } else { format!("{id} ({})", in_words(parameters)) }
 }
 
 /// Whether `id` is `name` or begins with it and a dot.
+///
+/// ```
+/// use syncscope::results::begins;
+///
+/// assert!(begins("overlap.finish", "overlap") && !begins("overlapping.finish", "overlap"));
+/// ```
 pub fn begins(id: &str, name: &str) -> bool {
     id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The value of a parameter.
+///
+/// ```
+/// use syncscope::results::Parameter;
+///
+/// assert_eq!(Parameter::from(512_usize).number(), Some(512.0));
+/// assert_eq!(Parameter::from("fp16").to_string(), "fp16");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Parameter {

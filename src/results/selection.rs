@@ -7,6 +7,12 @@ use super::row::begins;
 /// Which rows are to be measured: those that `only` names (all, where it names none) but for those that `skip` names.
 ///
 /// A name is an identifier or the beginning of one up to a dot: `overlap`, `overlap.transfer`.
+///
+/// ```
+/// use syncscope::results::Selection;
+///
+/// assert!(Selection::default().is_all() && Selection::default().holds("overlap.finish"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Selection {

@@ -47,6 +47,13 @@ impl Limit {
 }
 
 /// The least work that lies in a sample of a row.
+///
+/// ```
+/// use syncscope::results::{Limit, Work};
+///
+/// let work = Work::matmul(2.0 * 512_f64.powi(3), "2 · size³");
+/// assert_eq!((work.limit, work.limit.counts()), (Limit::Matmul, "floating-point operations"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Work {

@@ -15,6 +15,13 @@ use crate::results::nearest;
 use crate::yaml::{self, Way};
 
 /// Which experiments to run, with which parameters, on which device.
+///
+/// ```
+/// use syncscope::experiment::Registry;
+/// use syncscope::runner::Suite;
+///
+/// assert!(Suite::schema(&Registry::builtin()).get("properties").is_some());
+/// ```
 pub struct Suite {
     /// The title of the book that is made of the results.
     pub title: String,

@@ -24,6 +24,17 @@ impl Stream {
     }
 
     /// A tensor of `value`s; `value` is converted to the element type.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// assert_eq!(stream.full::<f32>([2], 0.5)?.to_vec()?, [0.5, 0.5]);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
     #[track_caller]
     pub fn full<T: Element>(&self, shape: impl Into<Vec<usize>>, value: f64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
@@ -34,12 +45,18 @@ impl Stream {
     }
 
     /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
     #[track_caller]
     pub fn zeros<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 0.0)
     }
 
     /// A tensor of ones.
+    ///
+    /// # Errors
+    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
     #[track_caller]
     pub fn ones<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 1.0)
@@ -47,6 +64,18 @@ impl Stream {
 
     /// Standard normals from a seed: the same seed gives the same numbers on every device, up to rounding
     /// (see [`philox`](crate::device::philox)).
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let [a, b] = [stream.seeded_normal::<f32>([3], 7)?, stream.seeded_normal::<f32>([3], 7)?];
+    /// assert_eq!(a.to_vec()?, b.to_vec()?);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
     #[track_caller]
     pub fn seeded_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
         self.sequence_normal(shape, seed, 0)
@@ -54,6 +83,9 @@ impl Stream {
 
     /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
     /// unless [`set_seed`](Stream::set_seed) set another.
+    ///
+    /// # Errors
+    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
     #[track_caller]
     pub fn normal<T: Float>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let (seed, sequence) = self.next_sequence();

@@ -38,6 +38,15 @@ pub type Result<T> = std::result::Result<T, DeviceError>;
 /// An array of elements in a device's memory, contiguous and row-major, bound to a stream.
 ///
 /// Cloning shares the memory.
+///
+/// ```
+/// use syncscope::prelude::*;
+///
+/// let stream = Device::open("cpu:0")?.stream()?;
+/// let x = stream.tensor(&[1.0_f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(x.matmul(&x)?.to_vec()?, [7.0, 10.0, 15.0, 22.0]);
+/// # Ok::<(), syncscope::error::DeviceError>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor<T: Element> {
     stream: Stream,
@@ -95,6 +104,14 @@ impl<T: Element> Tensor<T> {
 
     /// The same elements in another shape, sharing the memory.
     ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// assert_eq!(stream.zeros::<f32>([4])?.reshape([2, 2])?.shape(), [2, 2]);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
+    ///
     /// # Errors
     /// The number of elements differs.
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
@@ -109,6 +126,15 @@ impl<T: Element> Tensor<T> {
 
     /// The part at `index` of the leading dimensions, sharing the memory: a row of a matrix for one index, a scalar for
     /// as many as there are dimensions. A view: nothing is read or enqueued.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.tensor(&[1.0_f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(x.get([1, 0])?.item()?, 3.0);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     ///
     /// # Errors
     /// The index is outside of the shape.

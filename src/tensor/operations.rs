@@ -51,6 +51,18 @@ impl<T: Float> Tensor<T> {
     }
 
     /// `self · scale + shift`, element by element.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.ones::<f32>([2])?.affine(2.0, 1.0)?;
+    /// assert_eq!(x.to_vec()?, [3.0, 3.0]);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn affine(&self, scale: f32, shift: f32) -> Result<Self> {
         let out = self.stream.empty(self.shape.clone())?;
@@ -61,6 +73,9 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Replaces each element by `self · scale + shift`: an enqueue that allocates nothing.
+    ///
+    /// # Errors
+    /// A failure of the stream.
     #[track_caller]
     pub fn affine_in_place(&self, scale: f32, shift: f32) -> Result<()> {
         if self.is_empty() {
@@ -70,12 +85,18 @@ impl<T: Float> Tensor<T> {
     }
 
     /// `self + value`, element by element.
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn add_scalar(&self, value: f32) -> Result<Self> {
         self.affine(1.0, value)
     }
 
     /// `self · value`, element by element. Zeros keep their sign: `-0.0 · 1` is `-0.0`.
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
         // Adding -0.0 changes nothing, while -0.0 + 0.0 is 0.0.
@@ -83,18 +104,36 @@ impl<T: Float> Tensor<T> {
     }
 
     /// `self + other`, element by element; the shapes are equal.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let (a, b) = (stream.tensor(&[1.0_f32, 2.0], [2])?, stream.ones::<f32>([2])?);
+    /// assert_eq!(a.add(&b)?.to_vec()?, [2.0, 3.0]);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
     #[track_caller]
     pub fn add(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Add, other)
     }
 
     /// `self - other`, element by element; the shapes are equal.
+    ///
+    /// # Errors
+    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
     #[track_caller]
     pub fn subtract(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Subtract, other)
     }
 
     /// `self · other`, element by element; the shapes are equal.
+    ///
+    /// # Errors
+    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
     #[track_caller]
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Multiply, other)
@@ -112,6 +151,18 @@ impl<T: Float> Tensor<T> {
     }
 
     /// 1 where an element is greater than `threshold`, else 0.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.tensor(&[-1.0_f32, 1.0], [2])?;
+    /// assert_eq!(x.gt(0.0)?.to_vec()?, [0, 1]);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn gt(&self, threshold: f32) -> Result<Tensor<u8>> {
         let out = self.stream.empty(self.shape.clone())?;
@@ -122,6 +173,17 @@ impl<T: Float> Tensor<T> {
     }
 
     /// The sum of all elements, in fp32, as a scalar on the device.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// assert_eq!(stream.ones::<f32>([10])?.sum()?.item()?, 10.0);
+    /// # Ok::<(), DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor<f32>> {
         let out = self.stream.empty([])?;
@@ -134,6 +196,9 @@ impl<T: Float> Tensor<T> {
     }
 
     /// The mean of all elements, in fp32, as a scalar on the device; NaN for an empty tensor.
+    ///
+    /// # Errors
+    /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor<f32>> {
         self.sum()?.multiply_scalar(1.0 / self.len() as f32)
@@ -141,6 +206,15 @@ impl<T: Float> Tensor<T> {
 
     /// The rows `rows` of this tensor, chosen by host-side numbers: they are checked here and copied to the device.
     /// Rows are parts along the first dimension.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.tensor(&[1.0_f32, 2.0, 3.0], [3, 1])?;
+    /// assert_eq!(x.index_select(&[2, 0])?.to_vec()?, [3.0, 1.0]);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     ///
     /// # Errors
     /// A row number outside of the tensor, or a scalar.
@@ -187,6 +261,15 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Tensors of one shape, one behind the other along a new first dimension. Enqueued on the stream of the first.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.ones::<f32>([2])?;
+    /// assert_eq!(Tensor::stack(&[x.clone(), x])?.shape(), [2, 2]);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     ///
     /// # Errors
     /// No tensor, or shapes that differ.

@@ -36,6 +36,14 @@ impl<T: Element> Tensor<T> {
 
     /// Synchronization point: the one element.
     ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// assert_eq!(stream.ones::<f32>([3])?.sum()?.item()?, 3.0);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
+    ///
     /// # Errors
     /// There is not exactly one element, or work enqueued earlier failed.
     #[track_caller]
@@ -73,6 +81,15 @@ impl<T: Element> Tensor<T> {
     /// Synchronization point: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
     /// The host waits because the shape depends on the values: until the count is known. What reads the positions follows
     /// in the stream's order.
+    ///
+    /// ```
+    /// use syncscope::prelude::*;
+    ///
+    /// let stream = Device::open("cpu:0")?.stream()?;
+    /// let x = stream.tensor(&[0.0_f32, 5.0, 0.0, 1.0], [4])?;
+    /// assert_eq!(x.nonzero()?.to_vec()?, [1, 3]);
+    /// # Ok::<(), syncscope::error::DeviceError>(())
+    /// ```
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.

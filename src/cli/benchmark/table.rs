@@ -33,6 +33,10 @@ pub(super) fn of(results: &Results) -> Table {
             None => groups.push(Group { label: Some(spec.group.clone()), rows: vec![row] }),
         }
     }
+    // The only heading is the title.
+    if let [only] = groups.as_mut_slice() {
+        only.label = None;
+    }
     Table { title: results.title().to_owned(), columns, groups }
 }
 

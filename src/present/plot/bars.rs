@@ -13,6 +13,14 @@ use crate::error::PlotError;
 use crate::units::Unit;
 
 /// A panel of bars.
+///
+/// ```
+/// use syncscope::present::BarPlot;
+///
+/// let plot = BarPlot::of_times("Two calls", &[("one", 1e-6), ("other", 2e-6)]);
+/// assert!(plot.to_svg("two-calls")?.starts_with("<svg"));
+/// # Ok::<(), syncscope::error::PlotError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPlot {
     /// What is drawn.

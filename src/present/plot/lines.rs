@@ -14,6 +14,14 @@ use crate::measure::Estimate;
 use crate::units::Unit;
 
 /// A panel of lines.
+///
+/// ```
+/// use syncscope::present::{Line, LinePlot};
+///
+/// let line = Line::predicted("a model", 0, &[(1.0, 1e-6), (2.0, 2e-6)]);
+/// assert!(LinePlot::of_times("A model", "size", vec![line]).to_svg("model")?.starts_with("<svg"));
+/// # Ok::<(), syncscope::error::PlotError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePlot {
     /// What is drawn.
