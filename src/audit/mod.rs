@@ -1,6 +1,6 @@
 //! Where any program that uses CUDA waits for its devices: the analysis of what was recorded of it.
 //!
-//! `report audit -- COMMAND` runs a program with a library in it ([`LIBRARY`]), which records the driver's calls and the
+//! `report audit -- COMMAND` runs a program with a library in it (`injected/`), which records the driver's calls and the
 //! device's work. `report audit --from FILE` reads the trace of another profiler. Either way the analysis is a function of
 //! the recording alone.
 //!

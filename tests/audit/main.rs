@@ -39,6 +39,8 @@ fn compile(source: &str, flags: &[&str], out: &Path) {
 fn audit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
     command.arg("audit").args(arguments).env("LD_LIBRARY_PATH", stand_in()).stdin(Stdio::null());
+    // A slow machine takes its time to hand the interpreter's lock over.
+    command.env("SYNCSCOPE_AUDIT_PATIENCE", "20000");
     command
 }
 

@@ -161,7 +161,8 @@ free.wait_until_locked()
 held.take_the_lock()
 other.join()
 ";
-    let audited = Audited::of(&["python3", "-c", script, library.to_str().unwrap()], &["--stacks", "all"], &[]);
+    let patience = [("SYNCSCOPE_AUDIT_PATIENCE", "20")];
+    let audited = Audited::of(&["python3", "-c", script, library.to_str().unwrap()], &["--stacks", "all"], &patience);
     assert_eq!(audited.output.status.code(), Some(0), "{}", said(&audited.output));
     assert_eq!(audited.report.processes[0].overhead.as_ref().unwrap().missed_stacks, 1);
     assert!(audited.report.warnings[0].contains("1 calls have no place"), "{:?}", audited.report.warnings);

@@ -39,6 +39,8 @@ use format::{NONE, header, note, tag};
 const FOLDER: &str = "SYNCSCOPE_AUDIT_FOLDER";
 /// Which stacks are taken: `all`, `sample`, `none`.
 const STACKS: &str = "SYNCSCOPE_AUDIT_STACKS";
+/// How long a call waits for its stack, in milliseconds.
+const PATIENCE: &str = "SYNCSCOPE_AUDIT_PATIENCE";
 /// The most bytes of a record file.
 const MOST: &str = "SYNCSCOPE_AUDIT_BYTES";
 
@@ -100,6 +102,9 @@ fn begin(folder: &Path) {
         },
         Ordering::Relaxed,
     );
+    if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
+        python::be_patient(patience);
+    }
     // Safety: both handlers live as long as the process.
     unsafe {
         system::pthread_atfork(None, None, Some(forked));

@@ -4,7 +4,7 @@
 //! A thread that holds the interpreter's lock reads its own frames. A thread that has let go of it, as PyTorch does before
 //! it waits, must not take it here: whoever holds it may wait for a lock of this very thread. So another thread, the
 //! reader, takes the lock and reads the frames of the calling thread, which cannot change meanwhile, as running Python needs
-//! the lock. The calling thread waits for that up to [`PATIENCE`], and goes on without a stack where it is not enough.
+//! the lock. The calling thread waits for that up to 15 ms ([`be_patient`]), and goes on without a stack where it is not enough.
 //!
 //! # Limits
 //! Interpreters beside the main one, and builds without the lock, have no stack where the thread has let go of it.
@@ -18,8 +18,9 @@ use crate::format::NONE;
 use crate::stacks::{self, DEPTH};
 use crate::system;
 
-/// How long a call waits for its stack. A thread that runs Python lets go of the lock within 5 ms when it is asked.
-const PATIENCE: Duration = Duration::from_millis(15);
+/// How long a call waits for its stack, in milliseconds. A thread that runs Python lets go of the lock within 5 ms when it is
+/// asked.
+static PATIENCE: AtomicU64 = AtomicU64::new(15);
 /// After so many stacks in a row that were not taken in time, this many are not asked for.
 const FAILURES: u32 = 3;
 const PAUSE: u32 = 64;
@@ -88,6 +89,11 @@ pub(crate) enum Taken {
 static PYTHON: OnceLock<Python> = OnceLock::new();
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static IN_A_ROW: AtomicU32 = AtomicU32::new(0);
+
+/// Has calls wait for their stacks up to so many milliseconds.
+pub(crate) fn be_patient(milliseconds: u64) {
+    PATIENCE.store(milliseconds, Ordering::Relaxed);
+}
 
 /// How many stacks were not taken in time.
 pub(crate) fn missed() -> u64 {
@@ -229,7 +235,7 @@ fn ask(own: Object) -> Option<u32> {
     if !*STARTED.get_or_init(|| system::start(read)) {
         return None;
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + Duration::from_millis(PATIENCE.load(Ordering::Relaxed));
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut now = state();
     let wait = |now: MutexGuard<'static, State>| {
