@@ -240,7 +240,8 @@ impl Reading {
         }
         self.process.settle();
         let process = self.process;
-        if self.has_cupti && !process.complete {
+        // Where nothing was recorded, that is said already.
+        if self.has_cupti && !process.complete && self.warnings.is_empty() {
             self.warnings.push(
                 "it was killed, crashed, or became another program by `exec`: work of its last 0.1 s may be missing"
                     .to_owned(),
