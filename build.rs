@@ -1,5 +1,6 @@
-//! Notes what the program is built from, so that a results file can name it: the commit, the compiler and its flags, the
-//! lock file, and for each experiment a digest of the code that measures.
+//! Compiles the library that `report audit` carries, and notes what the program is built from, so that a results file can
+//! name it: the commit, the compiler and its flags, the lock file, and for each experiment a digest of the code that
+//! measures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ fn main() {
         }
     }
     if report {
+        println!("cargo::rustc-env=SYNCSCOPE_INJECTED={}", injected().display());
         println!("cargo::rustc-env=SYNCSCOPE_COMPILER={}", compiler());
         println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests());
         println!("cargo::rerun-if-changed=Cargo.lock");
@@ -34,6 +36,42 @@ fn main() {
     for folder in folders {
         println!("cargo::rerun-if-changed={folder}");
     }
+}
+
+/// Compiles the library that `report audit` puts into a program, unless that was done from the same files; an empty file
+/// where the target is not Linux, or has no such libraries.
+///
+/// # Panics
+/// The compiler or its linker fails: the program would lack a command without a word.
+fn injected() -> PathBuf {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let (library, stamp) = (out.join("libsyncscope_audit.so"), out.join("syncscope_audit.stamp"));
+    let sources = files("src/audit/injected");
+    let made_by = format!("{} {:016x}", compiler(), digest(sources.iter().map(|path| read(path))));
+    if library.exists() && fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == made_by) {
+        return library;
+    }
+    let is_linux = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_POINTER_WIDTH") == "64";
+    if is_linux && variable("CARGO_CFG_TARGET_FEATURE").split(',').all(|feature| feature != "crt-static") {
+        let mut command = Command::new(variable("RUSTC"));
+        command.args(["--edition=2024", "--crate-name=syncscope_audit", "--crate-type=cdylib", "-Copt-level=2"]);
+        command.args(["-Cpanic=abort", "-Cstrip=symbols", "--target"]).arg(variable("TARGET"));
+        let linker = variable("RUSTC_LINKER");
+        if !linker.is_empty() {
+            command.arg(format!("-Clinker={linker}"));
+        }
+        // `cargo clippy` gives its warnings, by the test target of these files.
+        command.arg("--cap-lints=allow").arg("-o").arg(&library).arg("src/audit/injected/lib.rs");
+        let output = command.output().unwrap_or_else(|error| panic!("cannot start the compiler: {error}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "the library for `report audit` does not compile:\n{said}");
+    } else {
+        fs::write(&library, []).unwrap_or_else(|error| panic!("{}: {error}", library.display()));
+    }
+    // Without it, the library is compiled again.
+    let _ = fs::write(&stamp, made_by);
+    library
 }
 
 /// The compiler, the target, the level of optimisation and the flags.

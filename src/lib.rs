@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
-// Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone.
+// Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone. The library that
+// `report audit` puts into a program, `src/audit/injected`, is a crate of its own.
 #![deny(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -12,6 +13,8 @@ pub mod tensor;
 pub mod timeline;
 pub mod units;
 
+#[cfg(feature = "report")]
+pub mod audit;
 #[cfg(feature = "report")]
 pub mod book;
 mod clean;

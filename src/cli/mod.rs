@@ -9,6 +9,7 @@
 mod output;
 
 mod attach;
+mod audit;
 mod bench;
 mod benchmark;
 mod check;
@@ -202,6 +203,7 @@ enum Command {
     Render(render::Arguments),
     Serve(serve::Arguments),
     Init(init::Arguments),
+    Audit(audit::Arguments),
     Bench(bench::Arguments),
     Claims(claims::Arguments),
     Devices(devices::Arguments),
@@ -230,6 +232,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Render(arguments) => render::execute(&arguments, carried),
         Command::Serve(arguments) => serve::execute(&arguments),
         Command::Init(arguments) => init::execute(arguments, carried),
+        Command::Audit(arguments) => audit::execute(&arguments),
         Command::Bench(arguments) => bench::execute(&arguments, carried),
         Command::Claims(arguments) => claims::execute(&arguments, carried),
         Command::Devices(arguments) => devices::execute(&arguments),

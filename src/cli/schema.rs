@@ -1,13 +1,14 @@
-//! `report schema`: prints the JSON Schema of suites, of documents, of results files or of what other programs measured.
+//! `report schema`: prints the JSON Schema of suites, documents, results files, what other programs measured, audits or budgets.
 
 use clap::{Args, ValueEnum};
 
 use super::{Carried, End, output};
+use crate::audit::{AuditReport, Budget};
 use crate::book::document::Document;
 use crate::results::{Results, System};
 use crate::runner::Suite;
 
-/// Print the JSON Schema of suites, of documents, of results files or of what other programs measured
+/// Print the JSON Schema of suites, documents, results files, what other programs measured, audits or budgets
 #[derive(Args)]
 #[command(after_help = "Example:\n  report schema suite > suite.schema.json")]
 pub(super) struct Arguments {
@@ -25,6 +26,10 @@ enum Kind {
     Results,
     /// What another program measured (JSON)
     System,
+    /// Audits (JSON)
+    Audit,
+    /// Budgets of audits (YAML)
+    Budget,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
@@ -33,6 +38,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Kind::Document => Document::schema(),
         Kind::Results => schemars::schema_for!(Results),
         Kind::System => schemars::schema_for!(System),
+        Kind::Audit => schemars::schema_for!(AuditReport),
+        Kind::Budget => schemars::schema_for!(Budget),
     };
     output::print_json(&schema)?;
     Ok(End::Well)

@@ -28,7 +28,8 @@ fn facts_of(command: &str) -> Option<Vec<&'static str>> {
         "history" => Some(vec!["history", "results"]),
         "machines" => Some(vec!["machines", "results"]),
         // What they print is the work itself, a text for a shell, or JSON in any case.
-        "run" | "render" | "serve" | "init" | "bench" | "kernel" | "attach" => None,
+        // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
+        "audit" | "run" | "render" | "serve" | "init" | "bench" | "kernel" | "attach" => None,
         "schema" | "plan" | "completions" | "man" => None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),
     }
@@ -42,7 +43,9 @@ fn every_command_that_prints_facts_prints_them_as_json_with_the_version_of_their
     let command = App::new().command();
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = command.get_name();
-        let has_json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        let has_json = command
+            .get_arguments()
+            .any(|argument| argument.get_long() == Some("json") && !argument.get_action().takes_values());
         let Some(arguments) = facts_of(name) else {
             assert!(!has_json, "{name}");
             continue;

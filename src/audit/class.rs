@@ -1,0 +1,148 @@
+//! What a call can wait for, by its name: the driver's, the run-time library's, or syncscope's own.
+//!
+//! A name says only what a call *may* do. Whether it waited is judged by what was pending (`evidence`).
+
+/// What a call is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Waits for a stream.
+    Stream,
+    /// Waits for all streams.
+    Context,
+    /// Waits for an event.
+    Event,
+    /// Records an event.
+    Record,
+    /// Copies; with a stream it may return before the copy is done.
+    Copy { asynchronous: bool },
+    /// Frees memory, which waits for all streams.
+    Free,
+    /// Allocates memory of the device.
+    Allocate,
+    /// Page-locks host memory.
+    PageLock,
+    /// Loads code.
+    Load,
+    /// Anything else.
+    Other,
+}
+
+impl Class {
+    /// Of a function of the driver (`cuMemFree_v2`) or of the run-time library (`cudaFree`).
+    pub(crate) fn of(function: &str) -> Self {
+        let name = ["_ptsz", "_ptds", "_v2", "_v3", "_v1"]
+            .iter()
+            .fold(function, |name, ending| name.strip_suffix(ending).unwrap_or(name));
+        let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
+        match name {
+            "StreamSynchronize" => Self::Stream,
+            "CtxSynchronize" | "DeviceSynchronize" | "ThreadSynchronize" => Self::Context,
+            "EventSynchronize" => Self::Event,
+            "EventRecord" | "EventRecordWithFlags" => Self::Record,
+            "MemFree" | "Free" | "MemFreeHost" | "FreeHost" | "FreeArray" => Self::Free,
+            "MemAlloc" | "Malloc" | "MemAllocManaged" | "MallocManaged" | "MemAllocPitch" | "MallocPitch"
+            | "MemCreate" | "MemMap" | "MemUnmap" | "MemRelease" | "MemSetAccess" | "MemPoolTrimTo" => Self::Allocate,
+            "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister"
+            | "MemHostUnregister" | "HostUnregister" => Self::PageLock,
+            _ if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
+            _ if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
+            "KernelGetFunction" | "FuncLoad" | "FuncGetAttributes" => Self::Load,
+            _ => Self::Other,
+        }
+    }
+
+    /// What the host does in such a call beside waiting.
+    pub(crate) fn cost(self) -> Doing {
+        match self {
+            Self::Allocate | Self::Free => Doing::Allocating,
+            Self::PageLock => Doing::PageLocking,
+            Self::Load => Doing::Loading,
+            _ => Doing::Calling,
+        }
+    }
+
+    /// Whether it asks for nothing but to wait.
+    pub(crate) fn is_explicit(self) -> bool {
+        matches!(self, Self::Stream | Self::Context | Self::Event)
+    }
+}
+
+/// What a host does at a time.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Doing {
+    /// It waits for work that was pending.
+    Waiting,
+    /// It is blocked by a copy that it asked for, with nothing pending before.
+    Copying,
+    /// It loads code, often at the first launch of a kernel.
+    Loading,
+    /// It allocates or frees memory.
+    Allocating,
+    /// It page-locks host memory, or undoes that.
+    PageLocking,
+    /// It is in another call of the driver, for the call's own cost.
+    Calling,
+    /// It is in a call that took long for a reason that the records do not tell.
+    Unknown,
+    /// It is in no call that is watched: the program's own code, and launches.
+    Own,
+    /// The device had not begun, or had ended.
+    Outside,
+}
+
+impl Doing {
+    /// All, in the order of a report.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Waiting,
+        Self::Copying,
+        Self::Loading,
+        Self::Allocating,
+        Self::PageLocking,
+        Self::Calling,
+        Self::Unknown,
+        Self::Own,
+        Self::Outside,
+    ];
+
+    /// In words, of a host.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting for pending work",
+            Self::Copying => "blocked by a copy of its own",
+            Self::Loading => "loading code",
+            Self::Allocating => "allocating and freeing",
+            Self::PageLocking => "page-locking",
+            Self::Calling => "cost of other watched calls",
+            Self::Unknown => "unknown: a call took long, and no record says why",
+            Self::Own => "own code and launches",
+            Self::Outside => "before the first work and after the last",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_each_library_has_the_class_of_what_it_does() {
+        for (name, class) in [
+            ("cuStreamSynchronize_ptsz", Class::Stream),
+            ("cudaDeviceSynchronize", Class::Context),
+            ("cuCtxSynchronize_v2", Class::Context),
+            ("cuMemcpyDtoHAsync_v2_ptsz", Class::Copy { asynchronous: true }),
+            ("cuMemcpyDtoH_v2", Class::Copy { asynchronous: false }),
+            ("cudaMemcpy", Class::Copy { asynchronous: false }),
+            ("cuMemFree_v2", Class::Free),
+            ("cuMemHostRegister_v2", Class::PageLock),
+            ("cuLibraryLoadData", Class::Load),
+            ("cuMemsetD8_v2", Class::Other),
+        ] {
+            assert_eq!(Class::of(name), class, "{name}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Whether a call waited, for what, and how long: from what was pending when it was entered.
+//!
+//! # Method
+//! Work with a smaller correlation than a call was enqueued before it. What of it had not ended when the call was entered
+//! was pending. A call waited for pending work that it depends on when it returned after that work's end. The time up to
+//! that end is the wait; what is left is the call's own cost.
+//!
+//! * A synchronization depends on its stream, on all streams, or on what was enqueued before its event.
+//! * A copy depends on its stream. A copy from or to page-locked memory that takes a stream does not wait; one that
+//!   involves pageable memory waited when it returned after the copy itself had begun.
+//! * A call that frees memory depends on all streams.
+//! * Another call (loading code, allocating) waited for all streams only if it took longer than calls of its name take with
+//!   nothing pending, by about the time that the work had left.
+//!
+//! That some work ended during a call is no cause: where a call may have returned by itself at the same time, the time is
+//! not counted as a wait, and the call is `uncertain`.
+//!
+//! # Limits
+//! Which event of which process a stream waits for is not known, so a wait can be for work of another stream than the one
+//! that is named.
+
+use std::collections::HashMap;
+
+use super::class::{Class, Doing};
+use super::recording::{Call, Direction, HostMemory, Process, Work, WorkKind};
+
+/// By how much a call may seem to return before the end of what it waited for: the clocks of host and device are two.
+const SLACK: u64 = 5_000;
+/// A call that takes so much longer than its like, in nanoseconds, did something that has to be explained.
+const STRANGE: u64 = 50_000;
+
+/// What is known of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) cause: Cause,
+    /// How long it waited for work that was pending.
+    pub(crate) wait: u64,
+    /// How long it was blocked by its own copy after that.
+    pub(crate) copy: u64,
+    /// The rest.
+    pub(crate) own: u64,
+    /// Of the time that is left, how much nothing explains.
+    pub(crate) unknown: u64,
+    /// The work that it waited for last, as a place in [`Process::work`].
+    pub(crate) awaited: Option<usize>,
+}
+
+/// Why a call took its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It had nothing to wait for, or did not wait.
+    #[default]
+    None,
+    /// It waited for pending work.
+    Wait,
+    /// It may have waited: work ended meanwhile, and the call may have taken as long by itself.
+    Uncertain,
+    /// It took much longer than its like, and no work explains it.
+    Unknown,
+}
+
+/// The work of one stream, in the order in which it was enqueued.
+#[derive(Default)]
+struct Line {
+    correlations: Vec<u64>,
+    /// Of the work up to each place: when it has all ended, and which ends last.
+    ends: Vec<(u64, usize)>,
+}
+
+impl Line {
+    /// When all that was enqueued before has ended.
+    fn end_before(&self, correlation: u64) -> Option<(u64, usize)> {
+        let count = self.correlations.partition_point(|known| *known < correlation);
+        self.ends.get(count.checked_sub(1)?).copied()
+    }
+}
+
+/// What is looked up for each call.
+struct Evidence<'a> {
+    process: &'a Process,
+    /// By context and stream.
+    lines: HashMap<(u32, u32), Line>,
+    /// The copies, by their correlations.
+    copies: Vec<(u64, usize)>,
+    /// Of each event, where it was recorded: when that call returned, its correlation, its stream.
+    records: HashMap<u64, Vec<(u64, u64, Option<u32>)>>,
+    /// How long calls of a name take with nothing pending.
+    usual: HashMap<&'a str, u64>,
+}
+
+/// Judges all calls of a process, in their order.
+pub(crate) fn judge(process: &Process) -> Vec<Judgement> {
+    let mut evidence =
+        Evidence { process, lines: HashMap::new(), copies: Vec::new(), records: HashMap::new(), usual: HashMap::new() };
+    for (place, work) in process.work.iter().enumerate() {
+        let line = evidence.lines.entry((work.context, work.stream)).or_default();
+        let last = line.ends.last().copied().filter(|(end, _)| *end > work.end);
+        line.correlations.push(work.correlation);
+        line.ends.push(last.unwrap_or((work.end, place)));
+        if matches!(work.kind, WorkKind::Copy { .. }) {
+            evidence.copies.push((work.correlation, place));
+        }
+    }
+    for call in process.calls.iter().filter(|call| call.class == Class::Record) {
+        evidence.records.entry(call.event).or_default().push((call.exit, call.correlation, call.stream));
+    }
+    evidence.usual = evidence.usual_times();
+    process.calls.iter().map(|call| evidence.judge(call)).collect()
+}
+
+impl<'a> Evidence<'a> {
+    /// The median time of each function among the calls with nothing pending on any stream.
+    fn usual_times(&self) -> HashMap<&'a str, u64> {
+        let mut times: HashMap<&str, Vec<u64>> = HashMap::new();
+        for call in &self.process.calls {
+            if self.all_before(call).is_none_or(|(end, _)| end <= call.enter) {
+                let copied = self.own_copy(call).map_or(0, |copy| blocked_by(copy, call.enter, call.exit));
+                times.entry(&call.name).or_default().push(call.exit - call.enter - copied);
+            }
+        }
+        let median = |mut times: Vec<u64>| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        };
+        times.into_iter().map(|(name, times)| (name, median(times))).collect()
+    }
+
+    /// The streams that a call can depend on: those of its context, where that is known.
+    fn lines_of(&self, call: &Call) -> impl Iterator<Item = (u32, &Line)> {
+        let context = call.context;
+        let of_context = move |own: u32| context.is_none_or(|context| context == own);
+        self.lines.iter().filter(move |((own, _), _)| of_context(*own)).map(|((_, stream), line)| (*stream, line))
+    }
+
+    fn on_stream(&self, call: &Call, stream: Option<u32>, correlation: u64) -> Option<(u64, usize)> {
+        let lines = self.lines_of(call).filter(|(own, _)| Some(*own) == stream);
+        lines.filter_map(|(_, line)| line.end_before(correlation)).max()
+    }
+
+    fn all_before(&self, call: &Call) -> Option<(u64, usize)> {
+        self.lines_of(call).filter_map(|(_, line)| line.end_before(call.correlation)).max()
+    }
+
+    /// The work that ended last while the call was in progress, and was enqueued before it.
+    fn ended_within(&self, call: &Call) -> Option<(u64, usize)> {
+        let ends = self.lines_of(call).filter_map(|(_, line)| {
+            let count = line.correlations.partition_point(|known| *known < call.correlation);
+            let ends = &line.ends[..count];
+            // The ends only grow.
+            ends.get(ends.partition_point(|(end, _)| *end <= call.exit + SLACK).checked_sub(1)?).copied()
+        });
+        ends.filter(|(end, _)| *end > call.enter).max()
+    }
+
+    /// The copy that a call made. Through the run-time library, it has the number of that library's call around this one.
+    fn own_copy(&self, call: &Call) -> Option<&'a Work> {
+        const AROUND: u64 = 8;
+        if !matches!(call.class, Class::Copy { .. }) {
+            return None;
+        }
+        let past = self.copies.partition_point(|(correlation, _)| *correlation <= call.correlation);
+        let near = self.copies[..past].iter().rev().take(2 * AROUND as usize);
+        let near = near.take_while(|(number, _)| number.saturating_add(AROUND) > call.correlation);
+        let is_own = |work: &&Work| {
+            let same = call.bytes == 0 || work.bytes == 0 || work.bytes == call.bytes;
+            work.start >= call.enter && same && call.stream.is_none_or(|stream| stream == work.stream)
+        };
+        near.filter_map(|(_, place)| self.process.work.get(*place)).find(is_own)
+    }
+
+    fn judge(&self, call: &Call) -> Judgement {
+        let duration = call.exit - call.enter;
+        match call.class {
+            Class::Record => Judgement { own: duration, ..Judgement::default() },
+            Class::Copy { asynchronous } => self.copy(call, asynchronous),
+            class if class.is_explicit() => self.synchronization(call),
+            class => {
+                let pending = self.all_before(call).filter(|(end, _)| *end > call.enter);
+                let Some((end, awaited)) = pending.filter(|(end, _)| *end <= call.exit + SLACK) else {
+                    return Judgement { own: duration, ..Judgement::default() };
+                };
+                let left = end.min(call.exit) - call.enter;
+                let none = Judgement { own: duration, ..Judgement::default() };
+                let uncertain = Judgement { cause: Cause::Uncertain, ..none.clone() };
+                match self.usual.get(call.name.as_str()) {
+                    _ if class == Class::Free => waited(call, end, awaited),
+                    None => uncertain,
+                    // It took its own time, or most of it.
+                    Some(usual) if left < usual / 2 || duration < usual + left / 2 => none,
+                    // What is loaded differs in size, so that it tells nothing to take longer than usual.
+                    Some(_) if class == Class::Load => uncertain,
+                    Some(_) => waited(call, end, awaited),
+                }
+            }
+        }
+    }
+
+    fn synchronization(&self, call: &Call) -> Judgement {
+        let depends = match call.class {
+            Class::Stream if call.stream.is_some() => self.on_stream(call, call.stream, call.correlation),
+            Class::Event => match self.recorded(call) {
+                Some((correlation, stream)) => self.on_stream(call, stream, correlation),
+                None => self.ended_within(call),
+            },
+            _ => self.all_before(call),
+        };
+        let depends = depends.filter(|(end, _)| *end <= call.exit + SLACK);
+        if let Some((end, awaited)) = depends.filter(|(end, _)| *end > call.enter) {
+            return waited(call, end, awaited);
+        }
+        self.unexplained(call)
+    }
+
+    /// A call with nothing of its own to wait for: what took it so long, where it did.
+    fn unexplained(&self, call: &Call) -> Judgement {
+        let duration = call.exit - call.enter;
+        // Where all calls of a name wait for what no record shows, it is not what they usually cost.
+        let usual = self.usual.get(call.name.as_str()).copied().unwrap_or(0).min(STRANGE).min(duration);
+        if duration - usual < STRANGE {
+            return Judgement { own: duration, ..Judgement::default() };
+        }
+        // The legacy default stream waits for others, and a stream for events of others.
+        match self.ended_within(call) {
+            Some((end, awaited)) if call.exit.saturating_sub(end) <= usual.max(STRANGE) => waited(call, end, awaited),
+            _ => Judgement { cause: Cause::Unknown, own: usual, unknown: duration - usual, ..Judgement::default() },
+        }
+    }
+
+    fn recorded(&self, call: &Call) -> Option<(u64, Option<u32>)> {
+        let records = self.records.get(&call.event)?;
+        let before = records.partition_point(|(exit, ..)| *exit <= call.enter);
+        let (_, correlation, stream) = *records.get(before.checked_sub(1)?)?;
+        Some((correlation, stream))
+    }
+
+    fn copy(&self, call: &Call, asynchronous: bool) -> Judgement {
+        let duration = call.exit - call.enter;
+        let none = Judgement { own: duration, ..Judgement::default() };
+        let Some(copy) = self.own_copy(call) else {
+            // Its record was lost, or it is part of a graph.
+            return if asynchronous { none } else { self.unexplained(call) };
+        };
+        let WorkKind::Copy { direction, host } = copy.kind else { return none };
+        let waits = match host {
+            HostMemory::Pinned => !asynchronous,
+            HostMemory::Pageable => true,
+            HostMemory::Unknown => !asynchronous || direction != Direction::Other,
+        };
+        // A copy within the device returns before it is done, also without a stream.
+        if !waits || direction == Direction::Other {
+            return none;
+        }
+        let pending = self.on_stream(call, Some(copy.stream), copy.correlation).filter(|(end, _)| *end > call.enter);
+        let returned_after_it = copy.end <= call.exit + SLACK;
+        let Some((end, awaited)) = pending else {
+            let copied = if returned_after_it { blocked_by(copy, call.enter, call.exit) } else { 0 };
+            return Judgement { copy: copied, own: duration - copied, ..Judgement::default() };
+        };
+        let left = end.min(call.exit) - call.enter;
+        let is_later = self.usual.get(call.name.as_str()).is_none_or(|usual| duration >= left + usual / 2);
+        match copy.start <= call.exit + SLACK && end <= call.exit + SLACK {
+            true if (direction == Direction::ToHost && returned_after_it) || (is_later && left > SLACK) => {
+                let judgement = waited(call, end, awaited);
+                let copied = blocked_by(copy, end.min(call.exit), call.exit).min(judgement.own);
+                Judgement { copy: copied, own: judgement.own - copied, ..judgement }
+            }
+            true => Judgement { cause: Cause::Uncertain, ..none },
+            false => none,
+        }
+    }
+}
+
+/// A call that returned after `end`.
+fn waited(call: &Call, end: u64, awaited: usize) -> Judgement {
+    let wait = end.min(call.exit) - call.enter;
+    let own = call.exit - call.enter - wait;
+    Judgement { cause: Cause::Wait, wait, own, awaited: Some(awaited), ..Judgement::default() }
+}
+
+/// How much of a copy lies in a time.
+fn blocked_by(copy: &Work, from: u64, to: u64) -> u64 {
+    copy.end.min(to).saturating_sub(copy.start.max(from))
+}
+
+impl Judgement {
+    /// What the host did in the call, one after the other.
+    pub(crate) fn parts(&self, call: &Call) -> [(Doing, u64); 4] {
+        [
+            (Doing::Waiting, self.wait),
+            (Doing::Copying, self.copy),
+            (Doing::Unknown, self.unknown),
+            (call.class.cost(), self.own),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

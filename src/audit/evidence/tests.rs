@@ -1,0 +1,113 @@
+use super::*;
+use crate::audit::recording::Process;
+
+/// A call of a name on stream 1, from, to, with its number.
+fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> Call {
+    Call {
+        name: name.to_owned(),
+        class: Class::of(name),
+        enter,
+        exit,
+        correlation,
+        thread: 1,
+        context: Some(1),
+        stream: Some(1),
+        stack: None,
+        bytes: 0,
+        event: 0,
+    }
+}
+
+fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> Work {
+    Work { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }
+}
+
+fn kernel(stream: u32, times: (u64, u64), correlation: u64) -> Work {
+    work(WorkKind::Kernel, stream, times, correlation)
+}
+
+fn copy_of(direction: Direction, host: HostMemory, times: (u64, u64), correlation: u64) -> Work {
+    work(WorkKind::Copy { direction, host }, 1, times, correlation)
+}
+
+/// The last call, judged.
+fn judged(calls: Vec<Call>, work: Vec<Work>) -> (Cause, u64, u64, u64) {
+    let mut process = Process { calls, work, start: 1, ..Process::default() };
+    process.settle();
+    let judgements = judge(&process);
+    let (call, last) = process.calls.iter().zip(&judgements).next_back().unwrap();
+    assert_eq!(last.parts(call).iter().map(|(_, time)| time).sum::<u64>(), call.exit - call.enter);
+    (last.cause, last.wait, last.copy, last.own)
+}
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn a_synchronization_waits_for_what_was_pending_on_its_stream_and_for_nothing_else() {
+    let sync = |exit| call("cuStreamSynchronize", (1_000, exit), 10);
+    assert_eq!(
+        judged(vec![sync(MS + 2_000)], vec![kernel(1, (500, MS), 5)]),
+        (Cause::Wait, MS - 1_000, 0, 3_000 - 1_000)
+    );
+    // Ended before; of another stream; enqueued later.
+    for other in [kernel(1, (500, 900), 5), kernel(2, (500, 2_500), 5), kernel(1, (2_000, 2_500), 11)] {
+        assert_eq!(judged(vec![sync(3_000)], vec![other]), (Cause::None, 0, 0, 2_000));
+    }
+}
+
+#[test]
+fn a_long_synchronization_that_no_work_explains_is_unknown_however_often_it_happens() {
+    let calls =
+        (0..5).map(|number| call("cuStreamSynchronize", (number * MS, number * MS + MS / 2), 10 + number)).collect();
+    assert_eq!(judged(calls, vec![kernel(1, (10, 20), 5)]).0, Cause::Unknown);
+}
+
+#[test]
+fn a_synchronization_of_a_stream_that_waits_for_another_is_explained_by_the_end_of_that_work() {
+    let found = judged(vec![call("cuStreamSynchronize", (1_000, MS + 2_000), 10)], vec![kernel(2, (500, MS), 5)]);
+    assert_eq!((found.0, found.1), (Cause::Wait, MS - 1_000));
+}
+
+#[test]
+fn an_event_is_waited_for_up_to_what_was_enqueued_before_it() {
+    let event = |name, times, correlation| Call { event: 7, ..call(name, times, correlation) };
+    let calls = vec![event("cuEventRecord", (600, 700), 6), event("cuEventSynchronize", (1_000, 5_000), 10)];
+    let behind = kernel(1, (4_000, MS), 8);
+    assert_eq!(judged(calls, vec![kernel(1, (500, 4_000), 5), behind]), (Cause::Wait, 3_000, 0, 1_000));
+}
+
+#[test]
+fn that_a_short_kernel_ended_during_a_call_that_does_not_wait_is_no_cause() {
+    let pinned = copy_of(Direction::ToDevice, HostMemory::Pinned, (4_000, MS), 10);
+    let copy = call("cuMemcpyHtoDAsync_v2", (1_000, 7_000), 10);
+    assert_eq!(judged(vec![copy], vec![kernel(1, (500, 3_000), 5), pinned]), (Cause::None, 0, 0, 6_000));
+    // An allocation that takes as long as it does with nothing pending.
+    let allocations = [(1_000, 101_000), (200_000, 300_000), (400_000, 500_000)].into_iter().zip(10..);
+    let calls = allocations.map(|(times, number)| call("cuMemAlloc_v2", times, number)).collect();
+    assert_eq!(judged(calls, vec![kernel(1, (350_000, 490_000), 11)]).0, Cause::None);
+}
+
+#[test]
+fn a_copy_of_pageable_memory_waits_where_it_returned_after_it_had_begun() {
+    let copy = |exit| call("cuMemcpyHtoDAsync_v2", (1_000, exit), 10);
+    let pageable = copy_of(Direction::ToDevice, HostMemory::Pageable, (MS, 2 * MS), 10);
+    let found = judged(vec![copy(2 * MS + 1_000)], vec![kernel(1, (500, MS), 5), pageable.clone()]);
+    assert_eq!(found, (Cause::Wait, MS - 1_000, MS, 1_000));
+    // Staged: it returned long before.
+    assert_eq!(judged(vec![copy(7_000)], vec![kernel(1, (500, MS), 5), pageable]).0, Cause::None);
+}
+
+#[test]
+fn a_read_with_nothing_pending_is_blocked_by_its_own_copy_alone() {
+    let own = copy_of(Direction::ToHost, HostMemory::Pageable, (3_000, 5_000), 10);
+    assert_eq!(judged(vec![call("cuMemcpyDtoH_v2", (1_000, 6_000), 10)], vec![own]), (Cause::None, 0, 2_000, 3_000));
+}
+
+#[test]
+fn a_free_waits_for_all_streams_and_a_load_that_may_have_waited_is_uncertain() {
+    let work = vec![kernel(1, (500, 3_000), 5), kernel(2, (500, MS), 6)];
+    let free = call("cuMemFree_v2", (1_000, MS + 60_000), 10);
+    assert_eq!(judged(vec![free], work.clone()), (Cause::Wait, MS - 1_000, 0, 60_000));
+    let load = call("cuLibraryLoadData", (1_000, 3 * MS), 10);
+    assert_eq!(judged(vec![load], work).0, Cause::Uncertain);
+}

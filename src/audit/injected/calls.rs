@@ -1,0 +1,147 @@
+//! The driver's calls that are watched, by CUPTI's numbers for them (`cupti_driver_cbid.h` of CUDA 12 and 13, where a number
+//! never changes its meaning), and where their arguments lie (`generated_cuda_meta.h`).
+//!
+//! # Limits
+//! Launches are not watched: they would pay for it. Nor are queries, stream-ordered allocations and event creation, which
+//! return at once.
+
+use std::ffi::c_void;
+
+/// Where a call's arguments lie in its structure of arguments, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Arguments {
+    bytes: Option<usize>,
+    stream: Option<usize>,
+    event: Option<usize>,
+    /// Its legacy default stream is the thread's own.
+    pub(crate) of_thread: bool,
+}
+
+/// What a watched call was given.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Given {
+    pub(crate) bytes: u64,
+    pub(crate) stream: Option<*mut c_void>,
+    pub(crate) event: u64,
+}
+
+const PLAIN: Arguments = Arguments { bytes: None, stream: None, event: None, of_thread: false };
+const SIZE_8: Arguments = Arguments { bytes: Some(8), ..PLAIN };
+const SIZE_16: Arguments = Arguments { bytes: Some(16), ..PLAIN };
+const SIZE_32: Arguments = Arguments { bytes: Some(32), ..PLAIN };
+const ON_0: Arguments = Arguments { stream: Some(0), ..PLAIN };
+const ON_8: Arguments = Arguments { stream: Some(8), ..PLAIN };
+const COPY: Arguments = Arguments { stream: Some(24), ..SIZE_16 };
+const PEER: Arguments = Arguments { stream: Some(40), ..SIZE_32 };
+const EVENT: Arguments = Arguments { event: Some(0), ..PLAIN };
+const RECORD: Arguments = Arguments { stream: Some(8), ..EVENT };
+
+const fn own(arguments: Arguments) -> Arguments {
+    Arguments { of_thread: true, ..arguments }
+}
+
+/// The calls.
+pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
+    // cuCtxSynchronize.
+    (PLAIN, &[17, 800]),
+    // cuStreamSynchronize.
+    (ON_0, &[126]),
+    (own(ON_0), &[440]),
+    // cuEventSynchronize.
+    (EVENT, &[121]),
+    // cuEventRecord, with flags.
+    (RECORD, RECORDS.0),
+    (own(RECORD), RECORDS.1),
+    // cuMemcpyHtoD, DtoH, DtoD, cuMemcpy.
+    (SIZE_16, &[276, 278, 280, 305]),
+    (own(SIZE_16), &[397, 398, 399, 408]),
+    // The same, asynchronous.
+    (COPY, &[277, 279, 281, 306]),
+    (own(COPY), &[421, 422, 423, 418]),
+    // cuMemcpy2D, 2DUnaligned, 3D, to, from and between arrays, 3DPeer.
+    (PLAIN, &[287, 288, 290, 282, 284, 285, 286, 283, 292, 320]),
+    (own(PLAIN), &[400, 401, 402, 403, 404, 405, 406, 407, 410]),
+    // cuMemcpy2DAsync, 3DAsync.
+    (ON_8, &[289, 291]),
+    (own(ON_8), &[424, 425]),
+    // cuMemcpyPeer and cuMemcpyPeerAsync.
+    (SIZE_32, &[318]),
+    (own(SIZE_32), &[409]),
+    (PEER, &[319]),
+    (own(PEER), &[426]),
+    // cuMemsetD8 to D2D32.
+    (PLAIN, &[249, 250, 251, 252, 253, 254]),
+    (own(PLAIN), &[411, 412, 413, 414, 415, 416]),
+    // cuMemAlloc, Managed, Pitch; cuMemCreate, Map, SetAccess.
+    (SIZE_8, &[243, 371, 549, 551]),
+    (PLAIN, &[244, 553]),
+    // cuMemFree, Release, Unmap; cuMemPoolTrimTo.
+    (PLAIN, &[245, 550, 552, 602]),
+    // cuMemAllocHost, HostAlloc, HostRegister.
+    (SIZE_8, &[294, 39, 271, 301, 379]),
+    // cuMemFreeHost, HostUnregister.
+    (PLAIN, &[38, 302]),
+    // cuModuleLoad…, GetFunction, Unload; cuLibraryLoad…, Unload, GetModule; cuKernelGetFunction; cuFuncLoad.
+    (PLAIN, &[18, 19, 20, 21, 23, 22, 678, 679, 680, 682, 683, 742]),
+    // cuGraphInstantiate, ExecDestroy, Upload.
+    (PLAIN, &[513, 578, 656, 657, 516, 580, 581]),
+    // cuStreamDestroy, cuCtxDestroy, cuDevicePrimaryCtxRetain and Reset.
+    (PLAIN, &[326, 322, 386, 545]),
+];
+
+/// The calls that record events: they have neither a stack nor a place in the report.
+const RECORDS: (&[u32], &[u32]) = (&[119, 587], &[441, 588]);
+
+/// Whether the function is one that records an event.
+pub(crate) fn records_event(function: u32) -> bool {
+    RECORDS.0.contains(&function) || RECORDS.1.contains(&function)
+}
+
+/// Where the arguments of a function lie.
+pub(crate) fn arguments(function: u32) -> Arguments {
+    WATCHED.iter().find(|(_, functions)| functions.contains(&function)).map_or(PLAIN, |(arguments, _)| *arguments)
+}
+
+impl Arguments {
+    /// Reads them.
+    ///
+    /// # Safety
+    /// `place` is null or the structure of the function that this is of.
+    pub(crate) unsafe fn read(&self, place: *const c_void) -> Given {
+        if place.is_null() {
+            return Given::default();
+        }
+        // Safety: the caller's promise; each place holds 8 bytes.
+        let at = |offset: usize| unsafe { place.cast::<u8>().add(offset).cast::<u64>().read_unaligned() };
+        Given {
+            bytes: self.bytes.map_or(0, at),
+            stream: self.stream.map(|offset| at(offset) as *mut c_void),
+            event: self.event.map_or(0, at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_watched_once() {
+        let mut all: Vec<u32> = WATCHED.iter().flat_map(|(_, functions)| *functions).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn arguments_are_read_where_the_driver_has_them() {
+        let copy: [u64; 4] = [1, 2, 4096, 7];
+        // Safety: the four arguments of an asynchronous copy.
+        let given = unsafe { arguments(277).read(copy.as_ptr().cast()) };
+        assert_eq!((given.bytes, given.stream), (4096, Some(7 as *mut c_void)));
+        // Safety: null is allowed.
+        let given = unsafe { arguments(277).read(std::ptr::null()) };
+        assert_eq!((given.bytes, given.stream), (0, None));
+    }
+}

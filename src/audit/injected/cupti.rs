@@ -1,0 +1,303 @@
+//! CUPTI, found in the process: its functions, its callbacks and its activity records, by the fields that versions 12 and 13
+//! have at the same places (`cupti_callbacks.h`, `cupti_activity.h`: later structures only append).
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::file::Fields;
+use crate::format::{NONE, tag, work};
+use crate::system;
+
+const DRIVER_CALLS: u32 = 1;
+const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
+    Ok(layout) => layout,
+    Err(_) => Layout::new::<u64>(),
+};
+const MOST_BUFFERS: usize = 64;
+const MOST_NAMES: usize = 1 << 16;
+/// Copies, fills, kernels (one after the other or not), copies between devices, and markers.
+const KINDS: [u32; 5] = [COPY, FILL, KERNEL, PEER, MARKER];
+const COPY: u32 = 1;
+const FILL: u32 = 2;
+const KERNEL: u32 = 10;
+const MARKER: u32 = 12;
+const PEER: u32 = 22;
+/// How often whole records are handed over, in milliseconds: a process that is killed loses no more.
+const PERIOD: u32 = 100;
+
+type Status = c_int;
+/// What CUPTI answers to a second subscriber, and to one too many.
+pub(crate) const TAKEN: [Status; 2] = [39, 12];
+
+/// What a callback is told of a call.
+#[repr(C)]
+pub(crate) struct Call {
+    /// 0 at its enter, 1 at its exit.
+    pub(crate) site: c_int,
+    pub(crate) function: *const c_char,
+    pub(crate) arguments: *const c_void,
+    pub(crate) status: *const c_int,
+    symbol: *const c_char,
+    pub(crate) context: *mut c_void,
+    pub(crate) context_number: u32,
+    /// 8 bytes from the enter to the exit of the call.
+    pub(crate) kept: *mut u64,
+    pub(crate) correlation: u32,
+}
+
+pub(crate) type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const Call);
+type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+macro_rules! functions {
+    ($($field:ident: $name:literal, fn($($argument:ty),*);)+) => {
+        /// CUPTI's functions.
+        pub(crate) struct Cupti {
+            $($field: unsafe extern "C" fn($($argument),*) -> Status,)+
+        }
+
+        impl Cupti {
+            fn of(library: *mut c_void) -> Result<Self, String> {
+                Ok(Self { $($field: {
+                    let name = CString::new($name).unwrap_or_default();
+                    let found = system::symbol(library, &name).ok_or_else(|| format!("it has no {}", $name))?;
+                    // Safety: the function has this signature in CUPTI's headers.
+                    unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> Status>(found) }
+                },)+ })
+            }
+        }
+    };
+}
+
+functions! {
+    subscribe: "cuptiSubscribe", fn(*mut *mut c_void, Callback, *mut c_void);
+    watch: "cuptiEnableCallback", fn(u32, *mut c_void, u32, u32);
+    time: "cuptiGetTimestamp", fn(*mut u64);
+    version: "cuptiGetVersion", fn(*mut u32);
+    stream: "cuptiGetStreamIdEx", fn(*mut c_void, *mut c_void, u8, *mut u32);
+    register: "cuptiActivityRegisterCallbacks", fn(Request, Complete);
+    enable: "cuptiActivityEnable", fn(u32);
+    next: "cuptiActivityGetNextRecord", fn(*mut u8, usize, *mut *mut u8);
+    flush: "cuptiActivityFlushAll", fn(u32);
+    period: "cuptiActivityFlushPeriod", fn(u32);
+    dropped: "cuptiActivityGetNumDroppedRecords", fn(*mut c_void, u32, *mut usize);
+}
+
+// Safety: pointers to functions.
+unsafe impl Sync for Cupti {}
+// Safety: as above.
+unsafe impl Send for Cupti {}
+
+static CUPTI: OnceLock<Cupti> = OnceLock::new();
+
+/// CUPTI, once it is loaded.
+pub(crate) fn get() -> Option<&'static Cupti> {
+    CUPTI.get()
+}
+
+/// Loads CUPTI: the one that the process has already, else one by its name, else one from where it usually lies.
+pub(crate) fn load() -> Result<&'static Cupti, String> {
+    if let Some(cupti) = get() {
+        return Ok(cupti);
+    }
+    let library = library().ok_or_else(|| "no libcupti.so was found".to_owned())?;
+    let cupti = Cupti::of(library)?;
+    Ok(CUPTI.get_or_init(|| cupti))
+}
+
+fn library() -> Option<*mut c_void> {
+    const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+    let open = |name: &str, flags| {
+        let name = CString::new(name).unwrap_or_default();
+        // Safety: runs CUPTI's initialisers, which expect to be loaded so.
+        let library = unsafe { system::dlopen(name.as_ptr(), flags) };
+        (!library.is_null()).then_some(library)
+    };
+    let loaded = NAMES.iter().find_map(|name| open(name, system::NOW | system::ALREADY_LOADED));
+    let near = || beside().iter().find_map(|path| open(path, system::NOW));
+    let named = || NAMES.iter().find_map(|name| open(name, system::NOW));
+    loaded.or_else(near).or_else(named).or_else(|| of_toolkits().iter().find_map(|path| open(path, system::NOW)))
+}
+
+/// Has CUPTI take the ranges of NVTX, as a program's first use of NVTX asks for.
+///
+/// # Safety
+/// `table` is NVTX's function that hands out its tables.
+pub(crate) unsafe fn take_ranges(table: *mut c_void) -> c_int {
+    let found = library().and_then(|library| system::symbol(library, c"InitializeInjectionNvtx2"));
+    let Some(begin) = found else { return 0 };
+    // Safety: CUPTI's function of this name has the signature that NVTX calls it by; the table is the caller's promise.
+    unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(begin)(table) }
+}
+
+/// Where packages of Python put CUPTI: beside the run-time library that the process has loaded.
+fn beside() -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let Some(runtime) = paths.find(|path| path.contains("libcudart.so")) else { return Vec::new() };
+    let folder = runtime.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folders = [folder.to_owned(), format!("{folder}/../../cuda_cupti/lib")];
+    folders.iter().flat_map(|folder| [13, 12].map(|version| format!("{folder}/libcupti.so.{version}"))).collect()
+}
+
+/// Where toolkits have it.
+fn of_toolkits() -> Vec<String> {
+    let roots = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| std::env::var(name).ok());
+    let roots = roots.chain(["/usr/local/cuda".to_owned(), "/opt/cuda".to_owned()]);
+    roots
+        .flat_map(|root| ["extras/CUPTI/lib64", "lib64"].map(|folder| format!("{root}/{folder}/libcupti.so")))
+        .collect()
+}
+
+fn check(call: &str, status: Status) -> Result<(), (String, Status)> {
+    if status == 0 { Ok(()) } else { Err((format!("{call} answered {status}"), status)) }
+}
+
+impl Cupti {
+    /// Now, in nanoseconds of the clock of the activity records.
+    pub(crate) fn now(&self) -> u64 {
+        let mut now = 0;
+        // Safety: writes one number.
+        unsafe { (self.time)(&mut now) };
+        now
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        let mut version = 0;
+        // Safety: writes one number.
+        unsafe { (self.version)(&mut version) };
+        version
+    }
+
+    /// The number of a stream in the activity records.
+    pub(crate) fn stream(&self, context: *mut c_void, stream: *mut c_void, of_thread: bool) -> u32 {
+        let mut number = NONE;
+        // Safety: the context and the stream are those of a call that has just been made. A failure leaves the number.
+        let status = unsafe { (self.stream)(context, stream, u8::from(of_thread), &mut number) };
+        if status == 0 { number } else { NONE }
+    }
+
+    /// Has `callback` called at the enter and the exit of these functions, and activity recorded.
+    pub(crate) fn begin(
+        &self,
+        callback: Callback,
+        functions: impl Iterator<Item = u32>,
+    ) -> Result<(), (String, Status)> {
+        let mut subscriber = std::ptr::null_mut();
+        // Safety: the callbacks live as long as the process; the rest are numbers.
+        unsafe {
+            check("cuptiSubscribe", (self.subscribe)(&mut subscriber, callback, std::ptr::null_mut()))?;
+            for function in functions {
+                // A function that this version of CUPTI does not have is not called either.
+                (self.watch)(1, subscriber, DRIVER_CALLS, function);
+            }
+            check("cuptiActivityRegisterCallbacks", (self.register)(request, complete))?;
+            for kind in KINDS {
+                check("cuptiActivityEnable", (self.enable)(kind))?;
+            }
+            (self.period)(PERIOD);
+        }
+        Ok(())
+    }
+
+    /// Has all records handed over; how many CUPTI dropped.
+    pub(crate) fn flush(&self) -> u64 {
+        const FORCED: u32 = 1;
+        let mut dropped = 0;
+        // Safety: gives buffers to the callback, and writes one number.
+        unsafe {
+            (self.flush)(FORCED);
+            (self.dropped)(std::ptr::null_mut(), 0, &mut dropped);
+        }
+        dropped as u64
+    }
+}
+
+static OUT: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+    // Safety: CUPTI hands out three places. A null buffer is allowed: it then drops records and counts them.
+    unsafe {
+        let room = OUT.fetch_add(1, Ordering::AcqRel) < MOST_BUFFERS;
+        let start = if room { alloc(BUFFER) } else { std::ptr::null_mut() };
+        if start.is_null() {
+            OUT.fetch_sub(1, Ordering::AcqRel);
+        }
+        *buffer = start;
+        *size = if start.is_null() { 0 } else { BUFFER.size() };
+        *most_records = 0;
+    }
+}
+
+unsafe extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    if buffer.is_null() {
+        return;
+    }
+    if let Some(cupti) = get() {
+        let mut record = std::ptr::null_mut();
+        // Safety: the buffer holds so many bytes of records; `record` is null or the one before, and whole.
+        unsafe {
+            while valid > 0 && (cupti.next)(buffer, valid, &mut record) == 0 {
+                take(record);
+            }
+        }
+    }
+    // Safety: from `request`, with this layout; CUPTI gave it back.
+    unsafe { dealloc(buffer, BUFFER) };
+    OUT.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Writes what matters of a record.
+///
+/// # Safety
+/// It is an activity record of CUPTI.
+unsafe fn take(record: *const u8) {
+    // Safety: the caller's promise; the places are those of the structure that the kind names.
+    let (u32_at, u64_at, byte, text) = unsafe {
+        (
+            |at: usize| record.add(at).cast::<u32>().read_unaligned(),
+            |at: usize| record.add(at).cast::<u64>().read_unaligned(),
+            |at: usize| record.add(at).read(),
+            |at: usize| {
+                let text = record.add(at).cast::<*const c_char>().read_unaligned();
+                if text.is_null() { &[][..] } else { CStr::from_ptr(text).to_bytes() }
+            },
+        )
+    };
+    let begun = |start: u64, end: u64, correlation: u32| Fields::new().u64(start).u64(end).u32(correlation);
+    let work = |correlation: usize, kinds: [u8; 4], bytes: u64| {
+        let fields = begun(u64_at(16), u64_at(24), u32_at(correlation)).u32(u32_at(40)).u32(u32_at(36)).u32(u32_at(32));
+        fields.u32(NONE).u8s(kinds).u64(bytes).write(tag::WORK, &[]);
+    };
+    match u32_at(0) {
+        KERNEL => {
+            let fields = begun(u64_at(16), u64_at(24), u32_at(92)).u32(u32_at(48)).u32(u32_at(44)).u32(u32_at(40));
+            fields.u32(name(text(104))).u8s([work::KERNEL, 0, 0, 0]).u64(0).write(tag::WORK, &[]);
+        }
+        COPY => work(44, [work::COPY, byte(4), byte(5), byte(6)], u64_at(8)),
+        PEER => work(60, [work::COPY, byte(4), byte(5), byte(6)], u64_at(8)),
+        FILL => work(44, [work::FILL, 0, 0, 0], u64_at(8)),
+        MARKER => Fields::new().u64(u64_at(8)).u32(u32_at(16)).u32(u32_at(4)).write(tag::MARKER, text(40)),
+        _ => {}
+    }
+}
+
+/// The number of a kernel's name, which is written the first time.
+fn name(text: &[u8]) -> u32 {
+    static NAMES: Mutex<Option<HashMap<Box<[u8]>, u32>>> = Mutex::new(None);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.get_or_insert_with(HashMap::new);
+    if let Some(number) = names.get(text) {
+        return *number;
+    }
+    if names.len() == MOST_NAMES {
+        return NONE;
+    }
+    let number = names.len() as u32;
+    names.insert(text.into(), number);
+    Fields::new().u32(number).write(tag::NAME, text);
+    number
+}

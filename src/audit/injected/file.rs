@@ -1,0 +1,169 @@
+//! The record file: a part of it is mapped at a time, so that what was written outlasts a crash, a kill and an `exec`.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::format::{HEADER, MAGIC, VERSION, header};
+use crate::system;
+
+/// The bytes that are mapped at a time.
+const PART: usize = 1 << 20;
+/// The longest text that is written.
+const TEXT: usize = 1024;
+
+static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
+
+/// The one file of this process.
+pub(crate) struct Writer {
+    file: File,
+    header: *mut u8,
+    part: *mut u8,
+    /// Where the part begins in the file.
+    begin: usize,
+    /// Where the next record begins in the file.
+    at: usize,
+    /// The most bytes of the file.
+    most: usize,
+    full: bool,
+}
+
+// Safety: the mappings are of the process and are used under the lock alone.
+unsafe impl Send for Writer {}
+
+/// Makes the file and has all records go there.
+pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: usize) -> bool {
+    let path = folder.join(format!("{process}-{start:x}.audit"));
+    let Ok(file) = OpenOptions::new().read(true).write(true).create_new(true).open(path) else { return false };
+    let descriptor = file.as_raw_fd();
+    let Some(header) = system::map(descriptor, 0, HEADER) else { return false };
+    let Some(part) = system::map(descriptor, HEADER, PART) else { return false };
+    let mut writer = Writer { file, header, part, begin: HEADER, at: HEADER, most, full: false };
+    for (place, number) in [(header::VERSION, VERSION), (header::PROCESS, process), (header::PARENT, parent)] {
+        writer.put(place, &number.to_le_bytes());
+    }
+    writer.put(header::START, &start.to_le_bytes());
+    // Last: a file without it is none.
+    writer.put(0, &MAGIC);
+    *lock() = Some(writer);
+    true
+}
+
+/// Gives up the file: it is another process's.
+pub(crate) fn forget() {
+    if let Ok(mut writer) = WRITER.try_lock() {
+        std::mem::forget(writer.take());
+    }
+}
+
+/// Writes a record.
+pub(crate) fn write(tag: u16, fields: &[u8], text: &[u8]) {
+    if let Some(writer) = lock().as_mut() {
+        writer.record(tag, fields, &text[..text.len().min(TEXT)]);
+    }
+}
+
+/// Sets a number of the header.
+pub(crate) fn set(place: usize, number: u64) {
+    if let Some(writer) = lock().as_mut() {
+        writer.put(place, &number.to_le_bytes());
+    }
+}
+
+/// Says that the process ended as it should.
+pub(crate) fn end() {
+    if let Some(writer) = lock().as_mut() {
+        writer.put(header::ENDED, &1_u32.to_le_bytes());
+    }
+}
+
+fn lock() -> MutexGuard<'static, Option<Writer>> {
+    WRITER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    fn put(&mut self, place: usize, bytes: &[u8]) {
+        // Safety: all places of the header lie within its page.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.header.add(place), bytes.len()) };
+    }
+
+    fn number(&self, place: usize) -> &AtomicU64 {
+        // Safety: a multiple of 8 within the page, which is mapped as long as the writer is there.
+        unsafe { AtomicU64::from_ptr(self.header.add(place).cast()) }
+    }
+
+    fn record(&mut self, tag: u16, fields: &[u8], text: &[u8]) {
+        let length = fields.len() + text.len();
+        let whole = (8 + length).next_multiple_of(8);
+        self.full |= self.at + whole > self.most;
+        let begin = self.at;
+        let mut head = [0; 8];
+        head[..2].copy_from_slice(&tag.to_le_bytes());
+        head[4..].copy_from_slice(&(length as u32).to_le_bytes());
+        let padding = [0; 8];
+        for bytes in [&head[..], fields, text, &padding[..whole - 8 - length]] {
+            if self.full || !self.copy(bytes) {
+                self.full = true;
+                self.at = begin;
+                self.number(header::LOST).fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        self.number(header::WHOLE).store((self.at - HEADER) as u64, Ordering::Release);
+    }
+
+    fn copy(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            if self.at - self.begin == PART {
+                let next = self.begin + PART;
+                let Some(part) = system::map(self.file.as_raw_fd(), next, PART) else { return false };
+                // Safety: it is the part before, and nothing points into it.
+                unsafe { system::unmap(self.part, PART) };
+                (self.part, self.begin) = (part, next);
+            }
+            let within = self.at - self.begin;
+            let (now, rest) = bytes.split_at(bytes.len().min(PART - within));
+            // Safety: the part is mapped, and there is room for so many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), self.part.add(within), now.len()) };
+            self.at += now.len();
+            bytes = rest;
+        }
+        true
+    }
+}
+
+/// The fields of a record, one after the other.
+pub(crate) struct Fields {
+    bytes: [u8; 80],
+    length: usize,
+}
+
+impl Fields {
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; 80], length: 0 }
+    }
+
+    pub(crate) fn u64(self, number: u64) -> Self {
+        self.add(&number.to_le_bytes())
+    }
+
+    pub(crate) fn u32(self, number: u32) -> Self {
+        self.add(&number.to_le_bytes())
+    }
+
+    pub(crate) fn u8s(self, numbers: [u8; 4]) -> Self {
+        self.add(&numbers)
+    }
+
+    pub(crate) fn write(&self, tag: u16, text: &[u8]) {
+        write(tag, &self.bytes[..self.length], text);
+    }
+
+    fn add(mut self, bytes: &[u8]) -> Self {
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+        self
+    }
+}

@@ -1,0 +1,89 @@
+//! The record file of one process: what the injected library writes and the analysis reads.
+//!
+//! A header of one page, then records: `u16` tag, `u16` zero, `u32` length of what follows, and the fields, all little-endian
+//! and in the order that this file names. A record begins at a multiple of 8. The header says how many bytes of records are
+//! whole: a process that dies leaves a file that can be read up to there.
+
+/// What every record file begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"SYNCAUDT";
+/// The version of this format.
+pub(crate) const VERSION: u32 = 1;
+/// The bytes of the header.
+pub(crate) const HEADER: usize = 4096;
+
+/// Places of the header's numbers, in bytes.
+pub(crate) mod header {
+    /// `u32`: the format's version.
+    pub(crate) const VERSION: usize = 8;
+    /// `u32`: the process.
+    pub(crate) const PROCESS: usize = 12;
+    /// `u32`: its parent.
+    pub(crate) const PARENT: usize = 16;
+    /// `u32`: 1 where the process ended by `exit`, and all records were handed over.
+    pub(crate) const ENDED: usize = 20;
+    /// `u64`: how many bytes of records are whole.
+    pub(crate) const WHOLE: usize = 24;
+    /// `u64`: how many records found no room.
+    pub(crate) const LOST: usize = 32;
+    /// `u64`: when recording began, in nanoseconds of CUPTI's clock.
+    pub(crate) const START: usize = 40;
+    /// `u64`: when it ended; 0 where it did not.
+    pub(crate) const END: usize = 48;
+    /// `u64`: how many calls were watched.
+    pub(crate) const CALLS: usize = 56;
+    /// `u64`: how long the library itself took in them, in nanoseconds.
+    pub(crate) const OWN: usize = 64;
+    /// `u64`: how many stacks could not be taken in time.
+    pub(crate) const MISSED: usize = 72;
+    /// `u64`: how many activity records CUPTI dropped.
+    pub(crate) const DROPPED: usize = 80;
+}
+
+/// The kinds of records.
+pub(crate) mod tag {
+    /// A watched call: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` function, `u32` stream, `u32` context,
+    /// `u32` stack, `u64` bytes, `u64` event, `u32` result.
+    pub(crate) const CALL: u16 = 1;
+    /// The name of a function: `u32` function, text.
+    pub(crate) const FUNCTION: u16 = 2;
+    /// A frame of a stack: `u32` frame, `u32` line, `u64` offset in the module, file, a zero byte, function.
+    pub(crate) const FRAME: u16 = 3;
+    /// A stack: `u32` stack, then a `u32` for each frame, the innermost first.
+    pub(crate) const STACK: u16 = 4;
+    /// The name of a kernel: `u32` name, text.
+    pub(crate) const NAME: u16 = 5;
+    /// Work of the device: `u64` start, `u64` end, `u32` correlation, `u32` stream, `u32` context, `u32` device, `u32` name,
+    /// `u8` kind, `u8` direction, `u8` source, `u8` destination, `u64` bytes.
+    pub(crate) const WORK: u16 = 6;
+    /// A marker of NVTX: `u64` time, `u32` marker, `u32` flags, text.
+    pub(crate) const MARKER: u16 = 7;
+    /// What is to be said of the process: `u32` code, text.
+    pub(crate) const NOTE: u16 = 8;
+}
+
+/// Kinds of work.
+pub(crate) mod work {
+    /// A kernel.
+    pub(crate) const KERNEL: u8 = 1;
+    /// A copy.
+    pub(crate) const COPY: u8 = 2;
+    /// Memory set to a value.
+    pub(crate) const FILL: u8 = 3;
+}
+
+/// Codes of notes.
+pub(crate) mod note {
+    /// The command line.
+    pub(crate) const COMMAND: u32 = 1;
+    /// CUPTI could not be loaded.
+    pub(crate) const NO_CUPTI: u32 = 2;
+    /// Another program, such as a profiler, has CUPTI.
+    pub(crate) const TAKEN: u32 = 3;
+    /// CUPTI refused something else.
+    pub(crate) const REFUSED: u32 = 4;
+    /// The version of CUPTI.
+    pub(crate) const CUPTI: u32 = 5;
+}
+
+/// No stream, no stack.
+pub(crate) const NONE: u32 = u32::MAX;

@@ -1,0 +1,230 @@
+//! The library that `report audit` has the CUDA driver load into a program, by `CUDA_INJECTION64_PATH`.
+//!
+//! It subscribes to CUPTI's callbacks for the driver's calls in which a host can wait, has the device's activity recorded,
+//! and writes both, with the place in the program, to a file of the process (`format`). The analysis is done by whoever
+//! reads the file: here nothing is judged.
+//!
+//! # Rules
+//! * The program runs on as it would have: nothing is printed, no signal is taken, and what fails here is noted in the file.
+//! * Nothing is held across a call of the driver: between enter and exit there are 8 bytes that CUPTI keeps.
+//! * No thread waits for the interpreter's lock without an end: `python` says how a stack is taken all the same.
+//! * No dependencies: `build.rs` compiles these files with `rustc` alone.
+//!
+//! # Limits
+//! A profiler that begins later takes the activity records over. A process that was forked from one that uses CUDA is not
+//! recorded; it cannot use CUDA either.
+
+#![allow(unsafe_code)]
+// As a test it has no user beside itself.
+#![cfg_attr(test, allow(unreachable_pub))]
+
+mod calls;
+mod cupti;
+mod file;
+#[allow(dead_code, reason = "the analysis reads by it, too")]
+mod format;
+mod python;
+mod stacks;
+mod system;
+
+use std::env;
+use std::ffi::{CStr, c_int, c_void};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use file::Fields;
+use format::{NONE, header, note, tag};
+
+/// The folder for the record files.
+const FOLDER: &str = "SYNCSCOPE_AUDIT_FOLDER";
+/// Which stacks are taken: `all`, `sample`, `none`.
+const STACKS: &str = "SYNCSCOPE_AUDIT_STACKS";
+/// How long a call waits for its stack, in milliseconds.
+const PATIENCE: &str = "SYNCSCOPE_AUDIT_PATIENCE";
+/// The most bytes of a record file.
+const MOST: &str = "SYNCSCOPE_AUDIT_BYTES";
+
+/// A call that takes this long always has its stack taken, in nanoseconds: the stack costs little beside it.
+const LONG: u64 = 50_000;
+/// Of shorter calls one in so many.
+const SAMPLED: u32 = 16;
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static WHICH: AtomicU8 = AtomicU8::new(0);
+static COUNT: AtomicU64 = AtomicU64::new(0);
+static OWN: AtomicU64 = AtomicU64::new(0);
+static SHORT: AtomicU32 = AtomicU32::new(0);
+
+thread_local!(static WITHIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+
+/// What the driver calls when it is initialised. It is never refused: the program would not run.
+#[unsafe(no_mangle)]
+pub extern "C" fn InitializeInjection() -> c_int {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if !BEGUN.swap(true, Ordering::AcqRel)
+        && let Ok(folder) = env::var(FOLDER)
+    {
+        begin(Path::new(&folder));
+    }
+    1
+}
+
+/// What NVTX calls at its first use, by `NVTX_INJECTION64_PATH`.
+///
+/// # Safety
+/// `table` is NVTX's function that hands out its tables.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn InitializeInjectionNvtx2(table: *mut c_void) -> c_int {
+    // Safety: the caller's promise.
+    unsafe { cupti::take_ranges(table) }
+}
+
+fn begin(folder: &Path) {
+    let loaded = cupti::load();
+    let start = loaded.as_ref().map_or(0, |cupti| cupti.now());
+    let most = env::var(MOST).ok().and_then(|most| most.parse().ok()).unwrap_or(1 << 30);
+    if !file::open(folder, std::process::id(), std::os::unix::process::parent_id(), start, most) {
+        return;
+    }
+    let say = |code: u32, text: &str| Fields::new().u32(code).write(tag::NOTE, text.as_bytes());
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    say(note::COMMAND, &String::from_utf8_lossy(&command).replace('\0', " "));
+    let cupti = match loaded {
+        Ok(cupti) => cupti,
+        Err(reason) => return say(note::NO_CUPTI, &reason),
+    };
+    say(note::CUPTI, &cupti.version().to_string());
+    WHICH.store(
+        match env::var(STACKS).as_deref() {
+            Ok("none") => 0,
+            Ok("all") => 2,
+            _ => 1,
+        },
+        Ordering::Relaxed,
+    );
+    if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
+        python::be_patient(patience);
+    }
+    // Safety: both handlers live as long as the process.
+    unsafe {
+        system::pthread_atfork(None, None, Some(forked));
+        system::atexit(ended);
+    }
+    RECORDING.store(true, Ordering::Release);
+    let watched = calls::WATCHED.iter().flat_map(|(_, functions)| functions.iter().copied());
+    if let Err((reason, status)) = cupti.begin(called, watched) {
+        RECORDING.store(false, Ordering::Release);
+        say(if cupti::TAKEN.contains(&status) { note::TAKEN } else { note::REFUSED }, &reason);
+    }
+}
+
+/// In a child of a fork: the file is the parent's.
+extern "C" fn forked() {
+    RECORDING.store(false, Ordering::Release);
+    file::forget();
+}
+
+extern "C" fn ended() {
+    let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire)) else { return };
+    let dropped = cupti.flush();
+    let numbers = [
+        (header::DROPPED, dropped),
+        (header::CALLS, COUNT.load(Ordering::Relaxed)),
+        (header::OWN, OWN.load(Ordering::Relaxed)),
+        (header::MISSED, python::missed()),
+        (header::END, cupti.now()),
+    ];
+    numbers.iter().for_each(|(place, number)| file::set(*place, *number));
+    file::end();
+}
+
+/// At the enter and at the exit of each watched call.
+unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const cupti::Call) {
+    let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire) && !call.is_null()) else { return };
+    // Safety: CUPTI's own structure, for the length of the callback.
+    let call = unsafe { &*call };
+    // What a stack leads to, such as a collection of garbage, may call the driver itself.
+    if call.kept.is_null() || WITHIN.try_with(std::cell::Cell::get).unwrap_or(true) {
+        return;
+    }
+    let now = cupti.now();
+    if call.site == 0 {
+        // Safety: CUPTI keeps 8 bytes for each call.
+        unsafe { *call.kept = now };
+        return;
+    }
+    // Safety: as above.
+    let enter = unsafe { std::mem::take(&mut *call.kept) };
+    if enter == 0 {
+        return;
+    }
+    let _ = WITHIN.try_with(|within| within.set(true));
+    left(cupti, function, call, enter, now);
+    let _ = WITHIN.try_with(|within| within.set(false));
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    OWN.fetch_add(cupti.now().saturating_sub(now), Ordering::Relaxed);
+}
+
+fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exit: u64) {
+    let arguments = calls::arguments(function);
+    // Safety: the arguments of this function.
+    let given = unsafe { arguments.read(call.arguments) };
+    let stream = given.stream.map_or(NONE, |stream| cupti.stream(call.context, stream, arguments.of_thread));
+    // Safety: null, or the status that the call returned.
+    let status = unsafe { call.status.as_ref() }.map_or(0, |status| *status as u32);
+    named(function, call);
+    let stack = if calls::records_event(function) { NONE } else { stack(exit - enter.min(exit)) };
+    let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
+    let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(status);
+    fields.write(tag::CALL, &[]);
+}
+
+/// Writes the function's name the first time.
+fn named(function: u32, call: &cupti::Call) {
+    static NAMED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+    let Some(word) = NAMED.get(function as usize / 64) else { return };
+    let bit = 1 << (function % 64);
+    if word.load(Ordering::Relaxed) & bit == 0
+        && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        && !call.function.is_null()
+    {
+        // Safety: a terminated text, for the length of the callback.
+        let name = unsafe { CStr::from_ptr(call.function) };
+        Fields::new().u32(function).write(tag::FUNCTION, name.to_bytes());
+    }
+}
+
+/// Where the program is, if this call's place is taken.
+fn stack(duration: u64) -> u32 {
+    let is_taken = match WHICH.load(Ordering::Relaxed) {
+        0 => false,
+        1 => duration >= LONG || SHORT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED),
+        _ => true,
+    };
+    if !is_taken {
+        return NONE;
+    }
+    match python::stack() {
+        python::Taken::Stack(stack) => stack,
+        python::Taken::NoPython => stacks::native(),
+        python::Taken::Missed => NONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_of_a_callback_has_the_places_of_the_headers() {
+        use std::mem::offset_of;
+        let places = [
+            offset_of!(cupti::Call, function),
+            offset_of!(cupti::Call, context),
+            offset_of!(cupti::Call, context_number),
+            offset_of!(cupti::Call, kept),
+            offset_of!(cupti::Call, correlation),
+        ];
+        assert_eq!(places, [8, 40, 48, 56, 64]);
+    }
+}

@@ -1,0 +1,213 @@
+//! The places of a program that lose time: calls of one line, one function and one reason together.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::class::{Class, Doing};
+use super::evidence::{Cause, Judgement};
+use super::recording::{Call, Frame, Process, Recording, WorkKind};
+use super::report::Judged;
+
+/// The most frames of a stack that are kept with a place.
+const DEPTH: usize = 12;
+
+/// Why a place loses time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The host waited for pending work.
+    Wait,
+    /// The host was blocked by its own copy, with nothing pending before.
+    Copy,
+    /// The driver loaded code.
+    Load,
+    /// Device memory was allocated or freed.
+    Allocate,
+    /// Host memory was page-locked.
+    PageLock,
+    /// It may have waited; the records leave it open.
+    Uncertain,
+    /// It took long, and the records do not say why.
+    Unknown,
+}
+
+/// A place that loses time. Times are nanoseconds.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// `file:line` of the innermost frame of the user's own code; empty where no stack was taken.
+    pub place: String,
+    /// The function of that frame.
+    pub function: String,
+    /// The call.
+    pub call: String,
+    /// Why it loses time.
+    pub reason: Reason,
+    /// How many calls.
+    pub count: u64,
+    /// The time lost in them.
+    pub total_ns: u64,
+    /// Its median.
+    pub median_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+    /// How long a device had nothing to do right after these calls.
+    pub idle_after_ns: u64,
+    /// What the longest waited for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waited_for: String,
+    /// What can be done.
+    pub advice: String,
+    /// The chapter of the book that explains it.
+    pub chapter: String,
+    /// The stack of the longest, the innermost frame first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<Frame>,
+}
+
+impl Place {
+    /// What it is known by from one audit to the next.
+    pub(crate) fn key(&self) -> (&str, &str, Reason) {
+        (&self.place, &self.call, self.reason)
+    }
+
+    /// The place in words, also where it has none.
+    pub(crate) fn name(&self) -> &str {
+        if self.place.is_empty() { "(no stack taken)" } else { &self.place }
+    }
+
+    /// Whether the time was lost by waiting, and not by what the call itself did.
+    pub(crate) fn is_wait(&self) -> bool {
+        matches!(self.reason, Reason::Wait | Reason::Unknown)
+    }
+}
+
+/// Why a call is listed, and how much time it lost.
+pub(crate) fn loss(call: &Call, judgement: &Judgement) -> Option<(Reason, u64)> {
+    if !judgement.is_listed(call.class) {
+        return None;
+    }
+    Some(match judgement.cause {
+        Cause::Wait => (Reason::Wait, judgement.wait + judgement.copy),
+        Cause::Uncertain => (Reason::Uncertain, judgement.own),
+        Cause::Unknown => (Reason::Unknown, judgement.unknown),
+        Cause::None if judgement.copy > 0 => (Reason::Copy, judgement.copy),
+        Cause::None => match call.class.cost() {
+            Doing::Loading => (Reason::Load, judgement.own),
+            Doing::PageLocking => (Reason::PageLock, judgement.own),
+            _ => (Reason::Allocate, judgement.own),
+        },
+    })
+}
+
+/// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name.
+pub(crate) fn frame<'a>(stack: &[&'a Frame]) -> Option<&'a Frame> {
+    let named = |frame: &&&Frame| !frame.function.is_empty() && !frame.file.contains("libcupti");
+    stack.iter().find(|frame| frame.is_users()).or_else(|| stack.iter().find(named)).or(stack.first()).copied()
+}
+
+#[derive(Default)]
+struct Gathered {
+    times: Vec<u64>,
+    idle: u64,
+    longest: u64,
+    function: String,
+    waited_for: String,
+    stack: Vec<Frame>,
+    advice: (&'static str, &'static str),
+}
+
+/// The places of all processes, the most time lost first.
+pub(crate) fn of(recording: &Recording, judged: &[Judged]) -> Vec<Place> {
+    let mut all: HashMap<(String, String, Reason), Gathered> = HashMap::new();
+    for (process, judged) in recording.processes.iter().zip(judged) {
+        for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
+            let Some((reason, lost)) = loss(call, judgement) else { continue };
+            let stack = process.stack(call);
+            let own = frame(&stack);
+            let key = (own.map(Frame::place).unwrap_or_default(), call.name.clone(), reason);
+            let gathered = all.entry(key).or_default();
+            if lost >= gathered.longest {
+                gathered.longest = lost;
+                gathered.function = own.map(|frame| frame.function.clone()).unwrap_or_default();
+                gathered.waited_for = waited_for(process, judgement);
+                gathered.stack = stack.iter().take(DEPTH).map(|frame| (*frame).clone()).collect();
+                gathered.advice = advice(call.class, reason);
+            }
+            gathered.times.push(lost);
+            if reason == Reason::Wait {
+                let idle = judged.devices.iter().map(|device| idle_at(&device.gaps, call.exit)).max();
+                gathered.idle = gathered.idle.saturating_add(idle.unwrap_or(0));
+            }
+        }
+    }
+    let mut places: Vec<Place> = all.into_iter().map(|(key, gathered)| place(key, gathered)).collect();
+    places.sort_by(|a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| a.place.cmp(&b.place)).then_with(|| a.call.cmp(&b.call))
+    });
+    places
+}
+
+fn place((place, call, reason): (String, String, Reason), mut gathered: Gathered) -> Place {
+    gathered.times.sort_unstable();
+    let (advice, chapter) = gathered.advice;
+    Place {
+        place,
+        function: gathered.function,
+        call,
+        reason,
+        count: gathered.times.len() as u64,
+        total_ns: gathered.times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)),
+        median_ns: gathered.times[gathered.times.len() / 2],
+        longest_ns: gathered.longest,
+        idle_after_ns: gathered.idle,
+        waited_for: gathered.waited_for,
+        advice: advice.to_owned(),
+        chapter: chapter.to_owned(),
+        stack: gathered.stack,
+    }
+}
+
+fn waited_for(process: &Process, judgement: &Judgement) -> String {
+    let Some(work) = judgement.awaited.and_then(|place| process.work.get(place)) else { return String::new() };
+    let what = match work.kind {
+        WorkKind::Kernel => format!("kernel {}", work.name),
+        _ => work.name.clone(),
+    };
+    format!("{what} on stream {}", work.stream)
+}
+
+/// How long a device stays idle from the time at which a call returned.
+fn idle_at(gaps: &[(u64, u64)], exit: u64) -> u64 {
+    let place = gaps.partition_point(|(_, end)| *end <= exit);
+    gaps.get(place).filter(|(start, _)| *start <= exit).map_or(0, |(_, end)| end - exit)
+}
+
+/// What can be done, and the chapter that explains it.
+fn advice(class: Class, reason: Reason) -> (&'static str, &'static str) {
+    match (reason, class) {
+        (Reason::Wait, Class::Stream | Class::Context | Class::Event) => (
+            "read results later or less often, keep decisions on the device, or wait for an event instead of everything",
+            "sync-points",
+        ),
+        (Reason::Wait | Reason::Copy, Class::Copy { .. }) => (
+            "copy from and to page-locked memory without blocking, and make tensors on the device instead of copying them",
+            "overlap",
+        ),
+        (Reason::Wait | Reason::Allocate, _) => (
+            "reuse memory: allocating and freeing between iterations costs time, and a free waits for the device",
+            "calls-memory",
+        ),
+        (Reason::Load, _) => (
+            "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
+            "calls-code",
+        ),
+        (Reason::PageLock, _) => ("page-lock host memory once and reuse it", "calls-memory"),
+        (Reason::Uncertain, _) => {
+            ("run again with more work pending before this call, which decides it", "what-blocks")
+        }
+        _ => ("look at the timeline around this call", "what-blocks"),
+    }
+}

@@ -1,0 +1,318 @@
+//! Reading the record files of the injected library. They may be anybody's, and of a process that died while it wrote.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::class::Class;
+use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
+use super::recording::{Call, Direction, Frame, HostMemory, Overhead, Process, Range, Recording, Work, WorkKind};
+use super::symbols;
+use crate::error::FileError;
+
+/// The most bytes that are read of a file.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// The recording whose files are in a folder.
+///
+/// # Errors
+/// A file cannot be read, or is none of this program's.
+pub(crate) fn read(folder: &Path) -> Result<Recording, FileError> {
+    let io = |path: &Path, source| FileError::Io { path: path.to_owned(), source };
+    let entries = folder.read_dir().map_err(|error| io(folder, error))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "audit"));
+    paths.sort();
+    let mut recording = Recording {
+        source: "callbacks and activity records of CUPTI. Launches and queries are not watched: a launch that stood in a full \
+                 queue counts as the program's own time"
+            .to_owned(),
+        ..Recording::default()
+    };
+    for path in paths {
+        let mut bytes = Vec::new();
+        let file = File::open(&path).map_err(|error| io(&path, error))?;
+        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
+        let (mut process, warnings) =
+            parse(&bytes).map_err(|message| FileError::whole(path.display().to_string(), message))?;
+        symbols::resolve(&mut process);
+        let of_process = |warning: String| format!("process {}: {warning}", process.number);
+        recording.warnings.extend(warnings.into_iter().map(of_process));
+        recording.processes.push(process);
+    }
+    recording.processes.sort_by_key(|process| (process.start, process.number));
+    Ok(recording)
+}
+
+/// The fields of a record, one after the other; those that are not there are 0.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let Some((bytes, rest)) = self.0.split_first_chunk() else {
+            self.0 = &[];
+            return [0; N];
+        };
+        self.0 = rest;
+        *bytes
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(self.0).into_owned()
+    }
+}
+
+fn some(number: u32) -> Option<u32> {
+    (number != NONE).then_some(number)
+}
+
+/// Names of work and of functions are known at the end only: records of several threads stand in any order.
+#[derive(Default)]
+struct Reading {
+    process: Process,
+    functions: HashMap<u32, String>,
+    names: HashMap<u32, String>,
+    of_calls: Vec<u32>,
+    of_work: Vec<u32>,
+    open: HashMap<u32, (String, u64)>,
+    warnings: Vec<String>,
+    has_cupti: bool,
+}
+
+fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
+    let Some((head, records)) = bytes.split_at_checked(HEADER).filter(|(head, _)| head[..8] == MAGIC) else {
+        return Err("this is no record of an audit".to_owned());
+    };
+    let at = |place: usize| Fields(&head[place..]);
+    let version = at(header::VERSION).u32();
+    if version != VERSION {
+        return Err(format!("the record has version {version}; this program reads {VERSION}"));
+    }
+    let mut reading = Reading::default();
+    let process = &mut reading.process;
+    (process.number, process.parent) = (at(header::PROCESS).u32(), at(header::PARENT).u32());
+    (process.start, process.end) = (at(header::START).u64(), at(header::END).u64());
+    process.complete = at(header::ENDED).u32() == 1;
+    process.lost = at(header::LOST).u64().saturating_add(at(header::DROPPED).u64());
+    process.overhead = Some(Overhead {
+        calls: at(header::CALLS).u64(),
+        own_ns: at(header::OWN).u64(),
+        missed_stacks: at(header::MISSED).u64(),
+    });
+    let whole = usize::try_from(at(header::WHOLE).u64()).unwrap_or(usize::MAX);
+    let mut rest = &records[..whole.min(records.len())];
+    while let Some((first, more)) = rest.split_first_chunk::<8>() {
+        let [low, high, _, _, a, b, c, d] = *first;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let Some(fields) = more.get(..length) else { break };
+        reading.take(u16::from_le_bytes([low, high]), Fields(fields));
+        rest = more.get(length.next_multiple_of(8)..).unwrap_or_default();
+    }
+    Ok(reading.finish())
+}
+
+impl Reading {
+    fn take(&mut self, kind: u16, mut fields: Fields<'_>) {
+        match kind {
+            tag::CALL => self.call(&mut fields),
+            tag::WORK => self.work(&mut fields),
+            tag::FUNCTION => _ = self.functions.insert(fields.u32(), fields.text()),
+            tag::NAME => _ = self.names.insert(fields.u32(), symbols::readable(&fields.text())),
+            tag::FRAME => self.frame(&mut fields),
+            tag::STACK => {
+                let number = fields.u32() as usize;
+                let frames =
+                    fields.0.chunks_exact(4).map(|frame| u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]));
+                put(&mut self.process.stacks, number, frames.collect());
+            }
+            tag::MARKER => self.marker(&mut fields),
+            tag::NOTE => self.note(&mut fields),
+            // What a later version writes.
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, fields: &mut Fields<'_>) {
+        let (enter, exit) = (fields.u64(), fields.u64());
+        let (correlation, thread) = (u64::from(fields.u32()), fields.u32());
+        self.of_calls.push(fields.u32());
+        let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
+        let (bytes, event) = (fields.u64(), fields.u64());
+        let (name, class) = (String::new(), Class::Other);
+        self.process.calls.push(Call {
+            name,
+            class,
+            enter,
+            exit,
+            correlation,
+            thread,
+            context,
+            stream,
+            stack,
+            bytes,
+            event,
+        });
+    }
+
+    fn work(&mut self, fields: &mut Fields<'_>) {
+        let (start, end, correlation) = (fields.u64(), fields.u64(), u64::from(fields.u32()));
+        let (stream, context, device) = (fields.u32(), fields.u32(), fields.u32());
+        self.of_work.push(fields.u32());
+        let [kind, direction, source, destination] = fields.take();
+        let kind = match kind {
+            format::work::COPY => copy(direction, source, destination),
+            format::work::FILL => WorkKind::Fill,
+            _ => WorkKind::Kernel,
+        };
+        let bytes = fields.u64();
+        self.process.work.push(Work {
+            name: String::new(),
+            kind,
+            start,
+            end,
+            correlation,
+            context,
+            stream,
+            device,
+            bytes,
+        });
+    }
+
+    fn frame(&mut self, fields: &mut Fields<'_>) {
+        let (number, line, offset) = (fields.u32() as usize, fields.u32(), fields.u64());
+        let text = fields.text();
+        let (file, function) = text.split_once('\0').unwrap_or((&text, ""));
+        let offset = (line == 0).then_some(offset);
+        let frame = Frame { file: file.to_owned(), line, function: function.to_owned(), offset };
+        put(&mut self.process.frames, number, frame);
+    }
+
+    fn marker(&mut self, fields: &mut Fields<'_>) {
+        const START: u32 = 2;
+        const END: u32 = 4;
+        let (time, number, flags) = (fields.u64(), fields.u32(), fields.u32());
+        if flags & START != 0 {
+            self.open.insert(number, (fields.text(), time));
+        } else if flags & END != 0
+            && let Some((name, start)) = self.open.remove(&number)
+        {
+            self.process.ranges.push(Range { name, start, end: time.max(start) });
+        }
+    }
+
+    fn note(&mut self, fields: &mut Fields<'_>) {
+        let (code, text) = (fields.u32(), fields.text());
+        match code {
+            note::COMMAND => self.process.command = text.trim().to_owned(),
+            note::CUPTI => self.has_cupti = true,
+            note::NO_CUPTI => self.warnings.push(format!(
+                "nothing was recorded, because CUPTI could not be used: {text}. Install `nvidia-cuda-cupti` (pip) or the CUDA \
+                 toolkit of the driver's version, and add its folder to LD_LIBRARY_PATH"
+            )),
+            note::TAKEN => self.warnings.push(format!(
+                "nothing was recorded, because another profiler has CUPTI in this process ({text}): run the program without it"
+            )),
+            note::REFUSED => self.warnings.push(format!("CUPTI refused to record: {text}")),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> (Process, Vec<String>) {
+        let unknown = |number: &u32| format!("function {number}");
+        for (call, function) in self.process.calls.iter_mut().zip(&self.of_calls) {
+            call.name = self.functions.get(function).cloned().unwrap_or_else(|| unknown(function));
+            call.class = Class::of(&call.name);
+        }
+        for (work, name) in self.process.work.iter_mut().zip(&self.of_work) {
+            work.name = match work.kind {
+                WorkKind::Kernel => self.names.get(name).cloned().unwrap_or_else(|| "a kernel".to_owned()),
+                kind => kind.words(),
+            };
+        }
+        self.process.settle();
+        let process = self.process;
+        // Where nothing was recorded, that is said already.
+        if self.has_cupti && !process.complete && self.warnings.is_empty() {
+            self.warnings.push(
+                "it was killed, crashed, or became another program by `exec`: work of its last 0.1 s may be missing"
+                    .to_owned(),
+            );
+        }
+        if process.lost > 0 {
+            self.warnings.push(format!("{} records were lost: waits may be missing", process.lost));
+        }
+        (process, self.warnings)
+    }
+}
+
+/// Puts what has a number at its place; a number that no process reaches is passed over.
+fn put<T: Default + Clone>(all: &mut Vec<T>, number: usize, value: T) {
+    const MOST: usize = 1 << 17;
+    if number < MOST {
+        all.resize(all.len().max(number + 1), T::default());
+        all[number] = value;
+    }
+}
+
+/// A copy, by CUPTI's numbers for its direction and for the memory of both sides.
+fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
+    let memory = |kind| match kind {
+        1 => HostMemory::Pageable,
+        2 => HostMemory::Pinned,
+        _ => HostMemory::Unknown,
+    };
+    let (direction, host) = match direction {
+        1 | 3 => (Direction::ToDevice, memory(source)),
+        2 | 4 => (Direction::ToHost, memory(destination)),
+        _ => (Direction::Other, HostMemory::Unknown),
+    };
+    WorkKind::Copy { direction, host }
+}
+
+impl WorkKind {
+    /// A name for work that has none.
+    fn words(self) -> String {
+        let Self::Copy { direction, host } = self else { return "memset".to_owned() };
+        let direction = match direction {
+            Direction::ToDevice => "copy to the device",
+            Direction::ToHost => "copy to the host",
+            Direction::Other => "copy",
+        };
+        let memory = match host {
+            HostMemory::Pageable => " (pageable)",
+            HostMemory::Pinned => " (page-locked)",
+            HostMemory::Unknown => "",
+        };
+        format!("{direction}{memory}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_off_or_no_record_does_no_harm() {
+        assert!(parse(b"nothing").is_err());
+        let mut bytes = vec![0; HEADER + 64];
+        bytes[..8].copy_from_slice(&MAGIC);
+        assert!(parse(&bytes).unwrap_err().contains("version 0"));
+        bytes[header::VERSION] = 1;
+        bytes[header::WHOLE..header::WHOLE + 8].fill(0xff);
+        bytes[HEADER] = 1;
+        // A call whose fields are missing, and a record that is longer than the file.
+        bytes[HEADER + 8] = 4;
+        bytes[HEADER + 12..HEADER + 16].fill(0xff);
+        let (process, _) = parse(&bytes).unwrap();
+        assert_eq!(process.calls.len(), 1);
+    }
+}

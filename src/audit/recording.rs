@@ -1,0 +1,175 @@
+//! What a program did, from whichever source: the driver's calls and the device's work on one clock.
+
+use std::collections::HashMap;
+
+use super::class::Class;
+
+/// The processes of a program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording {
+    /// Where it comes from, and what that source cannot tell.
+    pub(crate) source: String,
+    pub(crate) processes: Vec<Process>,
+    /// What is missing, in words.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A process. Times are nanoseconds of one clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) number: u32,
+    pub(crate) parent: u32,
+    pub(crate) command: String,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Whether all records were handed over.
+    pub(crate) complete: bool,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) work: Vec<Work>,
+    pub(crate) ranges: Vec<Range>,
+    pub(crate) frames: Vec<Frame>,
+    /// Stacks as places in `frames`, the innermost first.
+    pub(crate) stacks: Vec<Vec<u32>>,
+    pub(crate) overhead: Option<Overhead>,
+    /// Records that found no room, or that CUPTI dropped.
+    pub(crate) lost: u64,
+}
+
+/// What the injected library cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overhead {
+    pub(crate) calls: u64,
+    pub(crate) own_ns: u64,
+    pub(crate) missed_stacks: u64,
+}
+
+/// A call of the driver or of a library above it.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) class: Class,
+    pub(crate) enter: u64,
+    pub(crate) exit: u64,
+    /// Work with a smaller one was enqueued before.
+    pub(crate) correlation: u64,
+    pub(crate) thread: u32,
+    pub(crate) context: Option<u32>,
+    /// Its number within the context.
+    pub(crate) stream: Option<u32>,
+    pub(crate) stack: Option<u32>,
+    pub(crate) bytes: u64,
+    /// The event that it records or waits for.
+    pub(crate) event: u64,
+}
+
+/// Work of the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) name: String,
+    pub(crate) kind: WorkKind,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) correlation: u64,
+    pub(crate) context: u32,
+    pub(crate) stream: u32,
+    pub(crate) device: u32,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkKind {
+    Kernel,
+    Fill,
+    Copy { direction: Direction, host: HostMemory },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToDevice,
+    ToHost,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostMemory {
+    Pageable,
+    Pinned,
+    Unknown,
+}
+
+/// A named range of NVTX, or an annotation.
+#[derive(Clone, Debug)]
+pub(crate) struct Range {
+    pub(crate) name: String,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// A frame of a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// The source file; the module, for a frame of a native stack.
+    pub file: String,
+    /// The line, from 1; 0 where it is not known.
+    pub line: u32,
+    /// The function.
+    pub function: String,
+    /// The offset in the module, for a frame of a native stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+}
+
+impl Frame {
+    /// Whether it is of the user's own code: of no package, no interpreter, no library.
+    pub(crate) fn is_users(&self) -> bool {
+        let foreign = ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", ".so", "/rustc/", "/.cargo/"];
+        !self.file.is_empty() && !foreign.iter().any(|part| self.file.contains(part))
+    }
+
+    /// `file:line`; of a native stack, the function and its module, or the place in the module.
+    pub(crate) fn place(&self) -> String {
+        let module = self.file.rsplit('/').next().unwrap_or_default();
+        match (self.line, self.function.as_str()) {
+            (0, "") => format!("{module}+{:#x}", self.offset.unwrap_or(0)),
+            (0, function) => format!("{function} ({module})"),
+            (line, _) => format!("{}:{line}", self.file),
+        }
+    }
+}
+
+impl Process {
+    /// The frames of a call, the innermost first.
+    pub(crate) fn stack(&self, call: &Call) -> Vec<&Frame> {
+        let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
+        stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize)).collect()
+    }
+
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Widens the process to all that it did, and puts that in order.
+    pub(crate) fn settle(&mut self) {
+        self.calls.retain(|call| call.exit >= call.enter);
+        self.work.retain(|work| work.end >= work.start);
+        let starts = self.calls.iter().map(|call| call.enter).chain(self.work.iter().map(|work| work.start));
+        let ends = self.calls.iter().map(|call| call.exit).chain(self.work.iter().map(|work| work.end));
+        let (first, last) = (starts.min(), ends.max());
+        // Of a file that does not say when recording began.
+        self.start =
+            if self.start == 0 { first.unwrap_or(0) } else { first.map_or(self.start, |at| at.min(self.start)) };
+        self.end = last.unwrap_or(self.start).max(self.end);
+        self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
+        // A call of the driver within one of the run-time library is the same call a second time.
+        let mut last: HashMap<u32, (u64, Class)> = HashMap::new();
+        self.calls.retain(|call| {
+            let again = last.get(&call.thread).is_some_and(|(exit, class)| call.exit <= *exit && *class == call.class);
+            if !again {
+                last.insert(call.thread, (call.exit, call.class));
+            }
+            !again
+        });
+        self.work.sort_by_key(|work| (work.correlation, work.start));
+    }
+}

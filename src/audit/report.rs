@@ -1,0 +1,170 @@
+//! What an audit says, as it is kept (`--json`): its schema is that of `report schema audit`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::class::{Class, Doing};
+use super::evidence::{Cause, Judgement, judge};
+use super::places::{self, Place};
+use super::recording::{Process, Recording};
+use super::shares::{self, DeviceTime};
+
+/// The version of this format.
+pub(crate) const FORMAT: u32 = 1;
+
+/// Where a program waited for its devices. Times are nanoseconds.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditReport {
+    /// The version of this format.
+    pub format: u32,
+    /// Where the times come from, and what that source cannot tell.
+    pub source: String,
+    /// The command, or the file that was read.
+    pub command: String,
+    /// The places in the program, the most time lost first.
+    pub places: Vec<Place>,
+    /// Each process that used CUDA.
+    pub processes: Vec<ProcessReport>,
+    /// What is missing or doubtful.
+    pub warnings: Vec<String>,
+}
+
+/// What one process did.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessReport {
+    /// Its number.
+    pub process: u32,
+    /// Its parent's number.
+    pub parent: u32,
+    /// Its command line.
+    pub command: String,
+    /// How long it was recorded.
+    pub wall_ns: u64,
+    /// Whether it ended by itself, so that all records are there.
+    pub complete: bool,
+    /// How many calls were watched.
+    pub calls: u64,
+    /// What the thread with most calls did; the times add up to `wall_ns`.
+    pub host: Vec<HostShare>,
+    /// What each device did for this process.
+    pub devices: Vec<DeviceReport>,
+    /// What the audit itself cost, where the source measures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<OverheadReport>,
+}
+
+/// A part of a host's time.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostShare {
+    /// What it did.
+    pub doing: Doing,
+    /// How long.
+    pub ns: u64,
+}
+
+/// What a device did; `kernels_ns`, `copies_ns` and `idle` add up to the process's `wall_ns`.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceReport {
+    /// Its number.
+    pub device: u32,
+    /// At least one kernel ran.
+    pub kernels_ns: u64,
+    /// No kernel ran, and at least one copy or fill did.
+    pub copies_ns: u64,
+    /// It had nothing to do, by what the host did meanwhile.
+    pub idle: Vec<HostShare>,
+}
+
+/// What the audit itself cost a process, measured in that process.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverheadReport {
+    /// How many calls the injected library was called for.
+    pub calls: u64,
+    /// How long it took in them: reading the clock, taking stacks, writing. CUPTI's own cost comes on top.
+    pub own_ns: u64,
+    /// Its share of the wall time.
+    pub share: f64,
+    /// How many stacks could not be taken in time; the calls have no place.
+    pub missed_stacks: u64,
+}
+
+/// A call with its judgement, for those who look at each.
+pub(crate) struct Judged {
+    pub(crate) judgements: Vec<Judgement>,
+    pub(crate) devices: Vec<DeviceTime>,
+}
+
+impl AuditReport {
+    /// The report of a recording.
+    pub(crate) fn of(recording: &Recording, command: &str) -> (Self, Vec<Judged>) {
+        let mut judged = Vec::new();
+        let mut processes = Vec::new();
+        for process in &recording.processes {
+            let judgements = judge(process);
+            let host = shares::host(process, &judgements, shares::main_thread(process));
+            let devices = shares::devices(process, &host);
+            processes.push(process_report(process, host, &devices));
+            judged.push(Judged { judgements, devices });
+        }
+        let mut warnings = recording.warnings.clone();
+        let missed: u64 = processes.iter().filter_map(|process| Some(process.overhead.as_ref()?.missed_stacks)).sum();
+        if missed > 0 {
+            warnings.push(format!("{missed} calls have no place: another thread held the interpreter's lock too long"));
+        }
+        if recording.processes.iter().all(|process| process.work.is_empty() && !process.calls.is_empty()) {
+            warnings.push("no work of a device was recorded, so no wait can be shown".to_owned());
+        }
+        let places = places::of(recording, &judged);
+        let (source, command) = (recording.source.clone(), command.to_owned());
+        (Self { format: FORMAT, source, command, places, processes, warnings }, judged)
+    }
+
+    /// The time of all processes together, from which shares are taken.
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.processes.iter().fold(0, |sum: u64, process| sum.saturating_add(process.wall_ns))
+    }
+}
+
+fn process_report(process: &Process, host: Vec<shares::Segment>, devices: &[DeviceTime]) -> ProcessReport {
+    let wall_ns = process.wall_ns();
+    let overhead = process.overhead.filter(|overhead| overhead.calls > 0).map(|overhead| OverheadReport {
+        calls: overhead.calls,
+        own_ns: overhead.own_ns,
+        share: overhead.own_ns as f64 / wall_ns.max(1) as f64,
+        missed_stacks: overhead.missed_stacks,
+    });
+    ProcessReport {
+        process: process.number,
+        parent: process.parent,
+        command: process.command.clone(),
+        wall_ns,
+        complete: process.complete,
+        calls: process.calls.iter().filter(|call| call.class != Class::Record).count() as u64,
+        host: listed(&shares::sums(host)),
+        devices: devices.iter().map(device_report).collect(),
+        overhead,
+    }
+}
+
+fn device_report(time: &DeviceTime) -> DeviceReport {
+    DeviceReport { device: time.device, kernels_ns: time.kernels, copies_ns: time.copies, idle: listed(&time.idle) }
+}
+
+fn listed(sums: &BTreeMap<Doing, u64>) -> Vec<HostShare> {
+    Doing::ALL.into_iter().filter_map(|doing| Some(HostShare { doing, ns: *sums.get(&doing)? })).collect()
+}
+
+impl Judgement {
+    /// Whether the call is one to be listed: it cost time that is not the program's own.
+    pub(crate) fn is_listed(&self, class: Class) -> bool {
+        self.cause != Cause::None
+            || self.copy > 0
+            || matches!(class.cost(), Doing::Loading | Doing::PageLocking | Doing::Allocating)
+    }
+}

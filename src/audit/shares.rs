@@ -1,0 +1,153 @@
+//! Where the time went, of the host and of each device: shares that add up to the wall time to the nanosecond.
+//!
+//! What a host does is told of the thread that made most calls. What a device did is the union over its streams: work that
+//! overlaps counts once, and copies are not idle time. Its idle time is told by what that thread did meanwhile.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::class::{Class, Doing};
+use super::evidence::Judgement;
+use super::recording::{Process, WorkKind};
+
+/// A part of the time: what was done, from, to.
+pub(crate) type Segment = (Doing, u64, u64);
+
+/// What a device did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceTime {
+    pub(crate) device: u32,
+    pub(crate) kernels: u64,
+    /// Copies and fills, while no kernel ran.
+    pub(crate) copies: u64,
+    /// Idle time, by what the host did.
+    pub(crate) idle: BTreeMap<Doing, u64>,
+    /// When it was idle.
+    pub(crate) gaps: Vec<(u64, u64)>,
+}
+
+/// The thread that made most calls.
+pub(crate) fn main_thread(process: &Process) -> Option<u32> {
+    let mut counts: HashMap<u32, usize> = HashMap::new();
+    process.calls.iter().for_each(|call| *counts.entry(call.thread).or_default() += 1);
+    counts.into_iter().max_by_key(|(thread, count)| (*count, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
+}
+
+/// What a thread did, without gaps, from the start of the process to its end.
+pub(crate) fn host(process: &Process, judgements: &[Judgement], thread: Option<u32>) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut at = process.start;
+    let mut add = |doing, to: u64| {
+        if to > at {
+            segments.push((doing, at, to));
+            at = to;
+        }
+    };
+    for (call, judgement) in process.calls.iter().zip(judgements) {
+        // Records of events cost what the program's own code costs; they are not watched for themselves.
+        if Some(call.thread) != thread || call.class == Class::Record {
+            continue;
+        }
+        add(Doing::Own, call.enter);
+        // Of a call within another only what lies behind that is left.
+        let mut end = call.enter;
+        for (doing, duration) in judgement.parts(call) {
+            end += duration;
+            add(doing, end);
+        }
+    }
+    add(Doing::Own, process.end);
+    segments
+}
+
+/// How long each took.
+pub(crate) fn sums(segments: impl IntoIterator<Item = Segment>) -> BTreeMap<Doing, u64> {
+    let mut sums = BTreeMap::new();
+    segments.into_iter().for_each(|(doing, from, to)| *sums.entry(doing).or_default() += to - from);
+    sums
+}
+
+/// What each device did, in the order of their numbers.
+pub(crate) fn devices(process: &Process, host: &[Segment]) -> Vec<DeviceTime> {
+    let mut devices: BTreeMap<u32, [Vec<(u64, u64)>; 2]> = BTreeMap::new();
+    for work in &process.work {
+        let [kernels, all] = devices.entry(work.device).or_default();
+        all.push((work.start, work.end));
+        if work.kind == WorkKind::Kernel {
+            kernels.push((work.start, work.end));
+        }
+    }
+    let device = |(device, [kernels, all]): (u32, [Vec<(u64, u64)>; 2])| {
+        let (kernels, busy) = (length(&union(kernels)), union(all));
+        let gaps = gaps(&busy, process.start, process.end);
+        let (first, last) = busy.first().zip(busy.last()).map_or((0, 0), |(first, last)| (first.0, last.1));
+        let mut idle = BTreeMap::new();
+        for (doing, from, to) in within(&gaps, host) {
+            // At both ends the device had no work yet, or no more.
+            let doing = if to <= first || from >= last { Doing::Outside } else { doing };
+            *idle.entry(doing).or_default() += to - from;
+        }
+        DeviceTime { device, kernels, copies: length(&busy) - kernels, idle, gaps }
+    };
+    devices.into_iter().map(device).collect()
+}
+
+fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    spans.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in spans {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+fn length(spans: &[(u64, u64)]) -> u64 {
+    spans.iter().map(|(start, end)| end - start).sum()
+}
+
+/// What lies between spans, from `start` to `end`.
+fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
+    let starts = std::iter::once(start).chain(spans.iter().map(|(_, end)| *end));
+    let ends = spans.iter().map(|(start, _)| *start).chain(std::iter::once(end));
+    starts.zip(ends).filter(|(from, to)| to > from).collect()
+}
+
+/// The parts of the segments that lie in the gaps; both are in order, and the segments have no holes.
+fn within(gaps: &[(u64, u64)], segments: &[Segment]) -> Vec<Segment> {
+    let (mut out, mut place) = (Vec::new(), 0);
+    for &(from, to) in gaps {
+        while segments.get(place).is_some_and(|(_, _, end)| *end <= from) {
+            place += 1;
+        }
+        let meet = segments[place.min(segments.len())..].iter().take_while(|(_, start, _)| *start < to);
+        out.extend(meet.map(|(doing, start, end)| (*doing, from.max(*start), to.min(*end))));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_and_spans_add_up_and_each_gap_is_told_by_the_segments_in_it() {
+        let busy = union(vec![(10, 20), (15, 30), (40, 50)]);
+        assert_eq!(busy, [(10, 30), (40, 50)]);
+        let gaps = gaps(&busy, 0, 60);
+        assert_eq!(gaps, [(0, 10), (30, 40), (50, 60)]);
+        let segments = [(Doing::Own, 0, 5), (Doing::Waiting, 5, 35), (Doing::Own, 35, 60)];
+        let told = within(&gaps, &segments);
+        assert_eq!(
+            told,
+            [
+                (Doing::Own, 0, 5),
+                (Doing::Waiting, 5, 10),
+                (Doing::Waiting, 30, 35),
+                (Doing::Own, 35, 40),
+                (Doing::Own, 50, 60)
+            ]
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! An audit in tables and sentences, for the terminal and for a page.
+
+use super::places::{Place, Reason};
+use super::report::{AuditReport, HostShare, ProcessReport};
+use crate::clean::line;
+use crate::present::{Cell, Column, Group, Role, Table, TableRow};
+use crate::units::{Scale, Unit};
+
+fn time(ns: u64) -> String {
+    Unit::Seconds.format(ns as f64 * 1e-9, 3)
+}
+
+fn share(part: u64, whole: u64) -> String {
+    Scale::PERCENT.fixed(part as f64 / whole.max(1) as f64, 1)
+}
+
+/// A sentence of words.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
+impl Reason {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Wait => "waits for pending work",
+            Self::Copy => "blocked by its own copy",
+            Self::Load => "loads code",
+            Self::Allocate => "allocates or frees",
+            Self::PageLock => "page-locks",
+            Self::Uncertain => "may have waited",
+            Self::Unknown => "long, cause unknown",
+        }
+    }
+}
+
+/// What the whole comes to.
+pub(crate) fn summary(report: &AuditReport) -> String {
+    let waits: Vec<&Place> = report.places.iter().filter(|place| place.is_wait()).collect();
+    let count: u64 = waits.iter().map(|place| place.count).sum();
+    let total = waits.iter().fold(0, |sum: u64, place| sum.saturating_add(place.total_ns));
+    let wall = report.wall_ns();
+    match (report.processes.len(), count) {
+        (0, _) => "No process used CUDA.".to_owned(),
+        (processes, 0) => format!("No wait in {} of {}.", time(wall), of_processes(processes)),
+        (processes, _) => format!(
+            "{} at {} took {} of {} ({}), in {}.",
+            counted(count, "wait"),
+            counted(waits.len() as u64, "place"),
+            time(total),
+            time(wall),
+            share(total, wall),
+            of_processes(processes)
+        ),
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn of_processes(count: usize) -> String {
+    if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
+}
+
+/// The places, the most time lost first.
+pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
+    let columns = [
+        (Role::Label, "place"),
+        (Role::Fact, "call"),
+        (Role::Fact, "why"),
+        (Role::Measured, "count"),
+        (Role::Measured, "total"),
+        (Role::Measured, "median"),
+        (Role::Measured, "longest"),
+        (Role::Measured, "of wall time"),
+        (Role::Measured, "device idle after"),
+    ];
+    let wall = report.wall_ns();
+    let row = |place: &Place| {
+        let cells = [
+            line(&place.call).into_owned(),
+            place.reason.words().to_owned(),
+            place.count.to_string(),
+            time(place.total_ns),
+            time(place.median_ns),
+            time(place.longest_ns),
+            share(place.total_ns, wall),
+            time(place.idle_after_ns),
+        ];
+        TableRow { id: None, label: line(place.name()).into_owned(), cells: cells.map(Cell::Text).to_vec() }
+    };
+    let rows = report.places.iter().take(most).map(row).collect();
+    Table {
+        title: "Places by time lost".to_owned(),
+        columns: columns.map(|(role, name)| Column::new(role, name)).to_vec(),
+        groups: vec![Group { label: None, rows }],
+    }
+}
+
+/// Where the time of a process went.
+pub(crate) fn time_of(process: &ProcessReport) -> Table {
+    let wall = process.wall_ns;
+    let row = |label: &str, ns: u64| TableRow {
+        id: None,
+        label: label.to_owned(),
+        cells: vec![Cell::Text(time(ns)), Cell::Text(share(ns, wall))],
+    };
+    let listed =
+        |shares: &[HostShare]| shares.iter().map(|share| row(share.doing.words(), share.ns)).collect::<Vec<_>>();
+    let mut groups = vec![Group { label: Some("Host".to_owned()), rows: listed(&process.host) }];
+    for device in &process.devices {
+        let busy = [row("kernels", device.kernels_ns), row("copies and fills alone", device.copies_ns)];
+        groups.push(Group { label: Some(format!("Device {}, busy", device.device)), rows: busy.to_vec() });
+        let label = Some(format!("Device {}, idle, by what the host did", device.device));
+        groups.push(Group { label, rows: listed(&device.idle) });
+    }
+    let title = format!("Process {}: {} in all", process.process, time(wall));
+    let headings = [(Role::Label, "what"), (Role::Measured, "time"), (Role::Measured, "share")];
+    Table { title, columns: headings.map(|(role, name)| Column::new(role, name)).to_vec(), groups }
+}
+
+/// What the audit cost a process.
+pub(crate) fn overhead(process: &ProcessReport) -> Option<String> {
+    let overhead = process.overhead.as_ref()?;
+    Some(format!(
+        "The audit took {} in {} of this process ({} of its time), measured in it; what CUPTI takes to record the \
+         device's work comes on top.",
+        time(overhead.own_ns),
+        counted(overhead.calls, "call"),
+        share(overhead.own_ns, process.wall_ns)
+    ))
+}

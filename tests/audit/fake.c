@@ -1,0 +1,276 @@
+/* A stand-in for the CUDA driver and CUPTI, for the library that `report audit` puts into a program: libcupti.so.13, which also
+ * exports calls of the driver. It has one clock, which runs only when a call or `fakeHost` takes time: a program has the same
+ * times whenever it runs. The structures are those of cupti_callbacks.h and cupti_activity.h of CUDA 13. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACKED __attribute__((packed, aligned(8)))
+
+typedef struct {
+    int callbackSite;
+    const char *functionName;
+    const void *functionParams;
+    void *functionReturnValue;
+    const char *symbolName;
+    void *context;
+    uint32_t contextUid;
+    uint64_t *correlationData;
+    uint32_t correlationId;
+} CallbackData;
+
+typedef struct PACKED {
+    uint32_t kind;
+    uint8_t cacheConfig, sharedMemoryConfig;
+    uint16_t registersPerThread;
+    uint32_t partitionedRequested, partitionedExecuted;
+    uint64_t start, end, completed;
+    uint32_t deviceId, contextId, streamId;
+    int32_t grid[3], block[3], staticShared, dynamicShared;
+    uint32_t localPerThread, localTotal, correlationId;
+    int64_t gridId;
+    const char *name;
+    void *reserved0;
+} Kernel;
+
+typedef struct PACKED {
+    uint32_t kind;
+    uint8_t copyKind, srcKind, dstKind, flags;
+    uint64_t bytes, start, end;
+    uint32_t deviceId, contextId, streamId, correlationId, runtimeCorrelationId, pad;
+} Memcpy;
+
+typedef struct PACKED {
+    uint32_t kind, flags;
+    uint64_t timestamp;
+    uint32_t id, objectKind, objectId[3], pad;
+    const char *name, *domain;
+} Marker;
+
+typedef void (*Callback)(void *, uint32_t, uint32_t, const CallbackData *);
+typedef void (*Request)(uint8_t **, size_t *, size_t *);
+typedef void (*Complete)(void *, uint32_t, uint8_t *, size_t, size_t);
+
+#define MOST 4096
+#define STREAMS 16
+
+typedef struct {
+    uint32_t kind;
+    union { Kernel kernel; Memcpy copy; Marker marker; } as;
+} Record;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t now = 1000000;
+static uint32_t correlation;
+static uint64_t idle[STREAMS];
+static Record records[MOST];
+static size_t recorded, handed;
+static Callback callback;
+static uint8_t watched[1024], enabled[64];
+static Request request;
+static Complete complete;
+static void *events[64];
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void take(uint64_t ns) {
+    pthread_mutex_lock(&lock);
+    now += ns;
+    pthread_mutex_unlock(&lock);
+}
+
+static void until(uint64_t at) {
+    pthread_mutex_lock(&lock);
+    now = later(now, at);
+    pthread_mutex_unlock(&lock);
+}
+
+/* CUPTI. */
+int cuptiSubscribe(void **subscriber, Callback function, void *data) {
+    (void)data;
+    if (getenv("FAKE_TAKEN")) return 39;
+    *subscriber = &callback;
+    callback = function;
+    return 0;
+}
+int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t id) {
+    (void)subscriber;
+    if (domain == 1 && id < 1024) watched[id] = on;
+    return 0;
+}
+int cuptiGetTimestamp(uint64_t *at) { *at = now; return 0; }
+int cuptiGetVersion(uint32_t *version) { *version = 130000; return 0; }
+int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *number) {
+    (void)context; (void)own;
+    *number = (uint32_t)(uintptr_t)stream;
+    return 0;
+}
+int cuptiActivityRegisterCallbacks(Request r, Complete c) { request = r; complete = c; return 0; }
+int cuptiActivityEnable(uint32_t kind) { enabled[kind] = 1; return 0; }
+int cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return 0; }
+int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = 0; return 0; }
+
+static size_t size(uint32_t kind) {
+    switch (kind) {
+    case 10: return sizeof(Kernel);
+    case 12: return sizeof(Marker);
+    default: return sizeof(Memcpy);
+    }
+}
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
+    uint8_t *next = *record ? *record + size(*(uint32_t *)*record) : buffer;
+    if (next >= buffer + valid) return 12;
+    *record = next;
+    return 0;
+}
+int cuptiActivityFlushAll(uint32_t flag) {
+    (void)flag;
+    while (handed < recorded && complete) {
+        uint8_t *buffer;
+        size_t room, most, used = 0;
+        request(&buffer, &room, &most);
+        if (!buffer) return 0;
+        for (; handed < recorded && used + size(records[handed].kind) <= room; handed++) {
+            memcpy(buffer + used, &records[handed].as, size(records[handed].kind));
+            used += size(records[handed].kind);
+        }
+        complete(0, 0, buffer, room, used);
+    }
+    return 0;
+}
+
+/* The driver. A call takes `own` ns of its own around what it waits for. */
+typedef struct {
+    uint32_t id, correlation;
+    const char *name;
+    uint64_t kept;
+    void *params;
+    int result;
+} Call;
+
+static void tell(Call *call, int site) {
+    CallbackData data = {site, call->name, call->params, &call->result, 0, (void *)8, 1, &call->kept, call->correlation};
+    if (callback && watched[call->id]) callback(0, 1, call->id, &data);
+}
+static Call enter(uint32_t id, const char *name, void *params) {
+    Call call = {id, __sync_add_and_fetch(&correlation, 1), name, 0, params, 0};
+    tell(&call, 0);
+    return call;
+}
+static void leave(Call *call) { tell(call, 1); }
+
+int cuInit(unsigned flags) {
+    (void)flags;
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_NOW) : 0;
+    int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : 0;
+    if (begin) begin();
+    return 0;
+}
+void fakeHost(uint64_t ns) { take(ns); }
+uint64_t fakeNow(void) { return now; }
+
+static Record *record(uint32_t kind) {
+    static Record none;
+    if (!enabled[kind] || recorded == MOST) return &none;
+    records[recorded].kind = kind;
+    return &records[recorded++];
+}
+static uint64_t enqueue(uint64_t stream, uint64_t ns, uint64_t *end) {
+    uint64_t start = later(now, idle[stream]);
+    *end = idle[stream] = start + ns;
+    return start;
+}
+
+/* Not watched, as launches are not. */
+int fakeLaunch(const char *name, uint64_t stream, uint64_t ns) {
+    uint32_t own = __sync_add_and_fetch(&correlation, 1);
+    take(4000);
+    Kernel kernel = {.kind = 10, .contextId = 1, .streamId = stream, .correlationId = own, .name = strdup(name)};
+    uint64_t end;
+    kernel.start = enqueue(stream, ns, &end);
+    kernel.end = end;
+    record(10)->as.kernel = kernel;
+    return 0;
+}
+static void mark(uint32_t id, uint32_t flags, const char *name) {
+    Marker marker = {.kind = 12, .flags = flags, .timestamp = now, .id = id, .name = name};
+    record(12)->as.marker = marker;
+}
+void fakeRange(uint32_t id, const char *name) { mark(id, name ? 2 : 4, name ? strdup(name) : 0); }
+
+int cuStreamSynchronize(void *stream) {
+    struct { void *stream; } params = {stream};
+    Call call = enter(126, "cuStreamSynchronize", &params);
+    until(idle[(uintptr_t)stream]);
+    take(2000);
+    leave(&call);
+    return 0;
+}
+int cuCtxSynchronize(void) {
+    Call call = enter(17, "cuCtxSynchronize", 0);
+    for (int i = 0; i < STREAMS; i++) until(idle[i]);
+    take(1000);
+    leave(&call);
+    return 0;
+}
+static uint64_t at_event[64];
+int cuEventRecord(void *event, void *stream) {
+    struct { void *event, *stream; } params = {event, stream};
+    Call call = enter(119, "cuEventRecord", &params);
+    at_event[(uintptr_t)event] = idle[(uintptr_t)stream];
+    events[(uintptr_t)event] = stream;
+    take(500);
+    leave(&call);
+    return 0;
+}
+int cuEventSynchronize(void *event) {
+    struct { void *event; } params = {event};
+    Call call = enter(121, "cuEventSynchronize", &params);
+    until(at_event[(uintptr_t)event]);
+    take(1500);
+    leave(&call);
+    return 0;
+}
+/* Host memory below 4096 is page-locked. 10 bytes a nanosecond. */
+static int copy(uint32_t id, const char *name, uint64_t host, int to_host, size_t bytes, uint64_t stream, int blocks,
+                void *params) {
+    Call call = enter(id, name, params);
+    int pinned = host < 4096;
+    Memcpy copy = {.kind = 1, .copyKind = to_host ? 2 : 1, .bytes = bytes, .contextId = 1, .streamId = stream};
+    copy.srcKind = to_host ? 3 : pinned ? 2 : 1;
+    copy.dstKind = to_host ? (pinned ? 2 : 1) : 3;
+    copy.correlationId = call.correlation;
+    uint64_t end;
+    take(2000);
+    copy.start = enqueue(stream, 1000 + bytes / 10, &end);
+    copy.end = end;
+    record(1)->as.copy = copy;
+    if (blocks || (!pinned && (to_host || bytes > 65536))) until(end);
+    take(3000);
+    leave(&call);
+    return 0;
+}
+int cuMemcpyDtoHAsync_v2(uint64_t host, uint64_t device, size_t bytes, uint64_t stream) {
+    uint64_t params[4] = {host, device, bytes, stream};
+    return copy(279, "cuMemcpyDtoHAsync_v2", host, 1, bytes, stream, 0, params);
+}
+int cuMemcpyHtoDAsync_v2(uint64_t device, uint64_t host, size_t bytes, uint64_t stream) {
+    uint64_t params[4] = {device, host, bytes, stream};
+    return copy(277, "cuMemcpyHtoDAsync_v2", host, 0, bytes, stream, 0, params);
+}
+static int plain(uint32_t id, const char *name, uint64_t ns, int waits) {
+    uint64_t params[4] = {0, 4096, 0, 0};
+    Call call = enter(id, name, params);
+    for (int i = 0; waits && i < STREAMS; i++) until(idle[i]);
+    take(ns);
+    leave(&call);
+    return 0;
+}
+int cuMemAlloc_v2(void) { return plain(243, "cuMemAlloc_v2", 100000, 0); }
+int cuMemFree_v2(void) { return plain(245, "cuMemFree_v2", 60000, 1); }
+int cuMemHostAlloc(void) { return plain(271, "cuMemHostAlloc", 500000, 0); }
+int cuLibraryLoadData(void) { return plain(678, "cuLibraryLoadData", 6000000, 0); }

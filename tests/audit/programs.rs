@@ -1,0 +1,203 @@
+//! Programs with the library in them.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+use syncscope::audit::{Doing, Reason};
+
+use super::{Audited, SOURCES, adds_up, at, audit, compile, places, said, train};
+
+/// What the training loop loses, place by place: the times are those of the stand-in.
+fn expected() -> Vec<(String, String, Reason, u64, u64)> {
+    let place = |text: &str, call: &str, reason, count, total| (at(text), call.to_owned(), reason, count, total);
+    vec![
+        place("cuda.cuLibraryLoadData()", "cuLibraryLoadData", Reason::Load, 1, 6_000_000),
+        // Three times 2 ms, and the copy of 4 bytes behind it.
+        place("cuda.cuMemcpyDtoHAsync_v2(PAGEABLE", "cuMemcpyDtoHAsync_v2", Reason::Wait, 3, 6_003_000),
+        place("cuda.cuMemFree_v2()", "cuMemFree_v2", Reason::Wait, 1, 2_000_000),
+        place("cuda.cuMemHostAlloc()", "cuMemHostAlloc", Reason::PageLock, 1, 500_000),
+    ]
+}
+
+#[test]
+fn each_planted_wait_is_found_at_its_line_and_nothing_else_is() {
+    // Once the interpreter's lock is let go of in each call, once it is held.
+    for lock in ["", "1"] {
+        let audited = Audited::of(&["python3", &train()], &["--stacks", "all"], &[("FAKE_HOLDS_LOCK", lock)]);
+        let mut expected = expected();
+        expected.sort_by_key(|(_, _, _, _, total)| std::cmp::Reverse(*total));
+        assert_eq!(places(&audited.report), expected, "{}", said(&audited.output));
+        assert_eq!(audited.report.places[0].function, "item");
+        assert_eq!(audited.report.places[0].waited_for, "kernel forward on stream 7");
+        let functions: Vec<&str> = audited.report.places[0].stack.iter().map(|frame| &*frame.function).collect();
+        assert_eq!(functions, ["item", "step", "main", "<module>"]);
+        assert_eq!(audited.report.warnings, [""; 0]);
+        adds_up(&audited.report);
+    }
+}
+
+#[test]
+fn the_time_of_the_host_and_of_the_device_is_told_apart() {
+    let audited = Audited::of(&["python3", &train()], &["--stacks", "none"], &[]);
+    let process = &audited.report.processes[0];
+    let host = |doing| process.host.iter().find(|share| share.doing == doing).map_or(0, |share| share.ns);
+    assert_eq!(host(Doing::Waiting), 4 * 2_000_000);
+    assert_eq!((host(Doing::Loading), host(Doing::PageLocking)), (6_000_000, 500_000));
+    assert_eq!(host(Doing::Unknown), 0);
+    // Four kernels of 2 ms; copies go on beside them.
+    assert_eq!(process.devices[0].kernels_ns, 8_000_000);
+    assert!(process.complete && process.overhead.as_ref().unwrap().calls > 10);
+    assert!(audited.report.places.iter().all(|place| place.place.is_empty()), "no stack was taken");
+}
+
+#[test]
+fn the_programs_input_output_and_exit_code_are_its_own() {
+    let mut child = audit(&["--", "python3", &train()])
+        .env("FAKE_EXIT", "7")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"a line\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(7), &b"a line\n"[..]));
+    assert!(said(&output).contains("waits at"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_without_cuda_and_one_that_is_not_there_get_a_clear_word() {
+    let output = audit(&["--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).contains("No process used CUDA"), "{}", said(&output));
+    let output = audit(&["--", "no-such-program"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("there is no such program"), "{}", said(&output));
+}
+
+#[test]
+fn another_profiler_or_no_cupti_is_said_and_the_program_runs_on() {
+    let audited = Audited::of(&["python3", &train()], &[], &[("FAKE_TAKEN", "1")]);
+    assert_eq!(audited.output.status.code(), Some(0));
+    assert!(audited.report.warnings[0].contains("another profiler has CUPTI"), "{:?}", audited.report.warnings);
+    // A driver whose CUPTI lies nowhere; a machine with a GPU may have one.
+    let script = "import ctypes; ctypes.CDLL('libcupti.so.13')";
+    if Command::new("python3").args(["-c", script]).stderr(Stdio::null()).status().unwrap().success() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let driver = folder.path().join("libfake.so");
+    compile("fake.c", &["-shared", "-fPIC"], &driver);
+    let script = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).cuInit(0)";
+    let mut command = audit(&["--", "python3", "-c", script, driver.to_str().unwrap()]);
+    let output = command.env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).contains("CUPTI could not be used"), "{}", said(&output));
+}
+
+const KILLED: &str = "
+import ctypes, os, signal, sys
+cuda = ctypes.CDLL('libcupti.so.13')
+cuda.cuInit(0)
+cuda.cuLibraryLoadData()
+";
+
+#[test]
+fn what_was_recorded_outlasts_a_kill_and_an_exec() {
+    for end in ["os.kill(os.getpid(), signal.SIGKILL)", "os.execv('/bin/true', ['true'])", "os.abort()"] {
+        let audited = Audited::of(&["python3", "-c", &format!("{KILLED}{end}")], &["--stacks", "all"], &[]);
+        let process = &audited.report.processes[0];
+        assert!(!process.complete && process.calls == 1, "{end}: {process:?}");
+        assert!(audited.report.warnings[0].contains("killed, crashed"), "{:?}", audited.report.warnings);
+        let code = match end {
+            _ if end.contains("exec") => 0,
+            _ if end.contains("abort") => 134,
+            _ => 137,
+        };
+        assert_eq!(audited.output.status.code(), Some(code), "{end}");
+    }
+}
+
+#[test]
+fn children_are_followed_and_a_fork_of_a_process_with_cuda_is_left_alone() {
+    let script = format!(
+        "{KILLED}
+import subprocess
+if os.fork() == 0:
+    sys.exit(3)
+os.wait()
+subprocess.run([sys.executable, '-c', 'import ctypes; c = ctypes.CDLL(\"libcupti.so.13\"); c.cuInit(0); c.cuMemHostAlloc()'])
+"
+    );
+    let audited = Audited::of(&["python3", "-c", &script], &[], &[]);
+    let calls: Vec<(u64, bool)> =
+        audited.report.processes.iter().map(|process| (process.calls, process.complete)).collect();
+    assert_eq!(calls, [(1, true), (1, true)]);
+    assert!(
+        audited
+            .report
+            .processes
+            .iter()
+            .any(|process| { audited.report.processes.iter().any(|parent| parent.process == process.parent) })
+    );
+}
+
+/// The thread that holds the interpreter's lock waits for a lock that the calling thread holds: no stack, and no deadlock.
+#[test]
+fn a_call_goes_on_without_a_stack_where_the_interpreters_lock_cannot_be_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libcross.so");
+    compile("cross.c", &["-shared", "-fPIC"], &library);
+    let script = "
+import ctypes, sys, threading
+cuda = ctypes.CDLL('libcupti.so.13')
+cuda.cuInit(0)
+free, held = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1])
+call = ctypes.cast(cuda.cuMemHostAlloc, ctypes.c_void_p)
+other = threading.Thread(target=free.call_with_the_lock, args=(call,))
+other.start()
+free.wait_until_locked()
+held.take_the_lock()
+other.join()
+";
+    let patience = [("SYNCSCOPE_AUDIT_PATIENCE", "20")];
+    let audited = Audited::of(&["python3", "-c", script, library.to_str().unwrap()], &["--stacks", "all"], &patience);
+    assert_eq!(audited.output.status.code(), Some(0), "{}", said(&audited.output));
+    assert_eq!(audited.report.processes[0].overhead.as_ref().unwrap().missed_stacks, 1);
+    assert!(audited.report.warnings[0].contains("1 calls have no place"), "{:?}", audited.report.warnings);
+}
+
+#[test]
+fn a_native_program_has_its_lines_as_places_and_inlined_functions_in_its_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("native");
+    let library = format!("-L{}", super::stand_in().display());
+    compile("native.c", &[&library, "-l:libcupti.so.13"], &program);
+    let audited = Audited::of(&[program.to_str().unwrap()], &["--stacks", "all"], &[]);
+    let found = &audited.report.places[0];
+    let source = std::fs::read_to_string(format!("{SOURCES}/native.c")).unwrap();
+    let line = source.lines().position(|line| line.contains("cuStreamSynchronize((void")).unwrap() + 1;
+    let place = format!("{SOURCES}/native.c:{line}");
+    assert_eq!((&*found.place, &*found.call, found.reason), (&*place, "cuStreamSynchronize", Reason::Wait));
+    // `read_result` is inlined into `main`.
+    let own = found.stack.iter().filter(|frame| frame.file.ends_with("native.c"));
+    assert_eq!(own.map(|frame| &*frame.function).collect::<Vec<_>>(), ["read_result", "main"]);
+    assert_eq!(found.total_ns, 3_000_000);
+    adds_up(&audited.report);
+}
+
+#[test]
+fn a_signal_to_the_command_goes_to_the_program() {
+    let script = "import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+print('ready', flush=True)
+time.sleep(60)";
+    let mut child =
+        audit(&["--", "python3", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(5), None));
+}

@@ -1,0 +1,84 @@
+//! Traces: the audit's own read back, one of PyTorch's profiler, and what is none.
+
+use std::fs;
+
+use syncscope::audit::{AuditReport, Reason};
+
+use super::{Audited, SOURCES, adds_up, audit, json, places, said, train};
+
+#[test]
+fn the_audit_of_its_own_trace_finds_the_same_places() {
+    let audited = Audited::of(&["python3", &train()], &["--stacks", "all", "--trace", "trace.json"], &[]);
+    let folder = audited.folder.path();
+    let output = audit(&["--from", "trace.json", "--json", "again.json"]).current_dir(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let again: AuditReport = serde_json::from_value(json(&audited.file("again.json"))).unwrap();
+    assert_eq!(places(&again), places(&audited.report));
+    adds_up(&again);
+}
+
+/// A trace with the names and arguments that PyTorch's profiler writes (`with_stack=True`), made by hand: a read of a scalar
+/// behind a kernel of 1 ms, a copy from page-locked memory that does not block, and a kernel that ends during an allocation.
+#[test]
+fn a_trace_of_pytorchs_profiler_shows_its_waits_with_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let json_file = folder.path().join("a.json");
+    let trace = format!("{SOURCES}/kineto.json");
+    let output = audit(&["--from", &trace, "--json", json_file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: AuditReport = serde_json::from_value(json(&json_file)).unwrap();
+    let found = places(&report);
+    assert_eq!(
+        found[0],
+        ("train.py:31".to_owned(), "cudaMemcpyAsync".to_owned(), Reason::Wait, 1, 1_002_000),
+        "{found:?}"
+    );
+    assert!(found[1..].iter().all(|(_, _, reason, ..)| *reason != Reason::Wait), "{found:?}");
+    adds_up(&report);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    for (content, word) in [
+        ("SQLite format 3\0more", "reports of nsys are not read"),
+        ("{\"traceEvents\": [{\"ph\": 3}]}", "t.json:1:25"),
+        ("{}", "traceEvents"),
+    ] {
+        fs::write(folder.path().join("t.json"), content).unwrap();
+        let output = audit(&["--from", "t.json"]).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(word), "{word}: {}", said(&output));
+    }
+}
+
+/// Numbers that no clock has, names that a terminal or a page acts on, and more nesting than a stack has.
+#[test]
+fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut events = vec![
+        r#"{"ph":"X","cat":"kernel","name":"<script>\u001b[2J","pid":0,"tid":7,"ts":0,"dur":900,"args":{"correlation":1,"stream":7}}"#.to_owned(),
+        r#"{"ph":"X","cat":"cuda_runtime","name":"cudaStreamSynchronize<b>\u001b[31m","pid":1,"tid":1,"ts":1,"dur":1e300}"#.to_owned(),
+        r#"{"ph":"X","cat":"cuda_runtime","name":"cudaDeviceSynchronize","pid":1,"tid":1,"ts":100,"dur":900,"args":{"correlation":18446744073709551615}}"#.to_owned(),
+        r#"{"ph":"X","cat":"kernel","name":"far","pid":0,"tid":7,"ts":-1e18,"dur":-5}"#.to_owned(),
+        r#"{"ph":"X","cat":"gpu_memcpy","name":"x","pid":0,"tid":7,"ts":3,"dur":-5,"args":{"correlation":18446744073709551615}}"#.to_owned(),
+        r#"{"ph":"X","cat":"cuda_runtime","name":"cudaMemcpy","pid":1,"tid":1,"ts":2000,"dur":3.1e13,"args":{"correlation":18446744073709551615}}"#.to_owned(),
+    ];
+    for depth in 0..600 {
+        let name = format!("<img src=x>\\u001b]0;.py({depth}): f");
+        events.push(format!(
+            r#"{{"ph":"X","cat":"python_function","name":"{name}","pid":1,"tid":1,"ts":{}.5,"dur":99999}}"#,
+            depth / 10
+        ));
+    }
+    fs::write(folder.path().join("t.json"), format!("{{\"traceEvents\":[{}]}}", events.join(","))).unwrap();
+    let output = audit(&["--from", "t.json", "--html", "a.html", "--trace", "b.json"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(!output.stdout.contains(&0x1b));
+    let page = fs::read_to_string(folder.path().join("a.html")).unwrap();
+    assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
+    assert!(json(&folder.path().join("b.json"))["traceEvents"].is_array());
+}
