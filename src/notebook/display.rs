@@ -54,7 +54,7 @@ impl Show for Device {
 
 impl<T: Element> Show for Tensor<T> {
     fn on(&self, page: Page) -> Page {
-        let (text, held) = match host_time(|| Ok(self.to_string())) {
+        let (text, held) = match host_time(|| Ok::<_, crate::error::DeviceError>(self.to_string())) {
             Ok((text, seconds)) => (text, Unit::Seconds.format(seconds, 3)),
             Err(error) => return page.note(error),
         };
