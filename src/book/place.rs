@@ -19,6 +19,7 @@ const MARKED: &str = "report makes this folder anew each time it renders. What i
 /// The folders of a book.
 pub(super) const FOLDERS: [&str; 2] = ["book", "site"];
 const WORK: &str = ".render-";
+const PART: &str = ".syncscope-part";
 
 /// How long another process may take to put its book in the same place.
 const WAIT: Duration = Duration::from_secs(20);
@@ -75,7 +76,7 @@ impl<'a> Place<'a> {
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
         check_place(out)?;
-        let work = tempfile::Builder::new().prefix(WORK).tempdir_in(out).map_err(at(out))?;
+        let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
         Ok(Self { out, work, _lock: lock })
     }
@@ -152,8 +153,12 @@ fn remove(work: &Path) {
     }
 }
 
-/// Removes a working folder that a kill left before its marker was whole. One that holds anything else stays.
+/// Removes a working folder that a kill left before its marker was whole. One that holds anything else, or whose name a
+/// working folder does not have, stays.
 fn remove_begun(work: &Path) {
+    if !work.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
+        return;
+    }
     let marker = work.join(MARKER);
     let alone = is_folder(work) && fs::read_dir(work).is_ok_and(|entries| entries.count() == 1);
     if alone && fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file() && marker.len() == 0) {
@@ -222,7 +227,10 @@ mod tests {
             drop(Place::claim(out.path()).unwrap());
             assert!(other.path().join("old-book").exists() && out.path().join(".render-link").is_symlink());
         }
+        let empty = out.path().join(".render-empty");
+        fs::create_dir(&empty).unwrap();
         drop(Place::claim(out.path()).unwrap());
+        assert!(empty.exists());
         assert_eq!(fs::read_to_string(cache.join("mine")).unwrap(), "mine");
         for marker in ["", "my own settings", &format!("{MARKED}and more")] {
             let site = out.path().join("site");
@@ -239,7 +247,7 @@ mod tests {
         let left = out.path().join(".render-dead");
         fs::create_dir_all(left.join("site")).unwrap();
         mark(&left).unwrap();
-        fs::create_dir(out.path().join(".render-began")).unwrap();
+        fs::create_dir(out.path().join(".render-began.syncscope-part")).unwrap();
         fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
         let place = Place::claim(out.path()).unwrap();
         assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");

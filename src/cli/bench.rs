@@ -1,5 +1,7 @@
 //! `report bench`: runs one experiment and prints its summary.
 
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,16 +13,17 @@ use clap::Args;
 
 use super::course::{self, Course};
 use super::interrupt::Interrupt;
-use super::processes::command_line;
+use super::processes::{command_line, say_failures};
 use super::progress::Bar;
 use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
-use crate::experiment::{AnyExperiment, Bench, RunObserver, record_scenarios};
+use crate::error::FileError;
+use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
 use crate::files::Target;
 use crate::measure::{Protocol, Sampler};
 use crate::results::{Environment, Plan, Recorded, Selection};
 use crate::runner::{empty_results, run_one};
-use crate::timeline::to_trace;
+use crate::timeline::{TRACE_BEGIN, to_trace};
 
 /// Run one experiment and print its summary
 #[derive(Args)]
@@ -66,6 +69,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let engine = device.properties().engine;
     let mut experiment = entry.default_for(engine);
     choose(experiment.as_mut(), arguments)?;
+    let trace = arguments.trace.as_deref().map(|path| claim_trace(experiment.as_ref(), &device, path)).transpose()?;
 
     // Nothing is kept of one experiment: where a sample goes on, the program ends.
     let interrupt = Interrupt::listen(|| true)?;
@@ -88,9 +92,11 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Some(format) => export::print(&results, format)?,
         None => job::print_summary(&results, &book, carried)?,
     }
+    say_failures(&results);
 
-    if let Some(path) = arguments.trace.as_deref().filter(|_| !interrupted()) {
-        trace(experiment.as_ref(), &device, &run, path)?;
+    if let Some((target, path)) = trace.filter(|_| !interrupted()) {
+        let text = record(experiment.as_ref(), &device, &run);
+        target.write(text.as_bytes()).with_context(|| path.display().to_string())?;
     }
     Ok(match (interrupted(), results.has_failures()) {
         (true, _) => End::Interrupted,
@@ -113,12 +119,29 @@ fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(
     Ok(())
 }
 
-/// Records the experiment's scenarios and writes those that could be.
-fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path) -> anyhow::Result<()> {
-    let scenarios = record_scenarios(experiment, &Selection::default(), device, run);
-    if scenarios.is_empty() {
+/// Claims the file of the trace before anything is measured; refuses an experiment that has nothing to record.
+fn claim_trace<'a>(
+    experiment: &dyn AnyExperiment,
+    device: &Device,
+    path: &'a Path,
+) -> anyhow::Result<(Target, &'a Path)> {
+    if !has_scenarios(experiment, device) {
         return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
     }
+    let claimed = Target::claim(path, is_trace).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    Ok((claimed, path))
+}
+
+/// Whether a file is a trace that this program wrote.
+fn is_trace(file: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(TRACE_BEGIN.len() as u64).read_to_end(&mut begin));
+    read.is_ok() && begin == TRACE_BEGIN.as_bytes()
+}
+
+/// Records the experiment's scenarios; the trace of those that could be.
+fn record(experiment: &dyn AnyExperiment, device: &Device, run: &str) -> String {
+    let scenarios = record_scenarios(experiment, &Selection::default(), device, run);
     let mut timelines = Vec::new();
     for scenario in &scenarios {
         match &scenario.recorded {
@@ -129,6 +152,5 @@ fn trace(experiment: &dyn AnyExperiment, device: &Device, run: &str, path: &Path
             Recorded::Failed(reason) => alert!("{} was not recorded: {reason}", scenario.name),
         }
     }
-    let written = Target::claim(path).and_then(|target| target.write(to_trace(&timelines).as_bytes()));
-    written.with_context(|| path.display().to_string())
+    to_trace(&timelines)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Carried, UsageError, program, recorded};
+use super::{Carried, UsageError, argument, program, recorded};
 use crate::book::{self, BookProject};
 use crate::error::BookError;
 use crate::results::{Results, nearest};
@@ -79,6 +79,6 @@ pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<(
 pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
     let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;
     say!("book: {}", rendered.index.display());
-    say!("to read it: {} serve {}", program(), out.display());
+    say!("to read it: {} serve {}", program(), argument(out));
     Ok(())
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use super::course::{self, Place};
 use super::run::{What, measure};
 use super::terminal::Paint;
-use super::{Carried, End, UsageError, output, recorded};
+use super::{Carried, End, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
 
@@ -23,14 +23,6 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     course::check(&book, carried)?;
     let file = place.out.join("results.json");
     course::check_place(&book, &place.out)?;
-    // The user named the folder, not this file.
-    if file.exists() && recorded::read(&file, carried).is_err() {
-        let file = file.display();
-        return Err(UsageError(format!(
-            "{file}: this is no results file, so it is not replaced; move it away or give another folder by --out"
-        ))
-        .into());
-    }
     let attended = measure(&what, &place.course, &book, &file, carried)?;
     let results = &attended.results;
     print_summary(results, &book, carried)?;
@@ -40,12 +32,10 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     Ok(attended.end())
 }
 
-/// The tables of every experiment, why one failed, and what the documents make of them.
+/// The tables of every experiment, and what the documents make of them.
 pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
     for name in results.experiments() {
         output::titled(&book::summary(results, name), Paint::Title);
-        let failures = results.runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
-        failures.filter_map(|left| left.failure.as_ref()).for_each(|failure| alert!("{name} failed: {failure}"));
     }
     let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::program;
+use super::{argument, program};
 use crate::error::FileError;
 use crate::files::Target;
 use crate::results::{Results, Row};
@@ -33,11 +33,21 @@ struct State {
 
 /// Where checkpoints go.
 struct Checkpoint {
+    /// What they are called, without the number and the ending.
+    stem: String,
     /// Where they may go, if they cannot go where they go now.
-    places: VecDeque<PathBuf>,
+    places: VecDeque<Place>,
     current: Option<(PathBuf, Target)>,
+    /// Files of this run, which go when its results are whole elsewhere.
     written: Vec<PathBuf>,
     failed: bool,
+}
+
+enum Place {
+    /// A file of this run.
+    File(PathBuf),
+    /// A folder: the first name that no file has. An earlier run's checkpoint is not this one's to replace.
+    Folder(PathBuf),
 }
 
 /// The results file that a run resumed from `file` writes, where the user names none: its own, or that of its checkpoint.
@@ -50,35 +60,59 @@ pub(super) fn out_of(file: &Path) -> PathBuf {
 }
 
 impl Keeper {
-    /// Claims the results file before anything is measured for it; `resumed` is the file that the run goes on from.
-    pub(super) fn begin(out: &Path, resumed: Option<&Path>) -> Result<Self, FileError> {
-        let target = Target::claim(out).map_err(|source| FileError::Io { path: out.to_owned(), source })?;
-        // A checkpoint's own are called as those of its results file.
-        let name = out_of(out).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let stem = name.strip_suffix(".json").unwrap_or(&name);
-        let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
-        let folders = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]);
-        let mut places: VecDeque<PathBuf> = folders.map(|folder| free(&folder, stem)).collect();
-        let left = out.with_file_name(format!("{stem}{CHECKPOINT}.json"));
-        match resumed {
-            // Of files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
-            Some(file) if file != out && out_of(file) == out => places.push_front(file.to_owned()),
-            // The process of a run is given a checkpoint to add to: that none was left, the one that starts it says.
-            None if left.is_file() && out_of(out) == out => {
-                note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), left.display());
-            }
-            _ => {}
+    /// Claims the results file, and a place for its checkpoint, before anything is measured for it.
+    pub(super) fn begin(out: &Path) -> Result<Self, FileError> {
+        let target = Results::claim(out)?;
+        let keeper = Self::of(out, target);
+        let mut state = keeper.state();
+        let left = out.with_file_name(format!("{}.json", state.checkpoint.stem));
+        if left != out && left.is_file() {
+            note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), argument(&left));
         }
-        let checkpoint = Checkpoint { places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
-        Ok(Self { out: out.to_owned(), state: Mutex::new(state) })
+        state.checkpoint.claim().map_err(at(out))?;
+        drop(state);
+        Ok(keeper)
+    }
+
+    /// Claims the results file of a run that goes on from `file`, and the file where it is the run's own: what it holds is
+    /// to be read from now on, when no other process adds to it.
+    pub(super) fn resume(file: &Path, out: &Path) -> Result<Self, FileError> {
+        fs::metadata(file).map_err(at(file))?;
+        if file == out {
+            return Ok(Self::of(out, Target::claim(out, |_| true).map_err(at(out))?));
+        }
+        let keeper = Self::of(out, Results::claim(out)?);
+        // Of other files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
+        if out_of(file) == out {
+            let target = Target::claim(file, |_| true).map_err(at(file))?;
+            let mut state = keeper.state();
+            state.checkpoint.current = Some((file.to_owned(), target));
+            state.checkpoint.written.push(file.to_owned());
+        }
+        Ok(keeper)
     }
 
     /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
     pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
-        let keeper = Self::begin(file, None)?;
+        let keeper = Self::of(file, Target::claim(file, |_| true).map_err(at(file))?);
         keeper.state().is_checkpoint = true;
         Ok(keeper)
+    }
+
+    fn of(out: &Path, target: Target) -> Self {
+        // A checkpoint's own are called as those of its results file.
+        let name = out_of(out).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = format!("{}{CHECKPOINT}", name.strip_suffix(".json").unwrap_or(&name));
+        let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
+        let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).map(Place::Folder).collect();
+        let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
+        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
+        Self { out: out.to_owned(), state: Mutex::new(state) }
+    }
+
+    /// The results file.
+    pub(super) fn out(&self) -> &Path {
+        &self.out
     }
 
     /// Writes a checkpoint.
@@ -110,16 +144,22 @@ impl Keeper {
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
         // Until the next time it is theirs to write.
         state.checkpoint.current = None;
-        state.checkpoint.places.push_front(path.clone());
+        state.checkpoint.places.push_front(Place::File(path.clone()));
         Ok(path)
     }
 
-    /// Takes the checkpoint away where it holds nothing; the place of the results file.
-    pub(super) fn give_up(&self) -> PathBuf {
+    /// Takes over the file where a process left the results because it could not write the checkpoint.
+    pub(super) fn take_over(&self, file: &Path) {
+        let mut state = self.state();
+        state.checkpoint.places.push_front(Place::File(file.to_owned()));
+        state.checkpoint.written.push(file.to_owned());
+    }
+
+    /// Takes the checkpoint away where it holds nothing.
+    pub(super) fn give_up(&self) {
         let mut state = self.state();
         state.target = None;
         state.checkpoint.remove(&self.out);
-        self.out.clone()
     }
 
     /// Remembers the rows of the experiment that is running.
@@ -141,8 +181,7 @@ impl Keeper {
         match state.checkpoint.write(text.as_bytes()) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
-                // Its lock goes with it.
-                state.checkpoint.current = None;
+                state.checkpoint.remove(&path);
                 Ok(path)
             }
             Err(error) => {
@@ -166,7 +205,7 @@ impl Keeper {
         };
         match self.finish(&left?) {
             Ok(path) => {
-                alert!("interrupted within a sample; to go on: {} run --resume {}", program(), path.display());
+                alert!("interrupted within a sample");
                 Some(path)
             }
             Err(error) => {
@@ -182,9 +221,24 @@ impl Keeper {
 }
 
 impl Checkpoint {
+    /// Claims the next place that can be written.
+    fn claim(&mut self) -> io::Result<()> {
+        let mut last = io::Error::other("no place is left");
+        while let Some(place) = self.places.pop_front() {
+            match place.claim(&self.stem) {
+                Ok(claimed) => {
+                    self.current = Some(claimed);
+                    return Ok(());
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
     /// Writes to the place of the last checkpoint, or else to the next that can be written.
     fn write(&mut self, content: &[u8]) -> io::Result<PathBuf> {
-        let mut last = io::Error::other("no place is left");
+        let mut last = None;
         loop {
             if let Some((path, target)) = &self.current {
                 match target.write(content) {
@@ -194,15 +248,12 @@ impl Checkpoint {
                         }
                         return Ok(path.clone());
                     }
-                    Err(error) => last = error,
+                    Err(error) => last = Some(error),
                 }
                 self.current = None;
             }
-            let Some(path) = self.places.pop_front() else { return Err(last) };
-            match Target::claim(&path) {
-                Ok(target) => self.current = Some((path, target)),
-                Err(error) => last = error,
-            }
+            // Why a place could not be written says more than that none is left.
+            self.claim().map_err(|error| last.take().unwrap_or(error))?;
         }
     }
 
@@ -216,11 +267,24 @@ impl Checkpoint {
     }
 }
 
-/// The first name that no file has: an earlier run's checkpoint is not this one's to replace.
-fn free(folder: &Path, stem: &str) -> PathBuf {
-    let names = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
-    let mut paths = names.map(|number| folder.join(format!("{stem}{CHECKPOINT}{number}.json")));
-    paths.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| folder.join(stem))
+impl Place {
+    fn claim(self, stem: &str) -> io::Result<(PathBuf, Target)> {
+        let folder = match self {
+            Self::File(path) => return Target::claim(&path, |_| true).map(|target| (path, target)),
+            Self::Folder(folder) => folder,
+        };
+        let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
+        for path in numbers.map(|number| folder.join(format!("{stem}{number}.json"))) {
+            if let Some(target) = Target::claim_new(&path)? {
+                return Ok((path, target));
+            }
+        }
+        Err(io::Error::other("no name is left"))
+    }
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
+    move |source| FileError::Io { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -239,10 +303,36 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_checkpoint_keeps_its_name() {
+    fn what_was_kept_on_the_way_goes_also_where_the_results_go_elsewhere() {
+        use crate::results::{Environment, Plan, Selection};
+
         let folder = tempfile::tempdir().unwrap();
-        let first = free(folder.path(), "r");
-        fs::write(&first, "").unwrap();
-        assert!(first.ends_with("r.checkpoint.json") && free(folder.path(), "r").ends_with("r.checkpoint-2.json"));
+        let device = crate::device::Device::open("cpu:0").unwrap();
+        let environment = Environment::now(&device, Vec::new());
+        let results =
+            crate::runner::empty_results(serde_json::json!({}), Selection::default(), Plan::default(), environment);
+        let out = folder.path().join("r.json");
+        let keeper = Keeper::begin(&out).unwrap();
+        let first = keeper.checkpoint(&results).unwrap();
+        let elsewhere = folder.path().join("elsewhere.json");
+        fs::write(&elsewhere, "a part").unwrap();
+        keeper.take_over(&elsewhere);
+        // No file takes the place of a folder.
+        fs::create_dir(&out).unwrap();
+        let written = keeper.finish(&results).unwrap();
+        assert_eq!(written, elsewhere);
+        assert!(Results::read(&written).is_ok() && !first.exists());
+    }
+
+    #[test]
+    fn a_checkpoint_takes_a_name_that_no_file_has_and_no_other_run_has_claimed() {
+        let folder = tempfile::tempdir().unwrap();
+        let claim = || Place::Folder(folder.path().to_owned()).claim("r.checkpoint").unwrap();
+        let [(first, target), (second, _kept)] = [claim(), claim()];
+        assert!(first.ends_with("r.checkpoint.json") && second.ends_with("r.checkpoint-2.json"));
+        target.write(b"first").unwrap();
+        drop(target);
+        assert!(claim().0.ends_with("r.checkpoint-3.json"));
+        assert_eq!(fs::read(first).unwrap(), b"first");
     }
 }

@@ -51,6 +51,7 @@ mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -158,6 +159,8 @@ impl App {
     /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
+        // A write that a limit on files (`ulimit -f`) ends is an error then, not the program's end; without a handler it is.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
         let carried = Carried { registry: self.registry, book: self.book, command };
@@ -329,7 +332,8 @@ fn code_of(error: &anyhow::Error) -> End {
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
         || error.is::<FileError>()
         || error.is::<UsageError>()
-        || matches!(error.downcast_ref(), Some(error) if is_the_users(error));
+        || matches!(error.downcast_ref(), Some(error) if is_the_users(error))
+        || matches!(error.downcast_ref(), Some(error) if is_of_the_place(error));
     if asked_wrongly { End::Refused } else { End::Failed }
 }
 
@@ -345,6 +349,23 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::NotOurs { .. }
             | BookError::Template { .. }
             | BookError::Notebook { .. }
+    ) || matches!(error, BookError::Io { source, .. } if is_of_the_place(source))
+}
+
+/// Whether nothing can be put where the user said. A disk that is full is no fault of the command.
+fn is_of_the_place(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    matches!(
+        error.kind(),
+        AlreadyExists
+            | InvalidFilename
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+            | ReadOnlyFilesystem
     )
 }
 
@@ -358,9 +379,31 @@ struct Told(End);
 #[error("{0}")]
 struct UsageError(String);
 
+/// A path as an argument that a shell hands on as it is, and that is no flag.
+fn argument(path: &Path) -> String {
+    let path = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { &Path::new(".").join(path) } else { path };
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@,%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 /// The program by the name that it was started by: `report`, or that of a crate with experiments of its own.
 fn program() -> String {
     let path = std::env::args_os().next();
     let name = path.as_deref().and_then(|path| Path::new(path).file_stem()).map(|name| name.to_string_lossy());
     name.map_or_else(|| "report".to_owned(), std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_command_is_one_argument_and_no_flag() {
+        for (path, said) in
+            [("a/b-1.json", "a/b-1.json"), ("-q", "./-q"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$(x)", "'$(x)'")]
+        {
+            assert_eq!(argument(Path::new(path)), said);
+        }
+    }
 }

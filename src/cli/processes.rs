@@ -16,9 +16,9 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::Peer;
 use super::terminal::Manner;
-use super::{Carried, End, Told, program, recorded};
+use super::{Carried, End, Told, argument, program, recorded};
 use crate::book::Warning;
-use crate::results::{Environment, Results, SYNCSCOPE};
+use crate::results::{Environment, Outcome, Results, SYNCSCOPE};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
 pub(super) struct Attended {
@@ -98,19 +98,17 @@ pub(super) struct Means {
     pub(super) multicast: Multicast,
 }
 
-/// Measures what `results` lack, and writes the results file. `resumed` is the file that they were read from.
+/// Measures what `results` lack, and has `keeper` write the results file.
 pub(super) fn measure(
     mut results: Results,
-    out: &Path,
-    resumed: Option<&Path>,
+    keeper: &Keeper,
     means: &Means,
     carried: &Carried,
 ) -> anyhow::Result<Attended> {
-    let keeper = Keeper::begin(out, resumed)?;
     let mut file = keeper.checkpoint(&results)?;
     let forward = Forward::listen()?;
     let begun = Instant::now();
-    let mut longest = Duration::ZERO;
+    let (mut longest, mut is_told) = (Duration::ZERO, false);
     while results.is_partial() && !forward.is_interrupted() {
         if means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
             alert!("the budget leaves no time for another run");
@@ -133,6 +131,7 @@ pub(super) fn measure(
             _ => {
                 let ended = own_process(&file, means.multicast, &forward)?;
                 if let Some(elsewhere) = ended.elsewhere {
+                    keeper.take_over(&elsewhere);
                     file = elsewhere;
                 }
                 results = recorded::read(&file, carried)?;
@@ -140,7 +139,8 @@ pub(super) fn measure(
                     results.end_open_run(&how_it_ended(ended.status));
                 }
                 // An error that a process could tell is the next one's, too.
-                if results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0) {
+                is_told = results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
+                if is_told {
                     break;
                 }
             }
@@ -148,14 +148,21 @@ pub(super) fn measure(
         file = keeper.checkpoint(&results)?;
         longest = longest.max(start.elapsed());
     }
-    let measured = !results.rows.is_empty();
-    let file = if measured { keeper.finish(&results)? } else { keeper.give_up() };
-    anyhow::ensure!(measured || forward.is_interrupted(), "nothing was measured");
+    if results.rows.is_empty() {
+        keeper.give_up();
+        if forward.is_interrupted() {
+            alert!("nothing was measured, and no file is kept");
+            return Err(Told(End::Interrupted).into());
+        }
+        anyhow::ensure!(!is_told, Told(End::Failed));
+        anyhow::bail!("nothing was measured");
+    }
+    let file = keeper.finish(&results)?;
     let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
     for warning in Warning::of(&results).iter().filter(shared) {
         alert!("{warning}");
     }
-    Ok(Attended { is_elsewhere: measured && file != out, results, file })
+    Ok(Attended { is_elsewhere: file != keeper.out(), results, file })
 }
 
 /// The system whose turn it is: of those with the fewest runs the first.
@@ -175,7 +182,7 @@ struct Ended {
 /// Runs this program to measure the next run of `file`.
 fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::Result<Ended> {
     let mut command = measuring(own_program()?, multicast);
-    command.arg("next-run").arg(file).args(Manner::handed_on()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.arg("next-run").args(Manner::handed_on()).arg("--").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;
@@ -196,11 +203,38 @@ fn how_it_ended(status: ExitStatus) -> String {
 impl Attended {
     /// How the runs ended; where some are missing with the command that goes on.
     pub(super) fn end(&self) -> End {
+        say_failures(&self.results);
         if self.results.is_partial() {
-            alert!("not all was measured; to go on: {} run --resume {}", program(), self.file.display());
+            alert!("not all was measured; to go on: {} run --resume {}", program(), argument(&self.file));
             return End::Interrupted;
         }
         if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
+    }
+}
+
+/// Says which experiments and rows failed and why, each reason once.
+pub(super) fn say_failures(results: &Results) {
+    const MOST: usize = 10;
+    let mut reasons: Vec<(&str, String, usize)> = Vec::new();
+    let order = results.runs.iter().flat_map(|run| &run.order);
+    let experiments = order.filter_map(|left| Some((left.failure.as_deref()?, left.name.clone())));
+    let rows = results.rows.iter().flat_map(|row| row.series.iter().map(move |series| (row, &series.outcome)));
+    let rows = rows.filter_map(|(row, outcome)| match outcome {
+        Outcome::Failed { reason } => Some((reason.as_str(), row.spec.title())),
+        _ => None,
+    });
+    for (reason, name) in experiments.chain(rows) {
+        match reasons.iter_mut().find(|(said, ..)| *said == reason) {
+            Some((.., more)) => *more += 1,
+            None => reasons.push((reason, name, 0)),
+        }
+    }
+    for (reason, name, more) in reasons.iter().take(MOST) {
+        let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
+        alert!("{name}{more} failed: {reason}");
+    }
+    if reasons.len() > MOST {
+        alert!("{} further reasons are in the results file", reasons.len() - MOST);
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::Args;
 
 use super::course::Course;
+use super::keep::{self, Keeper};
 use super::peer::Peer;
 use super::processes::{self, Attended, Means, Multicast};
-use super::{Carried, End, UsageError, keep, program, recorded};
+use super::{Carried, End, UsageError, argument, program, recorded};
 use crate::book::BookProject;
-use crate::results::{Environment, Plan, Selection};
+use crate::results::{Environment, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
 
 /// Run a suite and write its results file
@@ -93,10 +94,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
     let attended = match arguments.resume {
-        Some(file) => {
-            let out = arguments.out.unwrap_or_else(|| keep::out_of(&file));
-            resume(&file, &out, &arguments.what.limits, carried)?
-        }
+        Some(file) => resume(&file, arguments.out.as_deref(), &arguments.what.limits, carried)?,
         None => {
             let out = arguments.out.unwrap_or_else(|| PathBuf::from("target/report/results.json"));
             let book = arguments.course.project(carried)?;
@@ -128,7 +126,7 @@ pub(super) fn measure(
         environment.host.name_machine(machine);
     }
     if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
-        let (name, program) = (what.suite.display(), program());
+        let (name, program) = (argument(&what.suite), program());
         let message = format!(
             "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
              `{program} plan --suite {name}` lists its rows"
@@ -136,14 +134,20 @@ pub(super) fn measure(
         return Err(UsageError(message).into());
     }
     let results = empty_results(suite.source.clone(), selection, plan, environment);
-    processes::measure(results, out, None, &what.limits.means(what.with), carried)
+    processes::measure(results, &Keeper::begin(out)?, &what.limits.means(what.with), carried)
 }
 
-/// Goes on with what an interrupted run did not finish, and writes the results file.
-fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow::Result<Attended> {
+/// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
+fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried) -> anyhow::Result<Attended> {
+    let out = named.map_or_else(|| keep::out_of(file), Path::to_owned);
+    // Of two processes that go on with one file, the second reads what the first has written.
+    let keeper = Keeper::resume(file, &out)?;
     let results = recorded::read(file, carried)?;
     if !results.is_partial() {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
+    }
+    if named.is_none() && out != file {
+        check_other(&out, &results, carried)?;
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let peer =
@@ -155,7 +159,20 @@ fn resume(file: &Path, out: &Path, limits: &Limits, carried: &Carried) -> anyhow
         is.host.name_machine(machine);
     }
     same_place(file, was, &is)?;
-    processes::measure(results, out, Some(file), &limits.means(peer), carried)
+    processes::measure(results, &keeper, &limits.means(peer), carried)
+}
+
+/// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.
+fn check_other(out: &Path, results: &Results, carried: &Carried) -> Result<(), UsageError> {
+    let Ok(there) = recorded::read(out, carried) else { return Ok(()) };
+    let (is, was) = (results.run(), there.run());
+    let is_other = (&is.id, &is.started, &is.environment) != (&was.id, &was.started, &was.environment);
+    let why = match there.is_partial() {
+        _ if is_other => "it holds another run",
+        false => "the run is complete there",
+        true => return Ok(()),
+    };
+    Err(UsageError(format!("{}: {why}, so it is not replaced; name the results file by --out", out.display())))
 }
 
 impl Limits {

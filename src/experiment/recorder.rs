@@ -18,6 +18,8 @@ pub struct TraceRecorder {
     device: Device,
     run: String,
     selection: Selection,
+    /// Whether scenarios are only named.
+    names: bool,
     recorded: Vec<RecordedTimeline>,
 }
 
@@ -41,10 +43,12 @@ impl TraceRecorder {
         }
         let mut entry = self.entry(name, String::new());
         entry.parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        entry.recorded = match self.passes(make, &mut entry) {
-            Ok(timeline) => Recorded::Timeline(timeline),
-            Err(error) => Recorded::Failed(error.to_string()),
-        };
+        if !self.names {
+            entry.recorded = match self.passes(make, &mut entry) {
+                Ok(timeline) => Recorded::Timeline(timeline),
+                Err(error) => Recorded::Failed(error.to_string()),
+            };
+        }
         self.recorded.push(entry);
     }
 
@@ -89,8 +93,17 @@ pub fn record_scenarios(
     device: &Device,
     run: &str,
 ) -> Vec<RecordedTimeline> {
-    let (device, run) = (device.clone(), run.to_owned());
-    let mut recorder = TraceRecorder { device, run, selection: selection.clone(), recorded: Vec::new() };
+    let (device, run, selection) = (device.clone(), run.to_owned(), selection.clone());
+    recorded_by(experiment, TraceRecorder { device, run, selection, names: false, recorded: Vec::new() })
+}
+
+/// Whether an experiment has scenarios; nothing is run.
+pub fn has_scenarios(experiment: &dyn AnyExperiment, device: &Device) -> bool {
+    let (device, run, selection) = (device.clone(), String::new(), Selection::default());
+    !recorded_by(experiment, TraceRecorder { device, run, selection, names: true, recorded: Vec::new() }).is_empty()
+}
+
+fn recorded_by(experiment: &dyn AnyExperiment, mut recorder: TraceRecorder) -> Vec<RecordedTimeline> {
     let recording = AssertUnwindSafe(|| experiment.record(&mut recorder));
     if let Some(panic) = catch_unwind(recording).err() {
         let entry = recorder.entry("panic", panic_message(&*panic));

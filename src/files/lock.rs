@@ -5,11 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The mode of a lock's file: nobody reads it. An empty file of another mode may be somebody's own and stays.
+#[cfg(unix)]
+const MODE: u32 = 0o222;
+
 /// Held until it is dropped or its process ends, however that ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
     path: PathBuf,
+    /// Whether this process made the file.
+    is_made: bool,
 }
 
 impl Lock {
@@ -17,18 +23,18 @@ impl Lock {
     pub(crate) fn take(path: &Path, wait: Duration) -> io::Result<Option<Self>> {
         let begun = Instant::now();
         loop {
-            let file = open(path)?;
+            let (file, is_made) = open(path)?;
             match file.try_lock() {
                 // Its last holder removed the file after it was opened here: the lock of that name is another file.
                 Ok(()) if !is_at(&file, path) => continue,
-                Ok(()) => return Ok(Some(Self { file, path: path.to_owned() })),
+                Ok(()) => return Ok(Some(Self { file, path: path.to_owned(), is_made })),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < wait => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 // A file system without locks: what else is there does without.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(Some(Self { file, path: path.to_owned() }));
+                    return Ok(Some(Self { file, path: path.to_owned(), is_made }));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -37,36 +43,54 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// The file goes while it is held: whoever opened it in between sees that it is gone. One that holds anything is
-    /// somebody's own, which had the name before.
+    /// The file goes while it is held: whoever opened it in between sees that it is gone. One that was there before and
+    /// was not left by a process that was killed is somebody's own.
     fn drop(&mut self) {
-        if self.file.metadata().is_ok_and(|file| file.len() == 0) {
+        if self.file.metadata().is_ok_and(|file| file.len() == 0 && (self.is_made || is_left(&file))) {
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
     }
 }
 
-/// Opens the file of a lock, or makes it. A link is not followed, and a pipe is not waited for: what is neither a plain file
-/// nor nothing is refused.
-fn open(path: &Path) -> io::Result<File> {
+/// Opens the file of a lock, or makes it, and says which. A link is not followed, and a pipe is not waited for: what is
+/// neither a plain file nor nothing is refused.
+fn open(path: &Path) -> io::Result<(File, bool)> {
     let mut options = File::options();
-    options.create(true).truncate(false).write(true);
+    options.write(true);
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()).mode(MODE);
+    }
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map(|file| (file, true)),
     }
     let refused = |why: String| io::Error::other(format!("{} cannot be used as a lock: {why}", path.display()));
     match options.open(path) {
-        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Ok(file) if file.metadata()?.is_file() => Ok((file, false)),
         Ok(_) => Err(refused("it is not a plain file".to_owned())),
+        // Its holder removed it meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(path),
         Err(error) if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) => {
             Err(refused(error.to_string()))
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether it has the mode of a lock's file, which no other has by chance.
+#[cfg(unix)]
+fn is_left(file: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.permissions().mode() & 0o7777 & !MODE == 0
+}
+
+#[cfg(not(unix))]
+fn is_left(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 #[cfg(unix)]
@@ -103,9 +127,24 @@ mod tests {
     fn a_file_of_the_users_with_the_name_of_the_lock_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        std::fs::write(&path, "mine").unwrap();
+        for content in ["mine", ""] {
+            std::fs::write(&path, content).unwrap();
+            drop(Lock::take(&path, Duration::ZERO).unwrap().unwrap());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_file_that_a_killed_process_left_goes_with_the_next_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = Lock::take(&path, Duration::ZERO).unwrap().unwrap();
+        held.file.unlock().unwrap();
+        // As after a kill: the file is there, and nobody holds it.
+        std::mem::forget(held);
         drop(Lock::take(&path, Duration::ZERO).unwrap().unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+        assert!(!path.exists());
     }
 
     #[test]

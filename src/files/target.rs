@@ -28,11 +28,13 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Claims what `path` names for this process.
+    /// Claims what `path` names for this process. A file with content is replaced only where `is_own` says that it is of
+    /// the same kind as what is to be written.
     ///
     /// # Errors
-    /// It is a folder, a socket or a disk, its folder cannot be written, or another process holds it.
-    pub(crate) fn claim(path: &Path) -> io::Result<Self> {
+    /// It is a folder, a socket, a disk, a read-only file or one of another kind, its folder cannot be written, or another
+    /// process holds it.
+    pub(crate) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
         if let Ok(there) = fs::metadata(path) {
             if is_stream(&there) {
                 return Ok(Self::Stream(path.to_owned()));
@@ -48,14 +50,29 @@ impl Target {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the name of a folder, where a file is to be"));
         }
         let path = followed(path)?;
-        let folder = folder_of(&path);
-        fs::create_dir_all(folder)?;
-        let lock = Lock::take(&folder.join(format!(".{}.lock", name_of(&path))), WAIT)?;
         let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it; wait for it to end");
-        let lock = lock.ok_or_else(busy)?;
+        let lock = lock(&path, WAIT)?.ok_or_else(busy)?;
+        check_replaced(&path, is_own)?;
+        Self::ready(path, lock)
+    }
+
+    /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.
+    pub(crate) fn claim_new(path: &Path) -> io::Result<Option<Self>> {
+        let is_there = || fs::symlink_metadata(path).is_ok();
+        if is_there() {
+            return Ok(None);
+        }
+        match lock(path, Duration::ZERO)? {
+            // The process that held it before may have made the file.
+            Some(lock) if !is_there() => Self::ready(path.to_owned(), lock).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn ready(path: PathBuf, lock: Lock) -> io::Result<Self> {
         clear(&path);
         // A folder that lets no file be made in it is found out now.
-        working(&path)?;
+        working(&path).map_err(|error| closed(&path, error))?;
         Ok(Self::File { path, _lock: lock })
     }
 
@@ -77,6 +94,39 @@ impl Target {
             }
         }
     }
+}
+
+/// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
+fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<()> {
+    let refused = |why: &str| {
+        let message = format!("{why}, so it is not replaced; move it away or name another file");
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+    };
+    match fs::metadata(path) {
+        Ok(there) if there.permissions().readonly() => refused("it is read-only"),
+        Ok(there) if there.len() > 0 && !is_own(path) => {
+            refused("this is not a file that report wrote for such a purpose")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lock of a plain file, whose folder is made; `None` where another process holds it for longer than `wait`.
+fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+    let folder = folder_of(path);
+    fs::create_dir_all(folder)?;
+    Lock::take(&folder.join(format!(".{}.lock", name_of(path))), wait).map_err(|error| closed(path, error))
+}
+
+/// The error of a folder that lets no file be made in it, which a file that can be written does not explain.
+fn closed(path: &Path, error: io::Error) -> io::Error {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
+        return error;
+    }
+    let folder = folder_of(path).display();
+    let why = "a file is written beside it and takes its place when it is whole";
+    io::Error::new(error.kind(), format!("no file can be made in its folder, {folder} ({error}): {why}; name another"))
 }
 
 /// Refuses what the user's limit (`ulimit -f`) does not let a file hold: the system would end the program at the write.
@@ -160,7 +210,7 @@ mod tests {
     use super::*;
 
     fn write(path: &Path, text: &str) -> io::Result<()> {
-        Target::claim(path)?.write(text.as_bytes())
+        Target::claim(path, |_| true)?.write(text.as_bytes())
     }
 
     #[test]
@@ -188,7 +238,34 @@ mod tests {
     #[test]
     fn the_name_of_a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Target::claim(&folder.path().join("none/")).is_err());
+        assert!(Target::claim(&folder.path().join("none/"), |_| true).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_or_of_another_kind_is_not_replaced_and_an_empty_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "mine").unwrap();
+        let refusal = Target::claim(&path, |_| false).unwrap_err().to_string();
+        assert!(refusal.contains("is not replaced"), "{refusal}");
+        fs::write(&path, "").unwrap();
+        assert!(Target::claim(&path, |_| false).is_ok());
+        let mut mode = fs::metadata(&path).unwrap().permissions();
+        mode.set_readonly(true);
+        fs::set_permissions(&path, mode).unwrap();
+        let refusal = Target::claim(&path, |_| true).unwrap_err().to_string();
+        assert!(refusal.contains("read-only"), "{refusal}");
+    }
+
+    #[test]
+    fn a_new_name_is_claimed_once_and_not_where_a_file_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let first = Target::claim_new(&path).unwrap().unwrap();
+        assert!(Target::claim_new(&path).unwrap().is_none());
+        first.write(b"first").unwrap();
+        drop(first);
+        assert!(Target::claim_new(&path).unwrap().is_none());
     }
 
     #[test]

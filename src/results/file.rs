@@ -63,14 +63,21 @@ impl Results {
         }
     }
 
+    /// Claims a file that results are to be written to: one that is not there or is empty, or a results file.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] names the file.
+    pub(crate) fn claim(path: &Path) -> Result<Target, FileError> {
+        Target::claim(path, |there| Self::read(there).is_ok()).map_err(|source| io(path, source))
+    }
+
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is
-    /// written into, a link followed.
+    /// written into, a link followed. A file that holds no results is not replaced.
     ///
     /// # Errors
     /// [`FileError::Io`] names the file.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let target = Target::claim(path).map_err(|source| io(path, source))?;
-        target.write(self.to_json(path)?.as_bytes()).map_err(|source| io(path, source))
+        Self::claim(path)?.write(self.to_json(path)?.as_bytes()).map_err(|source| io(path, source))
     }
 
     /// The digest that a file of these samples has.

@@ -37,4 +37,6 @@ pub use crate::device::kind::{Kind, SyncKind};
 pub use audit::{Audit, SyncPoint};
 pub use critical::{CriticalPath, Segment};
 pub use span::{Span, Timeline, Track};
+#[cfg(feature = "report")]
+pub(crate) use trace::TRACE_BEGIN;
 pub use trace::to_trace;

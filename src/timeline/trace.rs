@@ -21,6 +21,9 @@ impl Timeline {
     }
 }
 
+/// How every trace of this program begins, which tells it from other files.
+pub(crate) const TRACE_BEGIN: &str = r#"{"displayTimeUnit":"ns","otherData":{"timelines":["#;
+
 /// Timelines as one Chrome trace in JSON, each with its name. Each has its own clock, which begins at 0.
 pub fn to_trace(timelines: &[(&str, &Timeline)]) -> String {
     let events: Vec<String> =
@@ -30,11 +33,7 @@ pub fn to_trace(timelines: &[(&str, &Timeline)]) -> String {
         format!(r#"{{"name":{name},"device":{device},"source":{source},"dropped":{}}}"#, timeline.dropped)
     };
     let other: Vec<String> = timelines.iter().map(other).collect();
-    format!(
-        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"timelines\":[{}]}},\n\"traceEvents\":[\n{}\n]}}\n",
-        other.join(","),
-        events.join(",\n")
-    )
+    format!("{TRACE_BEGIN}{}]}},\n\"traceEvents\":[\n{}\n]}}\n", other.join(","), events.join(",\n"))
 }
 
 /// A timeline and its place among those of a trace.

@@ -39,6 +39,7 @@ pub(crate) fn read(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    let text = without_mark(text);
     check(text, origin)?;
     serde_yaml::from_str(text).map_err(|error| invalid(&error, origin))
 }
@@ -52,8 +53,14 @@ pub(crate) fn parse_seed<'de, S: DeserializeSeed<'de>>(
     origin: &str,
     seed: S,
 ) -> Result<S::Value, FileError> {
+    let text = without_mark(text);
     check(text, origin)?;
     seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| invalid(&error, origin))
+}
+
+/// The text behind the mark of its encoding, which some editors put in front.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn check(text: &str, origin: &str) -> Result<(), FileError> {
@@ -130,7 +137,7 @@ impl Way {
     /// Where it leads to in a text, as line and column from 1.
     pub(crate) fn place(&self, text: &str) -> Option<(usize, usize)> {
         // The parser says a place with every error: at the end of the way there is one.
-        let error = Walk(&self.0).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
+        let error = Walk(&self.0).deserialize(serde_yaml::Deserializer::from_str(without_mark(text))).err()?;
         error.location().map(|location| (location.line(), location.column()))
     }
 }
@@ -220,6 +227,14 @@ mod tests {
         assert_eq!(item.key("b").place(TEXT), Some((2, 9)));
         assert_eq!(item.name("c").place(TEXT), Some((2, 12)));
         assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((5, 8)));
+    }
+
+    #[test]
+    fn a_mark_of_the_encoding_changes_nothing() {
+        let marked = format!("\u{feff}{TEXT}");
+        let [plain, other] = [TEXT, &marked].map(|text| parse::<serde_json::Value>(text, "t.yaml").unwrap());
+        assert_eq!(plain, other);
+        assert_eq!(Way::default().key("a").place(&marked), Way::default().key("a").place(TEXT));
     }
 
     #[test]

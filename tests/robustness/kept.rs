@@ -1,6 +1,7 @@
 //! A run among full disks, folders that go away and signals.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -63,6 +64,8 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
     let mut run = in_a_long_sample(folder.path());
     signal(&run, "-KILL");
     run.wait().unwrap();
+    // The process that measures ends after the one that started it, and keeps what it has.
+    until(|| !folder.path().join(".results.checkpoint.json.lock").exists());
     let checkpoint = folder.path().join("results.checkpoint.json");
     let rows = kept(&checkpoint);
     assert!(rows > 0 && !folder.path().join("results.json").exists());
@@ -93,12 +96,8 @@ fn a_checkpoint_that_an_earlier_run_left_is_named_once_and_none_where_there_is_n
 #[test]
 fn a_file_that_a_run_goes_on_from_stays_where_the_results_go_elsewhere() {
     let folder = measured();
-    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
-    let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
-    results["rows"].as_array_mut().unwrap().truncate(8);
-    results["runs"][0]["outcome"] = "interrupted".into();
-    let part = results.to_string();
-    fs::write(folder.path().join("part.json"), &part).unwrap();
+    part(folder.path(), "part.json", |_| {});
+    let part = fs::read_to_string(folder.path().join("part.json")).unwrap();
     let output = report(&["run", "--resume", "part.json", "--out", "new.json"], folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(fs::read_to_string(folder.path().join("part.json")).unwrap(), part);
@@ -113,6 +112,105 @@ fn a_limit_on_the_length_of_files_ends_no_run() {
     let output = limited.arg(env!("CARGO_BIN_EXE_report")).args(RUN).args(["--out", "r.json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("ulimit -f"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("nothing was measured"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_limit_on_the_length_of_files_ends_no_render_without_a_word_and_leaves_no_working_folder() {
+    let folder = measured();
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(folder.path()).args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]);
+    let output = limited.args([env!("CARGO_BIN_EXE_report"), "render", "results.json", "--out", "o"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: "), "{}", stderr(&output));
+    assert!(names(&folder.path().join("o")).is_empty(), "{:?}", names(&folder.path().join("o")));
+}
+
+#[test]
+fn an_interrupt_before_the_first_row_leaves_no_file_and_names_none() {
+    let folder = folder();
+    let mut run = program(folder.path());
+    run.args(RUN).args(["--out", "r.json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("run 1 of 1")), "the run began");
+    signal(&run, "-INT");
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{rest:?}");
+    // Where the process that measures was quick, it has left rows, and their file is named.
+    let is_kept = folder.path().join("r.json").exists();
+    let said = |part: &str| rest.iter().any(|line| line.contains(part));
+    assert_eq!(
+        (said("nothing was measured"), said("--resume"), output.stdout.is_empty()),
+        (!is_kept, is_kept, !is_kept)
+    );
+    assert_eq!(names(folder.path()).len(), if is_kept { 2 } else { 1 });
+}
+
+#[test]
+fn two_runs_that_are_rescued_into_one_folder_keep_both_results() {
+    let folder = folder();
+    let runs = ["p", "q"].map(|place| {
+        fs::create_dir(folder.path().join(place)).unwrap();
+        in_a_long_sample_for(folder.path(), &format!("{place}/results"))
+    });
+    for place in ["p", "q"].map(|place| folder.path().join(place)) {
+        fs::remove_dir_all(&place).unwrap();
+        fs::write(&place, "a file stands there now").unwrap();
+    }
+    runs.iter().for_each(|run| signal(run, "-INT"));
+    for run in runs {
+        let output = run.wait_with_output().unwrap();
+        assert_eq!(code(&output), 130, "{}", stderr(&output));
+    }
+    for name in ["results.checkpoint.json", "results.checkpoint-2.json"] {
+        assert!(kept(&folder.path().join(name)) > 0, "{name}");
+    }
+}
+
+/// Makes a part of a finished run's results, in the file `name`.
+fn part(folder: &Path, name: &str, change: impl FnOnce(&mut serde_json::Value)) {
+    let text = fs::read_to_string(folder.join("results.json")).unwrap();
+    let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
+    results["rows"].as_array_mut().unwrap().truncate(8);
+    results["runs"][0]["outcome"] = "interrupted".into();
+    change(&mut results);
+    fs::write(folder.join(name), results.to_string()).unwrap();
+}
+
+#[test]
+fn of_two_that_go_on_with_one_file_the_second_replaces_nothing() {
+    let folder = measured();
+    part(folder.path(), "part.json", |_| {});
+    let resume = || {
+        let mut command = program(folder.path());
+        command.args(["run", "--resume", "part.json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [resume(), resume()].map(|run| run.wait_with_output().unwrap());
+    let mut codes = both.each_ref().map(code);
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 2], "{:?}", both.each_ref().map(stderr));
+    let refusal = both.iter().find(|output| code(output) == 2).map(stderr).unwrap();
+    assert!(refusal.contains("the run is complete") || refusal.contains("another report"), "{refusal}");
+}
+
+#[test]
+fn the_results_of_another_run_are_not_replaced_by_a_checkpoint_of_that_name_alone() {
+    let folder = measured();
+    part(folder.path(), "results.checkpoint.json", |results| {
+        results["runs"][0]["started"] = "2020-01-01T00:00:00Z".into();
+    });
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    let before = [read("results.json"), read("results.checkpoint.json")];
+    let resume = ["run", "--resume", "results.checkpoint.json"];
+    let output = report(&resume, folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("results.json: it holds another run"), "{}", stderr(&output));
+    assert_eq!([read("results.json"), read("results.checkpoint.json")], before);
+    let output = report(&[&resume[..], &["--out", "results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
 }
 
 #[test]
@@ -131,11 +229,15 @@ fn a_signal_in_a_long_sample_ends_the_run_soon_and_what_was_measured_is_in_the_r
 #[test]
 fn a_second_signal_ends_the_run_at_once_and_loses_nothing() {
     let folder = folder();
-    let mut run = in_a_long_sample(folder.path());
+    let run = in_a_long_sample(folder.path());
     signal(&run, "-INT");
     signal(&run, "-TERM");
-    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert!(kept(&folder.path().join("results.json")) > 0);
+    // The one file that is there in the end is named, and no other.
+    let text = stderr(&output);
+    assert!(text.contains("run --resume results.json") && !text.contains("checkpoint"), "{text}");
 }
 
 #[test]

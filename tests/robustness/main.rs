@@ -10,6 +10,7 @@ mod faults;
 mod kept;
 mod output;
 mod places;
+mod replaced;
 mod serve;
 
 use std::path::Path;

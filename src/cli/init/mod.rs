@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::library::dependency;
-use super::{Carried, End, UsageError, output, program};
+use super::{Carried, End, UsageError, argument, output, program};
 use crate::book::document::Document;
 use crate::error::BookError;
 use crate::runner::Suite;
@@ -43,7 +43,7 @@ const CRATE: [(&str, &str); 8] = [
 
 pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
     let Arguments { folder, rust } = arguments;
-    let (place, program) = (folder.display(), program());
+    let (place, program) = (argument(&folder), program());
     if rust {
         write_crate(&folder)?;
         say!("crate: {place}");
