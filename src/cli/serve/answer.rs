@@ -1,14 +1,14 @@
 //! What a request for a file of the site is answered.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use http_body_util::Full;
-use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use percent_encoding::percent_decode_str;
+
+use super::content::Content;
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
 /// the book under that name.
@@ -46,7 +46,7 @@ const TYPES: [(&str, &str); 12] = [
 ];
 
 /// The answer to a request for `path`, as it stands in the request.
-pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
+pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderMap) -> Response<Content> {
     // Of two names, the caller may have meant the other.
     let mut hosts = headers.get_all(HOST).iter();
     let known = match (hosts.next(), hosts.next()) {
@@ -61,10 +61,10 @@ pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderM
         true => content(site, path),
     };
     let (status, kind, content) = match found {
-        Ok((kind, content)) => (StatusCode::OK, kind, Bytes::from(content)),
-        Err((status, text)) => (status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes())),
+        Ok((kind, content)) => (StatusCode::OK, kind, content),
+        Err((status, text)) => (status, "text/plain; charset=utf-8", Content::text(text)),
     };
-    let mut response = Response::new(Full::new(content));
+    let mut response = Response::new(content);
     *response.status_mut() = status;
     let out = response.headers_mut();
     out.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -92,11 +92,11 @@ fn is_this_machine(host: &str) -> bool {
 
 type Refusal = (StatusCode, &'static str);
 
-fn content(site: &Path, path: &str) -> Result<(&'static str, Vec<u8>), Refusal> {
+fn content(site: &Path, path: &str) -> Result<(&'static str, Content), Refusal> {
     let file = place(site, path).ok_or((StatusCode::NOT_FOUND, "there is no such page\n"))?;
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let kind = TYPES.iter().find(|(known, _)| *known == ending).map_or("application/octet-stream", |(_, kind)| kind);
-    match fs::read(&file) {
+    match File::open(&file).and_then(Content::file) {
         Ok(content) => Ok((kind, content)),
         Err(error) if error.kind() == ErrorKind::NotFound => Err((StatusCode::NOT_FOUND, "there is no such page\n")),
         Err(_) => Err((StatusCode::SERVICE_UNAVAILABLE, "the page cannot be read now\n")),
@@ -135,7 +135,7 @@ mod tests {
         folder
     }
 
-    fn ask(folder: &Path, method: Method, path: &str, host: &str) -> Response<Full<Bytes>> {
+    fn ask(folder: &Path, method: Method, path: &str, host: &str) -> Response<Content> {
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_str(host).unwrap())]);
         answer(&folder.join("site"), &method, path, &headers)
     }

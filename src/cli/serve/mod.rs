@@ -4,7 +4,9 @@
 //! but the site, and holds no connection for longer than a reader needs it.
 
 mod answer;
+mod content;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -20,7 +22,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 use super::{End, UsageError, program};
 use answer::answer;
@@ -57,20 +59,25 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
 }
 
 async fn serve(listener: tokio::net::TcpListener, site: Arc<Path>) -> anyhow::Result<End> {
-    let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
-        let place = Arc::clone(&free).acquire_owned().await?;
-        let Ok((stream, _)) = listener.accept().await else {
+        let accepted = listener.accept().await;
+        open.retain(|connection| !connection.is_finished());
+        // The oldest gives its place up: callers that do not read what they asked for shut nobody out.
+        let is_full = open.len() >= MOST_CONNECTIONS;
+        if is_full || accepted.is_err() {
+            open.pop_front().iter().for_each(JoinHandle::abort);
+        }
+        let Ok((stream, _)) = accepted else {
             // The machine is out of files or memory, or the caller has gone: others may be served later.
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let site = Arc::clone(&site);
-        tokio::spawn(async move {
+        open.push_back(tokio::spawn(async move {
             // What goes wrong on one connection ends that one.
             let _ = tokio::time::timeout(CONNECTION, connection(stream, &site)).await;
-            drop(place);
-        });
+        }));
     }
 }
 
