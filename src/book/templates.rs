@@ -141,7 +141,7 @@ mod tests {
             "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}".to_owned(),
         ] {
             assert_eq!(template_text::check(&source), Ok(()));
-            let context = context! { many => vec![0; 5000], long => "x".repeat(10_000) };
+            let context = context! { many => vec![0; 5000], long => safe_html("x".repeat(10_000)) };
             let error = render(source.leak(), context).unwrap_err().to_string();
             assert!(error.contains("report-templates/test"), "{error}");
         }
