@@ -274,6 +274,17 @@ fn runs_of_different_devices_are_refused_unless_a_mismatch_is_allowed() {
 }
 
 #[test]
+fn what_differs_is_escaped_in_markdown() {
+    let folder = folder();
+    let text = std::fs::read_to_string(folder.path().join("other.json")).unwrap();
+    std::fs::write(folder.path().join("other.json"), text.replace("Another device", "<img src=x>`*")).unwrap();
+    let arguments = ["compare", "a.json", "other.json", "--allow-mismatch", "--format", "markdown"];
+    let (code, out, error) = ended(&arguments, folder.path());
+    assert_eq!(code, 0, "{error}");
+    assert!(out.contains("&#60;img src&#61;x&#62;&#96;&#42;") && !out.contains("<img"), "{out}");
+}
+
+#[test]
 fn the_formats_hold_the_same_rows() {
     let folder = folder();
     let arguments = |format| ["compare", "a.json", "slow.json", "--format", format];

@@ -28,7 +28,7 @@ pub(super) fn render(
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
             table => (!compared.groups.is_empty()).then(|| safe_html(compared.to_html())),
-            left_out => LeftOut::sentence(&left_out_of(table, machines.results), &machines.labels.join(" and ")),
+            left_out => LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and ")),
             parameters => parameters(table, machines),
             sampled => in_turn(table, machines),
         }

@@ -27,6 +27,7 @@ pub(super) fn render(
     let machines = machine_labels(results).into_iter().zip(results);
     let machines = machines.map(|(label, results)| context! { label, own => results.run().system.as_str() });
     let context = context! {
+        columns => 1 + 2 * results.len(),
         machines => machines.collect::<Vec<Value>>(),
         documents => documents.collect::<Vec<Value>>(),
     };

@@ -5,58 +5,69 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::value::{Value, ValueKind};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind};
 
 use super::project::BookProject;
+use super::{language, template_text};
 use crate::error::BookError;
 use crate::present::escape;
 
 /// The folder of a project that holds them.
 const FOLDER: &str = "templates";
 
-/// The most steps that a template may take, and the most bytes that it may write: one may be anybody's, and may loop.
-const MOST_STEPS: u64 = 20_000_000;
+/// The most bytes of a page, and of all values that are printed for one: a macro's text is printed again where it is called.
 const MOST_BYTES: usize = 32 << 20;
-/// What makes text as long as a template says.
-const LENGTHENING: [&str; 2] = ["format", "indent"];
+const MOST_PRINTED: usize = 4 * MOST_BYTES;
 
 /// The templates, ready to be rendered.
 pub(super) struct Templates<'a> {
     environment: Environment<'static>,
+    /// The bytes of the values that were printed for a page.
+    printed: Arc<AtomicUsize>,
     project: &'a BookProject,
 }
 
 impl<'a> Templates<'a> {
     /// The templates of a project.
     pub(super) fn of(project: &'a BookProject) -> Result<Self, BookError> {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_fuel(Some(MOST_STEPS));
-        LENGTHENING.into_iter().for_each(|filter| environment.remove_filter(filter));
+        let mut environment = language::of_texts();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
-        let failed = |path: &Path, error: &minijinja::Error| template_error(project, path, error);
+        let failed = |path: &Path, error: &Error| template_error(project, path, error);
         environment.set_syntax(syntax.map_err(|error| failed(Path::new(FOLDER), &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
-        environment.set_formatter(|out, _, value| {
+        let printed = Arc::new(AtomicUsize::new(0));
+        let sum = Arc::clone(&printed);
+        environment.set_formatter(move |out, _, value| {
+            let refuse = |message| Err(Error::new(ErrorKind::InvalidOperation, message));
+            if matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable) {
+                return refuse("a list has no text: print its parts");
+            }
             let text = if value.is_safe() { value.to_string() } else { escape(&value.to_string()) };
-            out.write_str(&text).map_err(minijinja::Error::from)
+            if sum.fetch_add(text.len(), Ordering::Relaxed) + text.len() > MOST_PRINTED {
+                return refuse("its values are longer than a page may be");
+            }
+            out.write_str(&text).map_err(Error::from)
         });
         let templates = project.below(FOLDER).map(|(path, _)| path);
         for path in templates.filter(|path| is_template(path)) {
             let name = path.display().to_string();
             let text = project.text(&name)?.to_owned();
+            template_text::check(&text).map_err(|message| BookError::Template { name: project.name(path), message })?;
             let name = name.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
             environment.add_template_owned(name, text).map_err(|error| failed(path, &error))?;
         }
-        Ok(Self { environment, project })
+        Ok(Self { environment, printed, project })
     }
 
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
-        let failed = |error: &minijinja::Error| template_error(self.project, &Path::new(FOLDER).join(name), error);
+        self.printed.store(0, Ordering::Relaxed);
+        let failed = |error: &Error| template_error(self.project, &Path::new(FOLDER).join(name), error);
         let template = self.environment.get_template(name).map_err(|error| failed(&error))?;
         let mut text = Bounded(Vec::new());
         template.render_captured_to(context, &mut text).map_err(|error| failed(&error))?;
@@ -96,7 +107,7 @@ pub(super) fn anchor(id: &str) -> Value {
     safe_html(format!("{{#{id}}}"))
 }
 
-fn template_error(project: &BookProject, path: &Path, error: &minijinja::Error) -> BookError {
+fn template_error(project: &BookProject, path: &Path, error: &Error) -> BookError {
     BookError::Template { name: project.name(path), message: format!("{error:#}") }
 }
 
@@ -120,16 +131,47 @@ mod tests {
 
     #[test]
     fn a_template_without_an_end_is_refused() {
-        let hundred_thousand = "range(100000)";
+        let loops = "{% for a in many %}{% for b in many %}IN{% endfor %}{% endfor %}";
+        let doubled: String = (0..40).map(|_| "{% set x %}{{ x }}{{ x }}{% endset %}").collect();
         for source in [
-            "{% for a in N %}{% for b in N %}{% endfor %}{% endfor %}",
-            "{% for a in N %}{{ 'x' * 10000 }}{% endfor %}",
-            "{{ 'x'|indent(2000000000) }}",
-            "{{ '%2000000000d'|format(1) }}",
+            loops.replace("IN", ""),
+            loops.replace("IN", "{{ long }}"),
+            format!("{{% set x %}}{}{{% endset %}}", loops.replace("IN", "{{ long }}")),
+            format!("{{% set x = 'x' %}}{doubled}"),
+            "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}".to_owned(),
         ] {
-            let source: &'static str = source.replace('N', hundred_thousand).leak();
-            let error = render(source, context! {}).unwrap_err().to_string();
+            assert_eq!(template_text::check(&source), Ok(()));
+            let context = context! { many => vec![0; 5000], long => safe_html("x".repeat(10_000)) };
+            let error = render(source.leak(), context).unwrap_err().to_string();
             assert!(error.contains("report-templates/test"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_template_calls_what_is_listed_and_nothing_else() {
+        for source in
+            ["{{ many|batch(9) }}", "{{ many|join('x') }}", "{{ range(9)|length }}", "{{ namespace() }}", "{{ many }}"]
+        {
+            assert!(render(source, context! { many => vec![0; 3] }).is_err(), "{source}");
+        }
+        assert_eq!(render("{{ many|length }}", context! { many => vec![0; 3] }).unwrap(), "3");
+    }
+
+    #[test]
+    fn the_longest_template_that_is_read_takes_no_more_than_a_stack() {
+        let row = |first: &str, next: &str, last: &str| format!("{first}{}{last}", next.repeat(900));
+        for source in [
+            row("{% if no %}", "{% elif no %}", "{% endif %}"),
+            row("", "{% if yes %}", ""),
+            format!("{{{{ yes{} }}}}", "|upper".repeat(45)),
+            format!("{{{{ {}yes }}}}", "not ".repeat(90)),
+        ] {
+            assert_eq!(template_text::check(&source), Ok(()));
+            let mut environment = language::of_texts();
+            // Read or refused, and nothing worse.
+            let read = environment.add_template_owned("test", source).is_ok();
+            let template = read.then(|| environment.get_template("test").unwrap());
+            let _ = template.map(|template| template.render(context! { no => false, yes => "x" }));
         }
     }
 

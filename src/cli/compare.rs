@@ -9,6 +9,7 @@ use super::facts::{self, Form};
 use super::terminal::Paint;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, tally};
+use crate::present::escape;
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 use crate::units::Scale;
 
@@ -130,7 +131,10 @@ impl Judging {
             return Ok(result);
         }
         for mismatch in &differs {
-            say!("{}{mismatch}", if self.format == Format::Markdown { "- " } else { "" });
+            match self.format {
+                Format::Markdown => say!("- {}", escape(&mismatch.to_string())),
+                Format::Text => say!("{mismatch}"),
+            }
         }
         if !differs.is_empty() {
             say!();

@@ -35,7 +35,7 @@ use crate::units::Unit;
 #[serde(deny_unknown_fields, default)]
 pub struct Ceilings {
     /// Bytes of the tensors that are copied on the device (fp32).
-    #[serde(deserialize_with = "counts::trillions")]
+    #[serde(deserialize_with = "counts::sizes")]
     pub copies: Vec<NonZeroUsize>,
     /// The element types of the matmuls.
     pub dtypes: Vec<FloatType>,
@@ -43,7 +43,7 @@ pub struct Ceilings {
     #[serde(deserialize_with = "counts::millions")]
     pub sizes: Vec<NonZeroUsize>,
     /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
-    #[serde(deserialize_with = "counts::trillions")]
+    #[serde(deserialize_with = "counts::sizes")]
     pub link: Vec<NonZeroUsize>,
     /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
     #[serde(deserialize_with = "counts::million")]

@@ -10,7 +10,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 const MILLION: usize = 1_000_000;
-const TRILLION: usize = 1_000_000_000_000;
+/// Of elements of eight bytes, the memory of the largest device that there is.
+const LARGEST: usize = 1 << 36;
 
 /// Iterations of a loop, or the side of a matrix.
 ///
@@ -31,17 +32,17 @@ pub fn millions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZer
 /// Elements of a tensor, or bytes.
 ///
 /// # Errors
-/// It is 0 or more than a trillion.
-pub fn trillion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroUsize, D::Error> {
-    bounded(NonZeroUsize::deserialize(deserializer)?, TRILLION)
+/// It is 0 or more than a device has memory for.
+pub fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroUsize, D::Error> {
+    bounded(NonZeroUsize::deserialize(deserializer)?, LARGEST)
 }
 
 /// Several of them.
 ///
 /// # Errors
-/// As [`trillion`].
-pub fn trillions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZeroUsize>, D::Error> {
-    all(deserializer, TRILLION)
+/// As [`size`].
+pub fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZeroUsize>, D::Error> {
+    all(deserializer, LARGEST)
 }
 
 /// Factors.

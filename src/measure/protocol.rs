@@ -21,10 +21,13 @@ use crate::error::MeasureError;
 pub struct Protocol {
     /// The fewest rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates. Up
     /// to three times as many are made while samples, clock rate or power still move.
-    #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_warmup", deserialize_with = "bounded::warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
+    )]
     pub samples: Option<NonZeroUsize>,
     /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case with a median
     /// of 0 may never reach it.
@@ -37,6 +40,35 @@ pub struct Protocol {
     /// Seeds the order of the cases within a round.
     #[cfg_attr(feature = "serde", serde(default))]
     pub seed: u64,
+}
+
+/// Numbers that are refused where they stand.
+#[cfg(feature = "serde")]
+mod bounded {
+    use std::num::NonZeroUsize;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer};
+
+    use super::Protocol;
+
+    pub(super) fn warmup<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+        let rounds = usize::deserialize(deserializer)?;
+        let refused = super::excess("warmup", rounds, Protocol::MOST_WARMUP).map(D::Error::custom);
+        refused.map_or(Ok(rounds), Err)
+    }
+
+    pub(super) fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
+        let samples = Option::<NonZeroUsize>::deserialize(deserializer)?;
+        let count = samples.map_or(0, NonZeroUsize::get);
+        let refused = super::excess("samples", count, Protocol::MOST_SAMPLES).map(D::Error::custom);
+        refused.map_or(Ok(samples), Err)
+    }
+}
+
+/// Why a count is refused, if it is.
+fn excess(name: &str, count: usize, most: usize) -> Option<String> {
+    (count > most).then(|| format!("`{name}` is {count}, more than {most}, the most that a machine is asked for"))
 }
 
 fn default_warmup() -> usize {
@@ -57,6 +89,15 @@ impl Protocol {
     /// The most rounds where `samples` is not stated: a relative error that is never reached must end, too, and a case of a
     /// few nanoseconds must not fill the memory.
     pub const MAXIMUM: usize = 10_000;
+
+    /// The most rounds of warm-up that may be stated.
+    pub const MOST_WARMUP: usize = 100_000;
+
+    /// The most samples of each case that may be stated.
+    pub const MOST_SAMPLES: usize = 1_000_000;
+
+    /// The longest time limit, in seconds: a day.
+    const MOST_SECONDS: f64 = 86_400.0;
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
@@ -133,13 +174,18 @@ impl Protocol {
         if self.samples.is_none() && self.relative_error.is_none() && self.time_limit.is_none() {
             return refuse("it never stops; state `samples`, `relative_error` or `time_limit`".to_owned());
         }
+        let samples = self.samples.map_or(0, NonZeroUsize::get);
+        let excess = excess("warmup", self.warmup, Self::MOST_WARMUP);
+        if let Some(reason) = excess.or_else(|| self::excess("samples", samples, Self::MOST_SAMPLES)) {
+            return refuse(reason);
+        }
         match (self.relative_error, self.time_limit) {
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
                 refuse(format!("`relative_error` is {share}; it is a share between 0 and 1, such as 0.01 for ± 1 %"))
             }
-            (_, Some(seconds)) if !(seconds > 0.0 && seconds.is_finite()) => {
-                refuse(format!("`time_limit` is {seconds}; it is a number of seconds greater than 0"))
-            }
+            (_, Some(seconds)) if !(seconds > 0.0 && seconds <= Self::MOST_SECONDS) => refuse(format!(
+                "`time_limit` is {seconds}; it is a number of seconds greater than 0, and at most a day"
+            )),
             _ => Ok(()),
         }
     }
@@ -188,6 +234,9 @@ mod tests {
             Protocol::for_seconds(0.0),
             Protocol::for_seconds(f64::INFINITY),
             Protocol::samples(5).with_time_limit(f64::NAN),
+            Protocol::samples(5).with_time_limit(1e300),
+            Protocol::samples(usize::MAX),
+            Protocol::samples(5).with_warmup(usize::MAX),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

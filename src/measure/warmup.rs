@@ -4,8 +4,8 @@
 //! After the rounds that the protocol asks for, the warm-up goes on until nothing moves any more: the last three samples of
 //! no case rise or fall in one direction by more than 5 %, and between the last two rounds the device's clock rate has moved
 //! by no more than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
-//! rounds asked for, or after half of the time limit. What was not steady then shows in the samples that are kept, as a
-//! trend.
+//! rounds asked for, or after half of the time limit; after the whole of it also before all rounds asked for, but not
+//! before three of them. What was not steady then shows in the samples that are kept, as a trend.
 
 use super::protocol::Protocol;
 use crate::device::Telemetry;
@@ -18,6 +18,8 @@ const CLOCK_MOVES: f64 = 0.02;
 const POWER_MOVES: f64 = 0.1;
 /// The limit, in rounds asked for.
 const MOST_ROUNDS: usize = 3;
+/// The rounds that are made of those asked for, however long they take: the first loads what the others only run.
+const FEWEST_ROUNDS: usize = 3;
 /// The limit, as a share of the time limit.
 const MOST_TIME: f64 = 0.5;
 
@@ -50,9 +52,11 @@ impl<'a> Warmup<'a> {
     /// Whether it has lasted long enough, `elapsed` seconds after it began.
     pub(crate) fn is_over(&self, elapsed: f64) -> bool {
         let (rounds, asked) = (self.rounds(), self.protocol.warmup);
-        let late = self.protocol.time_limit.is_some_and(|limit| elapsed >= MOST_TIME * limit);
+        let after = |share: f64| self.protocol.time_limit.is_some_and(|limit| elapsed >= share * limit);
+        let asked = if after(1.0) { asked.min(FEWEST_ROUNDS) } else { asked };
         // Without a warm-up asked for there is none.
-        asked == 0 || rounds >= asked && (late || rounds >= MOST_ROUNDS * asked || self.is_steady())
+        let is_long = || rounds >= asked.saturating_mul(MOST_ROUNDS) || after(MOST_TIME);
+        asked == 0 || rounds >= asked && (is_long() || self.is_steady())
     }
 
     fn is_steady(&self) -> bool {
@@ -114,5 +118,15 @@ mod tests {
         let mut warmup = Warmup::new(&protocol, 1);
         [3.0, 2.0, 1.0].into_iter().take(2).for_each(|value| warmup.keep([value].into_iter(), None));
         assert!(warmup.is_over(1.0));
+    }
+
+    #[test]
+    fn the_time_limit_ends_a_warm_up_of_any_number_of_rounds() {
+        let protocol = Protocol::samples(10).with_warmup(usize::MAX).with_time_limit(2.0);
+        let mut warmup = Warmup::new(&protocol, 1);
+        warmup.keep([1.0].into_iter(), None);
+        assert!(!warmup.is_over(9.0), "one round has loaded and not yet run");
+        (0..2).for_each(|_| warmup.keep([1.0].into_iter(), None));
+        assert!(!warmup.is_over(1.9) && warmup.is_over(2.0));
     }
 }

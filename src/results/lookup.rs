@@ -3,6 +3,7 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::row::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Row};
@@ -13,6 +14,8 @@ use crate::units::{Scale, Unit};
 #[derive(Clone, Debug)]
 pub struct Lookup<'a> {
     rows: Vec<&'a Row>,
+    /// The rows of each identifier, in the order of the file.
+    by_id: HashMap<&'a str, Vec<&'a Row>>,
     runs: Vec<&'a str>,
 }
 
@@ -187,8 +190,10 @@ impl<'a> Lookup<'a> {
     /// A lookup among `rows`, for the runs with these identifiers.
     pub fn new(rows: impl IntoIterator<Item = &'a Row>, runs: Vec<&'a str>) -> Self {
         let left = |row: &&Row| row.series.iter().any(|series| runs.contains(&series.run.as_str()));
-        let rows = rows.into_iter().filter(left).collect();
-        Self { rows, runs }
+        let rows: Vec<&Row> = rows.into_iter().filter(left).collect();
+        let mut by_id: HashMap<&str, Vec<&Row>> = HashMap::new();
+        rows.iter().for_each(|row| by_id.entry(&row.spec.id).or_default().push(row));
+        Self { rows, by_id, runs }
     }
 
     /// What each row is, in the order of the file.
@@ -225,7 +230,8 @@ impl<'a> Lookup<'a> {
     }
 
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
-        self.rows.iter().copied().filter(move |row| row.spec.id == id && holds(&row.spec.parameters, select))
+        let rows = self.by_id.get(id).into_iter().flatten().copied();
+        rows.filter(move |row| holds(&row.spec.parameters, select))
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {

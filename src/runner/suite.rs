@@ -45,6 +45,9 @@ pub struct Suite {
 /// How often a suite runs that does not say.
 pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
+/// How often a suite may run.
+const MOST_RUNS: u32 = 1000;
+
 /// The engines that there are.
 const ENGINES: [&str; 2] = ["cuda", "cpu"];
 
@@ -194,6 +197,10 @@ fn names(suite: &Suite) -> Result<(), (Way, String, String)> {
         let message = format!("`{device}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
         let hint = nearest(device, ["auto", "cuda:0", "cpu:0"].into_iter());
         return Err((Way::default().key("device"), message, hint));
+    }
+    if suite.runs.get() > MOST_RUNS {
+        let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);
+        return Err((Way::default().key("runs"), message, String::new()));
     }
     match empty_list(&suite.source, &Way::default()) {
         Some(way) => {
@@ -424,6 +431,18 @@ mod tests {
         let source = serde_json::json!({"title": "T", "sampling": {"samples": 3}, "experiments": []});
         let text = Suite::of_results(&source, "r.json", &Registry::builtin()).err().unwrap().to_string();
         assert!(text.contains("no experiment for"), "{text}");
+    }
+
+    #[test]
+    fn counts_of_rounds_and_runs_have_a_bound_and_the_refusal_its_place() {
+        for (text, place) in [
+            (GOOD.replace("samples: 3", "samples: 3, warmup: 18446744073709551615"), "s.yaml:2:"),
+            (GOOD.replace("samples: 3", "samples: 18446744073709551615"), "s.yaml:2:"),
+            (GOOD.replace("sampling", "runs: 4294967295\nsampling"), "s.yaml:2:"),
+        ] {
+            let text = error(&text);
+            assert!(text.starts_with(place) && text.contains("more than"), "{text}");
+        }
     }
 
     #[test]

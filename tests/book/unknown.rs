@@ -175,3 +175,21 @@ fn a_misspelt_row_of_any_document_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_test_that_can_never_have_a_value_is_refused_whatever_is_measured() {
+    let right = "if: slow.fp16.size_8 >";
+    for wrong in ["[0]", "()", "|abs(1, 2)", " + none", " ~ 1", "|string", "|batch(10000000000)"] {
+        let message = refused(right, &format!("if: slow.fp16.size_8{wrong} >"));
+        assert!(message.starts_with("book/documents/probe.yaml:"), "{wrong}: {message}");
+    }
+}
+
+#[test]
+fn a_test_of_any_length_is_refused_and_overflows_no_stack() {
+    let right = "if: slow.fp16.size_8 >";
+    for link in [" + 1", "|abs", ".x", " ** 1"] {
+        let message = refused(right, &format!("if: slow.fp16.size_8{} >", link.repeat(50_000)));
+        assert!(message.contains("longer than"), "{link}: {message}");
+    }
+}

@@ -182,3 +182,26 @@ fn a_bad_template_is_found_before_anything_is_measured() {
         fs::write(template, old).unwrap();
     }
 }
+
+#[test]
+fn a_template_of_any_length_and_depth_is_refused_and_ends() {
+    let folder = course();
+    let template = folder.path().join("course/templates/machine.md.j2");
+    let old = fs::read_to_string(&template).unwrap();
+    let chain = |link: &str| format!("\n{{{{ 1{} }}}}\n", link.repeat(50_000));
+    for text in [
+        chain("+1"),
+        chain("|string"),
+        chain(".x"),
+        format!("\n{{{{ {}1 }}}}\n", "-".repeat(50_000)),
+        "{% if a %}".repeat(5_000),
+        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(50_000)),
+        "\n{% set n = namespace() %}{% set n.n = n %}{{ n }}\n".to_owned(),
+        "\n{{ range(99)|slice(100000000000)|length }}\n".to_owned(),
+        format!("\n{{% set x = 'x' %}}{}\n", "{% set x = x ~ x %}".repeat(40)),
+    ] {
+        append(&template, &text);
+        assert!(refusal(folder.path()).contains("machine.md.j2"));
+        fs::write(&template, &old).unwrap();
+    }
+}

@@ -112,3 +112,41 @@ fn the_limit_of_open_files_ends_nothing() {
     drop(idle);
     assert!(ask(&served, ASK).ends_with("the book"));
 }
+
+#[test]
+fn a_file_is_read_as_it_is_sent_and_its_length_is_told_without_reading_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = site(folder.path());
+    // Longer than any memory, and without a byte on the disk.
+    let length: u64 = 1 << 38;
+    std::fs::File::create(folder.path().join("site/huge.csv")).unwrap().set_len(length).unwrap();
+    let served = serve(command);
+    let answer = ask(&served, &ASK.replace("GET / ", "HEAD /huge.csv "));
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains(&format!("content-length: {length}\r\n")),
+        "{answer}"
+    );
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    stream.write_all(ASK.replace("GET / ", "GET /huge.csv ").as_bytes()).unwrap();
+    let mut begin = vec![0; 1 << 20];
+    stream.read_exact(&mut begin).unwrap();
+    assert!(begin.starts_with(b"HTTP/1.1 200"));
+    assert!(ask(&served, ASK).ends_with("the book"), "nobody waits for the one file");
+}
+
+#[test]
+fn callers_that_do_not_read_shut_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = site(folder.path());
+    std::fs::write(folder.path().join("site/long.csv"), vec![b'x'; 16 << 20]).unwrap();
+    let served = serve(command);
+    let request = ASK.replace("GET / ", "GET /long.csv ");
+    let deaf = (0..300).map(|_| {
+        let mut stream = TcpStream::connect(&served.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    });
+    let deaf: Vec<TcpStream> = deaf.collect();
+    assert!(ask(&served, ASK).ends_with("the book"));
+    drop(deaf);
+}

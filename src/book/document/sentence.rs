@@ -11,7 +11,7 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
+    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in, stand_in,
 };
 use super::Document;
 use crate::measure::Finding;
@@ -165,6 +165,7 @@ impl Text {
             let environment = wording();
             let names = names_in(&environment, expression)?;
             operands_in(expression, &names, document)?;
+            stand_in(&environment, expression, &names)?;
             if !expression.contains('|') && names != [expression] {
                 return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());
             }

@@ -31,9 +31,9 @@ mod quantity;
 mod test;
 mod verdict;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use minijinja::{Environment, ErrorKind, Expression, UndefinedBehavior};
+use minijinja::{Environment, ErrorKind, Expression, Value};
 
 pub use case::CaseResult;
 pub(super) use found::Found;
@@ -46,12 +46,16 @@ pub(super) use test::Test;
 pub use verdict::Verdict;
 
 use super::document::Document;
+use super::language;
+pub(super) use super::language::of_numbers as environment;
 use crate::results::nearest;
 
 /// The names in an expression, in the order of the alphabet, with what they stand for; units that differ are not mixed.
 pub(super) fn operands_of(expression: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
-    let names = names_in(&environment(), expression)?;
+    let environment = environment();
+    let names = names_in(&environment, expression)?;
     let operands = operands_in(expression, &names, document)?;
+    stand_in(&environment, expression, &names)?;
     let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.dimension()).collect();
     if units.len() > 1 {
         let units: Vec<&str> = units.into_iter().collect();
@@ -60,8 +64,19 @@ pub(super) fn operands_of(expression: &str, document: &Document) -> Result<Vec<(
     Ok(operands)
 }
 
+/// The value of an expression with some number for each of its names: what fails so has no value, whatever is measured.
+pub(super) fn stand_in(environment: &Environment<'_>, expression: &str, names: &[String]) -> Result<Value, String> {
+    let context: BTreeMap<String, f64> =
+        (1..).zip(names).map(|(place, _)| (flat_name(place - 1), 0.7 + place as f64)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let flat = flattened(expression, &names);
+    let value = compile(environment, &flat)?.eval(Value::from(context));
+    value.map_err(|error| format!("`{expression}` never has a value: {error:#}"))
+}
+
 /// The names in an expression, in the order of the alphabet; each filter in it is known.
 pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, UnknownName> {
+    language::check(expression)?;
     if let Some(filter) = filters(expression).find(|filter| !has_filter(environment, filter)) {
         let hint = nearest(filter, FILTERS.into_iter().filter(|known| has_filter(environment, known)));
         let message = format!("there is no filter `{filter}`");
@@ -85,13 +100,6 @@ fn has_filter(environment: &Environment<'_>, filter: &str) -> bool {
     let applied = format!("1.0|{filter}");
     let result = environment.compile_expression(&applied).and_then(|expression| expression.eval(()));
     !result.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter)
-}
-
-/// Where expressions are evaluated: a name without a value is an error, never something to compare with.
-pub(super) fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment
 }
 
 /// The expression, compiled.

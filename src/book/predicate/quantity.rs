@@ -322,8 +322,8 @@ fn source<'a>(
 ) -> Result<Option<Source<'a>>, MissingReason> {
     Ok(Some(match operand {
         Operand::Measured { id, selectors, .. } => {
-            let fits = |spec: &&MetricSpec| spec.id == *id && is_selected(spec, selectors) && agrees(spec, select);
-            let spec = lookup.specs().find(fits).ok_or(MissingReason::NotInRun)?;
+            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
+            let spec = lookup.specs_of(id, &Parameters::new()).find(fits).ok_or(MissingReason::NotInRun)?;
             let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
             let estimate = metric.estimate()?;
             if !estimate.is_interval() {

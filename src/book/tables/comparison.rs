@@ -5,7 +5,7 @@ use super::left_out::left_out;
 use super::systems;
 use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::present::{Cell, Column, Group, Missing, Precision, Role, Share, Table, TableRow, Value};
-use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, share_of_peak};
+use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, Run, share_of_peak};
 use crate::units::Unit;
 
 /// What to call the machine of each run: the model of its device; where a model occurs twice, with how many of them the
@@ -41,13 +41,23 @@ pub struct Machines<'a> {
     pub labels: Vec<String>,
     /// The diagnoses of the samples of each.
     diagnosed: Vec<Vec<Diagnosed<'a>>>,
+    /// Of each, the systems with the first run and the rows of each; the one that the results are about stands first.
+    pub(super) systems: Vec<Vec<System<'a>>>,
 }
+
+/// The first run of a system, and its rows.
+pub(super) type System<'a> = (&'a Run, Lookup<'a>);
 
 impl<'a> Machines<'a> {
     /// The machines of `results`.
     pub fn of(results: &'a [Results]) -> Self {
         let diagnosed = results.iter().map(Results::diagnoses).collect();
-        Self { results, labels: machine_labels(results), diagnosed }
+        let systems = |results: &'a Results| {
+            let first = |system| Some((results.runs_of(system).next()?, results.lookup_of(system)));
+            results.systems().into_iter().filter_map(first).collect()
+        };
+        let systems = results.iter().map(systems).collect();
+        Self { results, labels: machine_labels(results), diagnosed, systems }
     }
 
     /// The results of each with what to call its machine.
@@ -68,30 +78,31 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
             None => column,
         });
     }
-    for (results, label) in machines.named() {
+    let beside: Vec<Vec<&System<'_>>> = machines.systems.iter().map(|all| systems::beside(all, table)).collect();
+    for ((_, label), beside) in machines.named().zip(&beside) {
         columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
-        columns.extend(systems::beside(results, table).into_iter().flat_map(|run| systems::columns(run, label)));
+        columns.extend(beside.iter().flat_map(|(run, _)| systems::columns(run, label)));
     }
-    let lookups: Vec<Lookup<'_>> = machines.results.iter().map(Results::lookup).collect();
     let group = |case: &TableCase| {
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
-        let shown = entries.filter(|entry| left_out(*entry, machines.results).is_none());
-        let rows: Vec<TableRow> = shown.map(|entry| entry_row(entry, published, machines, &lookups)).collect();
+        let shown = entries.filter(|entry| left_out(*entry, machines).is_none());
+        let rows: Vec<TableRow> = shown.map(|entry| entry_row(entry, published, machines, &beside)).collect();
         (!rows.is_empty()).then(|| Group { label: case.heading().map(str::to_owned), rows })
     };
     let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
     Table { title: table.title.clone(), columns, groups }
 }
 
-fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, lookups: &[Lookup<'_>]) -> TableRow {
+fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, beside: &[Vec<&System<'_>>]) -> TableRow {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(entry));
     }
-    for ((results, lookup), diagnosed) in machines.results.iter().zip(lookups).zip(&machines.diagnosed) {
+    for (place, (results, diagnosed)) in machines.results.iter().zip(&machines.diagnosed).enumerate() {
+        let lookup = &machines.systems[place][0].1;
         let measured = entry.measured(lookup);
         cells.push(match &measured {
             Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup, diagnosed))),
@@ -100,8 +111,8 @@ fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, lo
         if published {
             cells.push(ratio_cell(entry, measured.as_ref().ok()));
         }
-        let others = systems::beside(results, entry.table);
-        cells.extend(others.into_iter().flat_map(|run| systems::cells(entry, measured.as_ref().ok(), results, run)));
+        let of_system = |system: &&System<'_>| systems::cells(entry, measured.as_ref().ok(), results, system);
+        cells.extend(beside[place].iter().flat_map(of_system));
     }
     TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
 }

@@ -1,7 +1,8 @@
 //! What has no meaning on any machine that is shown: it is left out of tables and plots, and one line says what and why.
 
+use super::comparison::Machines;
 use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::results::{MissingReason, Results};
+use crate::results::MissingReason;
 
 /// Something that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,17 +66,17 @@ impl LeftOut {
 
 /// Why an entry of a table has no meaning on any of the machines, for any system; `None` where it has one somewhere, or
 /// where the document prints a figure for it.
-pub(super) fn left_out(entry: TableEntry<'_>, results: &[Results]) -> Option<String> {
+pub(super) fn left_out(entry: TableEntry<'_>, machines: &Machines<'_>) -> Option<String> {
     if entry.published().is_some() {
         return None;
     }
     let mut reason = None;
-    for results in results {
-        for system in results.systems() {
-            match entry.measured(&results.lookup_of(system)) {
+    for systems in &machines.systems {
+        for (place, (_, lookup)) in systems.iter().enumerate() {
+            match entry.measured(lookup) {
                 Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
                 // Another system need not have the row.
-                Err(MissingReason::NotInRun) if system != results.run().system => {}
+                Err(MissingReason::NotInRun) if place > 0 => {}
                 _ => return None,
             }
         }
@@ -84,10 +85,10 @@ pub(super) fn left_out(entry: TableEntry<'_>, results: &[Results]) -> Option<Str
 }
 
 /// All that is left out of a table.
-pub(in crate::book) fn left_out_of(table: &DocumentTable, results: &[Results]) -> Vec<LeftOut> {
-    let cases = table.cases_in(results);
+pub(in crate::book) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec<LeftOut> {
+    let cases = table.cases_in(machines.results);
     let entries = TableEntry::all(table, &cases);
-    let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, results)?)));
+    let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, machines)?)));
     LeftOut::collapsed(all.collect(), cases.len())
 }
 

@@ -1,6 +1,9 @@
 //! What other systems measured of the same work, beside what the run measured.
 
+use std::collections::HashSet;
+
 use super::cell::{found_value, missing, row_cell};
+use super::comparison::System;
 use crate::book::document::{DocumentTable, Measured, TableEntry};
 use crate::measure::Ratio;
 use crate::present::{Cell, Column, Group, Missing, Precision, Role, Table, TableRow, Value};
@@ -37,11 +40,11 @@ pub(in crate::book) fn versions(program: &Program) -> String {
     all.map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The other systems that measured a row of the table: the first run of each.
-pub(super) fn beside<'r>(results: &'r Results, table: &DocumentTable) -> Vec<&'r Run> {
-    let others = results.systems().into_iter().skip(1);
-    let measured = |system: &&str| results.lookup_of(system).specs().any(|spec| table.row(&spec.id).is_some());
-    others.filter(measured).filter_map(|system| results.runs_of(system).next()).collect()
+/// The other systems that measured a row of the table.
+pub(super) fn beside<'m, 'r>(systems: &'m [System<'r>], table: &DocumentTable) -> Vec<&'m System<'r>> {
+    let ids: HashSet<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
+    let measured = |(_, lookup): &&System<'_>| lookup.specs().any(|spec| ids.contains(spec.id.as_str()));
+    systems.iter().skip(1).filter(measured).collect()
 }
 
 /// The columns of a system: what it measured, and what the run measured over that.
@@ -54,8 +57,12 @@ pub(super) fn columns(run: &Run, machine: &str) -> [Column; 2] {
 }
 
 /// The cells of those columns.
-pub(super) fn cells(entry: TableEntry<'_>, measured: Option<&Measured<'_>>, results: &Results, run: &Run) -> [Cell; 2] {
-    let lookup = results.lookup_of(&run.system);
+pub(super) fn cells(
+    entry: TableEntry<'_>,
+    measured: Option<&Measured<'_>>,
+    results: &Results,
+    (run, lookup): &System<'_>,
+) -> [Cell; 2] {
     let (id, select) = (&entry.row.id, &entry.case.select);
     if lookup.specs_of(id, select).next().is_none() {
         return [Cell::Nothing, Cell::Nothing];

@@ -1,10 +1,14 @@
 //! What a request for a file of the site is answered.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use percent_encoding::percent_decode_str;
+
+use super::content::Content;
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
 /// the book under that name.
@@ -41,67 +45,40 @@ const TYPES: [(&str, &str); 12] = [
     ("woff2", "font/woff2"),
 ];
 
-/// What is asked for.
-pub(super) struct Request<'a> {
-    pub(super) method: &'a str,
-    /// As it stands in the request.
-    pub(super) path: &'a str,
-    /// The values of each header `Host`: of two names, the caller may have meant the other.
-    pub(super) hosts: Vec<&'a [u8]>,
-}
-
-/// The status of an answer: its number and its name.
-pub(super) type Status = (u16, &'static str);
-
-const OK: Status = (200, "OK");
-const NOT_FOUND: Status = (404, "Not Found");
-const METHOD_NOT_ALLOWED: Status = (405, "Method Not Allowed");
-const MISDIRECTED: Status = (421, "Misdirected Request");
-const UNAVAILABLE: Status = (503, "Service Unavailable");
-
-/// An answer to a request.
-pub(super) struct Answer {
-    pub(super) status: Status,
-    pub(super) headers: Vec<(&'static str, &'static str)>,
-    pub(super) content: Vec<u8>,
-}
-
-impl Answer {
-    /// An answer in words.
-    pub(super) fn refusal(status: Status, text: &str) -> Self {
-        Self::new(status, "text/plain; charset=utf-8", text.as_bytes().to_vec())
-    }
-
-    fn new(status: Status, kind: &'static str, content: Vec<u8>) -> Self {
-        let mut headers = vec![("content-type", kind), ("cache-control", "no-cache")];
-        if status == METHOD_NOT_ALLOWED {
-            headers.push(("allow", "GET, HEAD"));
-        }
-        let is_page = status != OK || kind.starts_with("text/html");
-        headers.extend(HEADERS.map(|(name, value)| match name {
-            "content-security-policy" if !is_page => (name, OF_NO_PAGE),
-            _ => (name, value),
-        }));
-        Self { status, headers, content }
-    }
-}
-
-/// The answer to a request.
-pub(super) fn answer(site: &Path, request: &Request<'_>) -> Answer {
-    let known = match request.hosts.as_slice() {
-        [host] => std::str::from_utf8(host).is_ok_and(is_this_machine),
+/// The answer to a request for `path`, as it stands in the request.
+pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderMap) -> Response<Content> {
+    // Of two names, the caller may have meant the other.
+    let mut hosts = headers.get_all(HOST).iter();
+    let known = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
         _ => false,
     };
-    if !known {
-        return Answer::refusal(MISDIRECTED, "this book is served to localhost alone\n");
+    let found = match known {
+        false => Err((StatusCode::MISDIRECTED_REQUEST, "this book is served to localhost alone\n")),
+        true if method != Method::GET && method != Method::HEAD => {
+            Err((StatusCode::METHOD_NOT_ALLOWED, "a book is only read\n"))
+        }
+        true => content(site, path),
+    };
+    let (status, kind, content) = match found {
+        Ok((kind, content)) => (StatusCode::OK, kind, content),
+        Err((status, text)) => (status, "text/plain; charset=utf-8", Content::text(text)),
+    };
+    let mut response = Response::new(content);
+    *response.status_mut() = status;
+    let out = response.headers_mut();
+    out.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    out.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        out.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
-    if !matches!(request.method, "GET" | "HEAD") {
-        return Answer::refusal(METHOD_NOT_ALLOWED, "a book is only read\n");
+    for (name, value) in HEADERS {
+        out.insert(name, HeaderValue::from_static(value));
     }
-    match content(site, request.path) {
-        Ok((kind, content)) => Answer::new(OK, kind, content),
-        Err((status, text)) => Answer::refusal(status, text),
+    if status == StatusCode::OK && !kind.starts_with("text/html") {
+        out.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(OF_NO_PAGE));
     }
+    response
 }
 
 /// Whether a `Host` is a name of this machine, on whatever port: it may be forwarded.
@@ -113,16 +90,16 @@ fn is_this_machine(host: &str) -> bool {
     HOSTS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-type Refusal = (Status, &'static str);
+type Refusal = (StatusCode, &'static str);
 
-fn content(site: &Path, path: &str) -> Result<(&'static str, Vec<u8>), Refusal> {
-    let file = place(site, path).ok_or((NOT_FOUND, "there is no such page\n"))?;
+fn content(site: &Path, path: &str) -> Result<(&'static str, Content), Refusal> {
+    let file = place(site, path).ok_or((StatusCode::NOT_FOUND, "there is no such page\n"))?;
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let kind = TYPES.iter().find(|(known, _)| *known == ending).map_or("application/octet-stream", |(_, kind)| kind);
-    match fs::read(&file) {
+    match File::open(&file).and_then(Content::file) {
         Ok(content) => Ok((kind, content)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err((NOT_FOUND, "there is no such page\n")),
-        Err(_) => Err((UNAVAILABLE, "the page cannot be read now\n")),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err((StatusCode::NOT_FOUND, "there is no such page\n")),
+        Err(_) => Err((StatusCode::SERVICE_UNAVAILABLE, "the page cannot be read now\n")),
     }
 }
 
@@ -158,25 +135,21 @@ mod tests {
         folder
     }
 
-    fn ask(folder: &Path, method: &str, path: &str, hosts: &[&str]) -> Answer {
-        let hosts = hosts.iter().map(|host| host.as_bytes()).collect();
-        answer(&folder.join("site"), &Request { method, path, hosts })
+    fn ask(folder: &Path, method: Method, path: &str, host: &str) -> Response<Content> {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_str(host).unwrap())]);
+        answer(&folder.join("site"), &method, path, &headers)
     }
 
     fn status(folder: &Path, path: &str) -> u16 {
-        ask(folder, "GET", path, &["localhost:3000"]).status.0
-    }
-
-    fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
-        answer.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        ask(folder, Method::GET, path, "localhost:3000").status().as_u16()
     }
 
     #[test]
     fn files_of_the_site_are_served_by_their_kind() {
         let folder = site();
         for (path, kind) in [("/", "text/html; charset=utf-8"), ("/data/a%20b.csv?x", "text/csv; charset=utf-8")] {
-            let answer = ask(folder.path(), "GET", path, &["127.0.0.1:3000"]);
-            assert_eq!((answer.status.0, header(&answer, "content-type")), (200, Some(kind)));
+            let answer = ask(folder.path(), Method::GET, path, "127.0.0.1:3000");
+            assert_eq!((answer.status().as_u16(), &answer.headers()[CONTENT_TYPE]), (200, &kind.parse().unwrap()));
         }
     }
 
@@ -198,8 +171,8 @@ mod tests {
     fn no_answer_leads_to_another_host() {
         let folder = site();
         for path in ["//example.org", "//example.org/..", "/data", "/%2f%2fexample.org", "http://example.org/"] {
-            let answer = ask(folder.path(), "GET", path, &["localhost"]);
-            assert!(!(300..400).contains(&answer.status.0) && header(&answer, "location").is_none(), "{path}");
+            let answer = ask(folder.path(), Method::GET, path, "localhost");
+            assert!(!answer.status().is_redirection() && !answer.headers().contains_key("location"), "{path}");
         }
     }
 
@@ -207,20 +180,25 @@ mod tests {
     fn only_this_machine_by_its_own_names_is_answered() {
         let folder = site();
         for host in ["evil.example", "evil.example:3000", "localhost.evil.example", "127.0.0.1.evil.example:3000"] {
-            assert_eq!(ask(folder.path(), "GET", "/", &[host]).status.0, 421, "{host}");
+            assert_eq!(ask(folder.path(), Method::GET, "/", host).status().as_u16(), 421, "{host}");
         }
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:3000", "[::1]:3000"] {
-            assert_eq!(ask(folder.path(), "GET", "/", &[host]).status.0, 200, "{host}");
+            assert_eq!(ask(folder.path(), Method::GET, "/", host).status().as_u16(), 200, "{host}");
         }
-        assert_eq!(ask(folder.path(), "GET", "/", &[]).status.0, 421);
+        assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &HeaderMap::new()).status().as_u16(), 421);
     }
 
     #[test]
     fn a_request_with_two_hosts_is_not_answered() {
         let folder = site();
-        let (one, other) = ("localhost", "evil.example");
-        for hosts in [[one, other], [other, one], [one, one]] {
-            assert_eq!(ask(folder.path(), "GET", "/", &hosts).status.0, 421);
+        let [one, other] = ["localhost", "evil.example"].map(HeaderValue::from_static);
+        for hosts in [[&one, &other], [&other, &one], [&one, &one]] {
+            let headers = HeaderMap::from_iter([]);
+            let headers = hosts.into_iter().fold(headers, |mut headers, host| {
+                headers.append(HOST, host.clone());
+                headers
+            });
+            assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &headers).status().as_u16(), 421);
         }
     }
 
@@ -228,18 +206,18 @@ mod tests {
     fn a_picture_that_is_opened_by_itself_runs_no_script() {
         let folder = site();
         fs::write(folder.path().join("site/picture.svg"), "<svg onload='alert(1)'/>").unwrap();
-        let answer = ask(folder.path(), "GET", "/picture.svg", &["localhost"]);
-        let policy = header(&answer, "content-security-policy").unwrap();
+        let answer = ask(folder.path(), Method::GET, "/picture.svg", "localhost");
+        let policy = answer.headers()["content-security-policy"].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
     }
 
     #[test]
     fn every_answer_says_what_a_browser_may_make_of_it_and_nothing_is_written() {
         let folder = site();
-        for (method, path) in [("GET", "/"), ("GET", "/none"), ("POST", "/"), ("DELETE", "/")] {
-            let answer = ask(folder.path(), method, path, &["localhost"]);
-            assert!(HEADERS.iter().all(|(name, value)| header(&answer, name) == Some(*value)), "{method} {path}");
-            assert_eq!(answer.status.0 == 405, method != "GET");
+        for (method, path) in [(Method::GET, "/"), (Method::GET, "/none"), (Method::POST, "/"), (Method::DELETE, "/")] {
+            let answer = ask(folder.path(), method.clone(), path, "localhost");
+            assert!(HEADERS.iter().all(|(name, value)| answer.headers()[*name] == *value), "{method} {path}");
+            assert_eq!(answer.status().as_u16() == 405, method != Method::GET);
         }
     }
 }

@@ -4,24 +4,34 @@
 //! but the site, and holds no connection for longer than a reader needs it.
 
 mod answer;
-mod connection;
+mod content;
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rustix::process::{Resource, getrlimit};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 use super::{End, UsageError, program};
+use answer::answer;
 
-/// Connections at a time, a thread each.
-const MOST_CONNECTIONS: u64 = 64;
-/// The open files of the process beside those of its connections.
-const OTHER_FILES: u64 = 16;
+/// Connections at a time: far from the files that a process may open.
+const MOST_CONNECTIONS: usize = 256;
+/// How long a connection may take to send a request, and how long it may last.
+const REQUEST: Duration = Duration::from_secs(5);
+const CONNECTION: Duration = Duration::from_secs(120);
 /// How long to wait where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,33 +51,45 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let site = site_in(&arguments.folder)?;
     // Reachable from this machine alone.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
+    listener.set_nonblocking(true)?;
     ctrlc::set_handler(|| std::process::exit(End::Well as i32)).context("cannot listen for Ctrl-C")?;
     say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
-    thread::scope(|scope| {
-        for _ in 1..connections() {
-            // Where the machine gives no more threads, those that there are serve.
-            let _ = thread::Builder::new().spawn_scoped(scope, || serve(&listener, &site));
-        }
-        serve(&listener, &site)
-    })
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { serve(tokio::net::TcpListener::from_std(listener)?, site.into()).await })
 }
 
-/// How many connections are served at a time: so many that each can open a file of the site beside its own.
-fn connections() -> u64 {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, MOST_CONNECTIONS)
-}
-
-/// Serves one caller after the other, for as long as the program runs.
-fn serve(listener: &TcpListener, site: &Path) -> ! {
+async fn serve(listener: tokio::net::TcpListener, site: Arc<Path>) -> anyhow::Result<End> {
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
-        match listener.accept() {
-            // What goes wrong on one connection ends that one.
-            Ok((stream, _)) => _ = connection::serve(&stream, site),
-            // The machine is out of files or memory, or the caller has gone: others may be served later.
-            Err(_) => thread::sleep(PAUSE),
+        let accepted = listener.accept().await;
+        open.retain(|connection| !connection.is_finished());
+        // The oldest gives its place up: callers that do not read what they asked for shut nobody out.
+        let is_full = open.len() >= MOST_CONNECTIONS;
+        if is_full || accepted.is_err() {
+            open.pop_front().iter().for_each(JoinHandle::abort);
         }
+        let Ok((stream, _)) = accepted else {
+            // The machine is out of files or memory, or the caller has gone: others may be served later.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let site = Arc::clone(&site);
+        open.push_back(tokio::spawn(async move {
+            // What goes wrong on one connection ends that one.
+            let _ = tokio::time::timeout(CONNECTION, connection(stream, &site)).await;
+        }));
     }
+}
+
+async fn connection(stream: TcpStream, site: &Path) -> anyhow::Result<()> {
+    // An answer is sent at once, not when the last one has been acknowledged.
+    stream.set_nodelay(true)?;
+    let answered = service_fn(|request: Request<Incoming>| async move {
+        Ok::<_, Infallible>(answer(site, request.method(), request.uri().path(), request.headers()))
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(REQUEST);
+    Ok(server.serve_connection(TokioIo::new(stream), answered).await?)
 }
 
 /// The site in a folder: its `site/`, or the folder itself.

@@ -17,6 +17,17 @@ use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
+/// Below this many bytes nobody asks what is free.
+const SMALL: usize = 256 << 20;
+
+/// The memory that the system can still give, in bytes, where it tells. A tensor takes a quarter of it at most: a stream
+/// copies what the host reads, and others lie beside it.
+fn available() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
 /// Elements of one of the types.
 #[derive(Clone, Debug)]
 pub(super) enum Cells {
@@ -88,12 +99,14 @@ pub(super) struct Shared(Arc<Mutex<Arc<Cells>>>);
 
 impl Shared {
     fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
-        let no_room = || DeviceError::OutOfMemory {
-            device: device.to_owned(),
-            requested: len.saturating_mul(dtype.size()),
-            free: None,
-        };
-        let cells = Cells::zeros(dtype, len).ok_or_else(no_room)?;
+        let requested = len.saturating_mul(dtype.size());
+        let no_room = |free| DeviceError::OutOfMemory { device: device.to_owned(), requested, free };
+        // The system gives more than it has, and ends a process that writes it.
+        let free = if requested > SMALL { available() } else { None };
+        if free.is_some_and(|free| requested > free / 4) {
+            return Err(no_room(free));
+        }
+        let cells = Cells::zeros(dtype, len).ok_or_else(|| no_room(free))?;
         Ok(Self(Arc::new(Mutex::new(Arc::new(cells)))))
     }
 
@@ -247,4 +260,18 @@ impl Slice {
 
 fn mismatch<T: Element>(found: DType) -> String {
     format!("expected {} and found {found}", T::DTYPE)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_that_would_fill_the_memory_is_refused_with_what_is_free() {
+        let half = available().unwrap() / 2;
+        let refused = Shared::zeros("cpu:0", DType::U8, half.max(SMALL + 1)).err();
+        assert!(matches!(refused, Some(DeviceError::OutOfMemory { free: Some(_), .. })), "{refused:?}");
+        assert!(Shared::zeros("cpu:0", DType::F32, 1024).is_ok());
+    }
 }

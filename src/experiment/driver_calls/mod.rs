@@ -60,7 +60,7 @@ pub struct DriverCalls {
     /// The length of the work before a timed call.
     pub busy: Seconds,
     /// Bytes of what is copied, filled and allocated.
-    #[serde(deserialize_with = "counts::trillions")]
+    #[serde(deserialize_with = "counts::sizes")]
     pub sizes: Vec<NonZeroUsize>,
 }
 

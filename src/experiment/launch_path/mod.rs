@@ -33,7 +33,7 @@ pub struct LaunchPath {
     #[serde(deserialize_with = "counts::millions")]
     pub operations: Vec<NonZeroUsize>,
     /// Elements of the tensor.
-    #[serde(deserialize_with = "counts::trillion")]
+    #[serde(deserialize_with = "counts::size")]
     pub elements: NonZeroUsize,
     /// Iterations of each loop: one sample is one loop, divided by this.
     #[serde(deserialize_with = "counts::million")]

@@ -42,10 +42,10 @@ use crate::units::Seconds;
 #[serde(deny_unknown_fields, default)]
 pub struct Overlap {
     /// Elements of each of the three random tensors.
-    #[serde(deserialize_with = "counts::trillion")]
+    #[serde(deserialize_with = "counts::size")]
     pub draws: NonZeroUsize,
     /// Elements of every other tensor and transfer (fp32).
-    #[serde(deserialize_with = "counts::trillion")]
+    #[serde(deserialize_with = "counts::size")]
     pub elements: NonZeroUsize,
     /// Additions in a row.
     #[serde(deserialize_with = "counts::million")]
@@ -57,13 +57,13 @@ pub struct Overlap {
     #[serde(deserialize_with = "counts::million")]
     pub steps: NonZeroUsize,
     /// Bytes of the host buffers whose copies are made behind a closed gate.
-    #[serde(deserialize_with = "counts::trillions")]
+    #[serde(deserialize_with = "counts::sizes")]
     pub host_buffers: Vec<NonZeroUsize>,
     /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
-    #[serde(deserialize_with = "counts::trillions")]
+    #[serde(deserialize_with = "counts::sizes")]
     pub transfers: Vec<NonZeroUsize>,
     /// Elements of the buffers of the sweep.
-    #[serde(deserialize_with = "counts::trillion")]
+    #[serde(deserialize_with = "counts::size")]
     pub sweep: NonZeroUsize,
     /// How many times as long as its copy a kernel of the sweep lasts.
     #[serde(deserialize_with = "counts::positives")]

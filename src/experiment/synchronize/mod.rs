@@ -39,7 +39,7 @@ pub struct Synchronize {
     #[serde(deserialize_with = "counts::million")]
     pub iters: NonZeroUsize,
     /// Elements of the tensor that two streams share.
-    #[serde(deserialize_with = "counts::trillion")]
+    #[serde(deserialize_with = "counts::size")]
     pub elements: NonZeroUsize,
     /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,

@@ -1,0 +1,144 @@
+//! The language of templates and of tests: the part of Jinja that ends, in a bounded memory, whoever wrote it.
+//!
+//! A course may be anybody's. What its templates and documents can call is listed here and nowhere else; a step is
+//! counted, and an expression has a length, because the parser of Jinja bounds how deep parentheses are nested and not
+//! how long a chain of operators is.
+
+use minijinja::{Environment, UndefinedBehavior, filters, tests};
+
+/// The most characters of an expression.
+const MOST_CHARACTERS: usize = 1000;
+/// Words of Jinja that give no number, or ask what no measured value answers.
+const WORDS: [&str; 13] =
+    ["and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"];
+
+/// Where a test is evaluated. Nothing can be called.
+pub(super) fn of_numbers() -> Environment<'static> {
+    let mut environment = of_nothing(100_000);
+    environment.add_filter("abs", filters::abs);
+    environment.add_filter("round", filters::round);
+    environment.add_filter("max", filters::max);
+    environment.add_filter("min", filters::min);
+    environment
+}
+
+/// Where templates are rendered. No filter makes more than it is given, and there is no function.
+pub(super) fn of_texts() -> Environment<'static> {
+    let mut environment = of_nothing(2_000_000);
+    environment.add_filter("default", filters::default);
+    environment.add_filter("first", filters::first);
+    environment.add_filter("last", filters::last);
+    environment.add_filter("length", filters::length);
+    environment.add_filter("lower", filters::lower);
+    environment.add_filter("trim", filters::trim);
+    environment.add_filter("upper", filters::upper);
+    environment.add_test("defined", tests::is_defined);
+    environment.add_test("none", tests::is_none);
+    environment
+}
+
+/// Without any filter, test or function, and with so many steps. A name without a value is an error, never something to
+/// compare with.
+fn of_nothing(steps: u64) -> Environment<'static> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(steps));
+    environment
+}
+
+/// Refuses an expression that is too long, or that is no formula of names and numbers.
+pub(super) fn check(expression: &str) -> Result<(), String> {
+    if expression.chars().count() > MOST_CHARACTERS {
+        let begin: String = expression.chars().take(40).collect();
+        return Err(format!("`{begin}…` is longer than {MOST_CHARACTERS} characters"));
+    }
+    let wrong = |what: &str| Err(format!("`{expression}` is no formula of names and numbers: {what}"));
+    let (mut rest, mut last, mut in_list) = (expression.trim(), Part::Sign('('), false);
+    while let Some(first) = rest.chars().next() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+        let length = if is_name(first) { rest.find(|c| !is_name(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (token, tail) = rest.split_at(length);
+        let part = match first {
+            '.' => return wrong("a part of a value has no value"),
+            _ if WORDS.contains(&token) => return wrong(&format!("`{token}` has no meaning in it")),
+            _ if is_name(first) && last == Part::Sign('|') => Part::Filter,
+            _ if is_name(first) => Part::Name,
+            '(' if matches!(last, Part::Name | Part::Sign(')')) => return wrong("nothing in it can be called"),
+            '[' if in_list || matches!(last, Part::Name | Part::Sign(')')) => return wrong("a value has no parts"),
+            '[' | ']' => {
+                in_list = first == '[';
+                let filter = tail.trim_start().strip_prefix('|').map(str::trim_start);
+                if !in_list && !filter.is_some_and(|filter| filter.starts_with("max") || filter.starts_with("min")) {
+                    return wrong("of a list there is the `max` and the `min`");
+                }
+                Part::Sign(first)
+            }
+            ',' if in_list => Part::Sign(first),
+            '+' | '-' | '*' | '/' | '%' | '|' | '(' | ')' => Part::Sign(first),
+            _ => return wrong(&format!("`{first}` has no meaning in it")),
+        };
+        last = part;
+        rest = tail.trim_start();
+    }
+    Ok(())
+}
+
+#[derive(PartialEq)]
+enum Part {
+    /// A name or a number.
+    Name,
+    Filter,
+    Sign(char),
+}
+
+#[cfg(test)]
+mod tests_of_the_language {
+    use super::*;
+
+    #[test]
+    fn a_formula_of_names_and_numbers_passes() {
+        for formula in [
+            "a",
+            "a.b_1 / 2e-3 - (c|abs) ** 2",
+            "(a + b)|round(2)|abs",
+            "-5e-6",
+            "(loop.each / x)|times",
+            "a - [b, c] | max",
+        ] {
+            assert_eq!(check(formula), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_never_has_a_value_is_refused() {
+        for formula in [
+            "a[0]",
+            "a()",
+            "(a)(1)",
+            "(a).b",
+            "a .b",
+            "a is odd",
+            "a in b",
+            "[a, b]",
+            "[a, b] + [a]|max",
+            "[[a]|max, b]|max",
+            "{a}",
+            "'x' * 9",
+            "a, b",
+            "a ~ b",
+            "a + none",
+            "not a",
+            "µ",
+        ] {
+            assert!(check(formula).is_err(), "{formula}");
+        }
+    }
+
+    #[test]
+    fn a_chain_of_any_kind_has_an_end() {
+        for link in ["1+", "-", "a|abs|", "a.", "(", "a**"] {
+            let error = check(&link.repeat(50_000)).unwrap_err();
+            assert!(error.contains("longer than") && error.len() < 200, "{error}");
+        }
+    }
+}
