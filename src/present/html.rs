@@ -121,16 +121,15 @@ fn value_cell(value: &Value, role: &str) -> String {
 /// The tooltip of the cell: the same, in full words.
 fn hint(value: &Value) -> String {
     let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
-    let what = match (value.difference, value.unit) {
-        (true, _) => "median difference",
-        (false, Unit::Ratio) => "share",
-        (false, _) => "median",
+    let n = samples.n;
+    let is_share = value.unit == Unit::Ratio && value.source.as_deref() == Some("observed");
+    let median = if value.difference { "median difference" } else { "median" };
+    let mut hint = match (is_share, samples.runs) {
+        (true, 0 | 1) => format!("share of {n} trials of one run"),
+        (true, runs) => format!("share of {n} trials of {runs} runs"),
+        (false, 0 | 1) => format!("{median} of {n} samples of one run"),
+        (false, runs) => format!("mean of the {median}s of {runs} runs, {n} samples in all"),
     };
-    let from = match samples.runs {
-        0 | 1 => format!("{} samples of one run", samples.n),
-        runs => format!("{} samples of {runs} runs", samples.n),
-    };
-    let mut hint = format!("{what} from {from}");
     if let Some(source) = &value.source {
         hint.push_str(&format!(", {source}"));
     }

@@ -92,7 +92,7 @@ pub enum Form {
 pub struct Number {
     /// The number.
     pub value: String,
-    /// Its interval, and how many runs it is of.
+    /// Its interval or why it has none, and how many runs it is of.
     pub interval: String,
     /// The values behind it.
     pub detail: String,
@@ -107,7 +107,7 @@ impl Headline {
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Number, String> {
         let system = &results.run().system;
-        let Found { known, operands, runs, .. } =
+        let Found { known, operands, unsteady, runs, .. } =
             Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
         let (value, interval) = known.value();
         let (low, high) = interval.unwrap_or((value, value));
@@ -117,11 +117,15 @@ impl Headline {
         };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+        let steady = unsteady.is_empty();
         Ok(Number {
             value: format!("{} {sign}", written(value)),
-            interval: format!("{} … {} {sign}, {runs}", written(low), written(high)),
+            interval: match unsteady.first() {
+                None => format!("{} … {} {sign}, {runs}", written(low), written(high)),
+                Some(reason) => format!("{reason}; {runs}"),
+            },
             detail: operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; "),
-            may_be_none: low <= 1.0 && 1.0 <= high,
+            may_be_none: steady && low <= 1.0 && 1.0 <= high,
         })
     }
 }

@@ -110,7 +110,8 @@ impl<'a> Quantity<'a> {
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
         let runs: Vec<&Run> = self.runs.iter().copied().filter(|run| self.measured_in(run)).collect();
         let filled = self.filled();
-        let found = |known, by_rounds| Found { known, unit, filled, operands, runs: runs.len(), by_rounds };
+        let unsteady = self.operands.iter().filter_map(Resolved::unsteady).collect();
+        let found = |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: runs.len(), by_rounds };
         if self.rows().next().is_none() {
             return Ok(Found { runs: 0, ..found(Known::Exact(value(&middles)?), false) });
         }
@@ -268,10 +269,16 @@ impl Resolved<'_> {
     /// The value with its interval.
     fn written(&self) -> String {
         match &self.source {
-            Source::Row(_, metric) => {
-                metric.estimate().map_or_else(|reason| reason.to_string(), |it| it.format(metric.spec.unit))
-            }
+            Source::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
             Source::Fixed(_, _, written) => written.clone(),
+        }
+    }
+
+    /// Its name with the reason why it has no interval, where it has none.
+    fn unsteady(&self) -> Option<String> {
+        match &self.source {
+            Source::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
+            Source::Fixed(..) => None,
         }
     }
 }
