@@ -11,7 +11,7 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
+    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in, singled_out,
 };
 use super::Document;
 use crate::measure::Finding;
@@ -168,7 +168,8 @@ impl Text {
             let Part::Expression(expression) = part else { continue };
             let environment = wording();
             let names = names_in(&environment, expression)?;
-            operands_in(expression, &names, document)?;
+            let operands = operands_in(expression, &names, document)?;
+            singled_out(&operands, document, &[Parameters::new()], None)?;
             if !expression.contains('|') && names != [expression] {
                 return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());
             }
