@@ -283,7 +283,8 @@ fn a_row_whose_work_is_known_says_its_share_of_the_measured_peak() {
         let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
         let estimate = metric.estimate().unwrap();
         share_of_peak(&lookup, &metric, &estimate).map(|found| {
-            assert!(found.interval.0 <= found.share && found.share <= found.interval.1);
+            let (low, high) = found.interval.unwrap();
+            assert!(low <= found.share && found.share <= high);
             // The share by the time is the time that the peak rate allows.
             found.share * estimate.median
         })

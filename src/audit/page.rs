@@ -45,7 +45,7 @@ pub(crate) fn html(report: &AuditReport, recording: &Recording, judged: &[Judged
         body.push_str(&overhead(process));
     }
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Where the host waits</title>\n\
          <style>{GROUND}\n{STYLE}</style>\n</head>\n<body class=\"content\">\n<main>\n{body}</main>\n</body>\n</html>\n"
     )

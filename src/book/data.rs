@@ -69,10 +69,10 @@ fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<[String; 10]> {
     let (system, lookup) = (results.run().system.as_str(), results.lookup());
     let record = |(spec, metric): (&MetricSpec, Result<Metric<'_>, MissingReason>)| {
         let (label, words) = (spec.label.as_str(), in_words(&spec.parameters));
-        match metric.and_then(|metric| metric.estimate()) {
-            Ok(estimate) => {
-                let numbers = [estimate.median, estimate.low, estimate.high];
-                measured_record(spec, label, system, (numbers, estimate.n))
+        match metric.and_then(|metric| Ok((metric.estimate()?, metric))) {
+            Ok((estimate, metric)) => {
+                let interval = metric.interval(&estimate);
+                measured_record(spec, label, system, (estimate.median, interval, estimate.n))
             }
             Err(absence) => {
                 let state = absence.to_string();
@@ -104,8 +104,8 @@ fn drawn_rows(
         Some(match (TableEntry { table, row, case }).measured(lookup) {
             Ok(measured) => {
                 let estimate = &measured.estimate;
-                let numbers = [estimate.median, estimate.low, estimate.high];
-                measured_record(measured.metric.spec, &row.label, system, (numbers, estimate.n))
+                let interval = measured.metric.interval(estimate);
+                measured_record(measured.metric.spec, &row.label, system, (estimate.median, interval, estimate.n))
             }
             Err(absence) => {
                 let (words, state) = (in_words(&case.select), absence.to_string());
@@ -119,8 +119,8 @@ fn drawn_rows(
 /// The matmuls of a roofline.
 fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<[String; 10]> {
     let rates = matmul_rates(lookup).into_iter().map(|found| {
-        let (low, high) = found.interval.unwrap_or((found.rate, found.rate));
-        let mut record = measured_record(found.spec, &found.spec.label, system, ([found.rate, low, high], found.n));
+        let value = (found.rate, found.interval, found.n);
+        let mut record = measured_record(found.spec, &found.spec.label, system, value);
         record[2] = format!("{}, operations per byte {}", record[2], found.intensity);
         record[4] = Unit::FlopsPerSecond.base().to_owned();
         record
@@ -128,10 +128,19 @@ fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<[String; 10]> {
     rates.collect()
 }
 
-fn measured_record(spec: &MetricSpec, label: &str, system: &str, (numbers, n): ([f64; 3], usize)) -> [String; 10] {
-    let [value, low, high] = numbers.map(|number| number.to_string());
-    let (words, n) = (in_words(&spec.parameters), n.to_string());
-    [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, "measured"].map(str::to_owned)
+/// A measured value; without an interval, its state says why.
+fn measured_record(
+    spec: &MetricSpec,
+    label: &str,
+    system: &str,
+    (value, interval, n): (f64, Result<(f64, f64), String>, usize),
+) -> [String; 10] {
+    let (low, high, state) = match interval {
+        Ok((low, high)) => (low.to_string(), high.to_string(), "measured".to_owned()),
+        Err(reason) => (String::new(), String::new(), format!("measured; {reason}")),
+    };
+    let (words, value, n) = (in_words(&spec.parameters), value.to_string(), n.to_string());
+    [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, &state].map(str::to_owned)
 }
 
 /// The spans of a timeline.

@@ -15,13 +15,18 @@ use crate::results::Results;
 /// How many verdicts are shown.
 const VERDICTS: usize = 3;
 
-/// The page as Markdown; it shows the machine that has measured most, of several the first.
+/// The page as Markdown; it shows the machine that has measured most of the numbers on it, of several the one with the most
+/// rows, of several the first.
 pub(super) fn render(
     templates: &Templates<'_>,
     judged: &[Judged<'_>],
     results: &[Results],
 ) -> Result<String, BookError> {
-    let measured = |results: &Results| results.lookup().metrics().filter(|(_, metric)| metric.is_ok()).count();
+    let rows = |results: &Results| results.lookup().metrics().filter(|(_, metric)| metric.is_ok()).count();
+    let headlines = || judged.iter().filter_map(|(document, _)| Some((document.headline.as_ref()?, document)));
+    let numbers =
+        |results: &Results| headlines().filter(|(headline, document)| headline.said(document, results).is_ok()).count();
+    let measured = |results: &Results| (numbers(results), rows(results));
     let named: Vec<(&Results, String)> = results.iter().zip(machine_labels(results)).collect();
     let shown =
         named.iter().enumerate().max_by_key(|(place, (results, _))| (measured(results), std::cmp::Reverse(*place)));

@@ -52,8 +52,7 @@ impl Source {
         let notebooks = notebooks::of(project)?;
 
         let templates = Templates::of(project)?;
-        let rows = results.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
-        let described = project.documents(&catalog.clone().with(rows))?;
+        let described = project.documents(&catalog.clone().with_results(results))?;
         let pages: BTreeSet<String> =
             source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
         let beyond = undocumented(&described, results, &pages);

@@ -16,8 +16,8 @@ use signal_hook::iterator::Signals;
 use super::terminal::Paint;
 use super::{End, UsageError, output};
 use crate::audit::{self, AuditReport, Breach, Judged, LIBRARY, Recording};
-use crate::files::Target;
-use crate::timeline::{Timeline, to_trace};
+use crate::files::{Target, begins_with};
+use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
@@ -97,17 +97,18 @@ struct Files {
 
 impl Files {
     fn claim(arguments: &Arguments) -> anyhow::Result<Self> {
-        let claim = |path: &Option<PathBuf>| -> anyhow::Result<Option<(PathBuf, Target)>> {
+        // Each in place of one that begins as all of its kind do.
+        let claim = |path: &Option<PathBuf>, begin| -> anyhow::Result<Option<(PathBuf, Target)>> {
             let Some(path) = path else { return Ok(None) };
             let failed = |error| UsageError(format!("{}: {error}", path.display()));
-            Ok(Some((path.clone(), Target::claim(path).map_err(failed)?)))
+            Ok(Some((path.clone(), Target::claim(path, begins_with(begin)).map_err(failed)?)))
         };
         Ok(Self {
-            json: claim(&arguments.json)?,
-            html: claim(&arguments.html)?,
-            trace: claim(&arguments.trace)?,
-            junit: claim(&arguments.junit)?,
-            sarif: claim(&arguments.sarif)?,
+            json: claim(&arguments.json, "{\n")?,
+            html: claim(&arguments.html, "<!doctype html>")?,
+            trace: claim(&arguments.trace, TRACE_BEGIN)?,
+            junit: claim(&arguments.junit, "<?xml")?,
+            sarif: claim(&arguments.sarif, "{\n")?,
         })
     }
 }

@@ -1,7 +1,5 @@
 //! `report bench`: runs one experiment and prints its summary.
 
-use std::fs::File;
-use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
-use crate::files::Target;
+use crate::files::{Target, begins_with};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{Environment, Plan, Recorded, Selection};
 use crate::runner::{empty_results, run_one};
@@ -128,15 +126,9 @@ fn claim_trace<'a>(
     if !has_scenarios(experiment, device) {
         return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
     }
-    let claimed = Target::claim(path, is_trace).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    let claimed = Target::claim(path, begins_with(TRACE_BEGIN))
+        .map_err(|source| FileError::Io { path: path.to_owned(), source })?;
     Ok((claimed, path))
-}
-
-/// Whether a file is a trace that this program wrote.
-fn is_trace(file: &Path) -> bool {
-    let mut begin = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(TRACE_BEGIN.len() as u64).read_to_end(&mut begin));
-    read.is_ok() && begin == TRACE_BEGIN.as_bytes()
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::facts::{Facts, Form};
 use super::{Carried, End, recorded};
 use crate::error::FileError;
-use crate::files::Target;
+use crate::files::{Target, begins_with};
 use crate::results::Results;
 #[cfg(feature = "parquet")]
 use crate::store::SampleTable;
@@ -90,7 +90,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     // An empty store is no reason to make a folder.
     if !index.files.is_empty() {
         let file = store.join(INDEX);
-        put(&file, &index.to_csv()?)?;
+        put(&file, "file,machine,", &index.to_csv()?)?;
         written.push(file);
     }
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
@@ -132,19 +132,20 @@ impl Exports {
     fn finish(self, arguments: &Arguments) -> anyhow::Result<Vec<PathBuf>> {
         let mut written = Vec::new();
         if let (Some(medians), Some(file)) = (self.medians, &arguments.csv) {
-            put(file, &medians.finish()?)?;
+            put(file, "machine,model,", &medians.finish()?)?;
             written.push(file.clone());
         }
         #[cfg(feature = "parquet")]
         if let (Some(samples), Some(file)) = (self.samples, &arguments.parquet) {
-            put(file, &samples.finish().context("the samples as Parquet")?)?;
+            put(file, "PAR1", &samples.finish().context("the samples as Parquet")?)?;
             written.push(file.clone());
         }
         Ok(written)
     }
 }
 
-fn put(file: &Path, content: &[u8]) -> Result<(), FileError> {
+/// Writes a file, in place of one that begins as all of its kind do.
+fn put(file: &Path, begin: &str, content: &[u8]) -> Result<(), FileError> {
     let at = |source| FileError::Io { path: file.to_owned(), source };
-    Target::claim(file).map_err(at)?.write(content).map_err(at)
+    Target::claim(file, begins_with(begin)).map_err(at)?.write(content).map_err(at)
 }

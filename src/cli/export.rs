@@ -39,6 +39,8 @@ struct ExportedRow<'a> {
     parameters: &'a Parameters,
     unit: Unit,
     estimate: Option<Estimate>,
+    /// Why the estimate has no interval, where it has none: what stands as its ends is no interval then.
+    no_interval: Option<String>,
     missing: Option<String>,
 }
 
@@ -50,13 +52,13 @@ pub(super) fn print(results: &Results, format: Format) -> anyhow::Result<()> {
     let rows: Vec<ExportedRow<'_>> = lookup
         .metrics()
         .map(|(spec, metric)| {
-            let estimate = metric.and_then(|metric| metric.estimate());
-            let (estimate, missing) = match estimate {
-                Ok(estimate) => (Some(estimate), None),
-                Err(reason) => (None, Some(reason.to_string())),
+            let found = metric.and_then(|metric| Ok((metric.estimate()?, metric)));
+            let (estimate, no_interval, missing) = match found {
+                Ok((estimate, metric)) => (Some(estimate), metric.interval(&estimate).err(), None),
+                Err(reason) => (None, None, Some(reason.to_string())),
             };
             let (id, label, parameters, unit) = (&spec.id, &spec.label, &spec.parameters, spec.unit);
-            ExportedRow { id, label, parameters, unit, estimate, missing }
+            ExportedRow { id, label, parameters, unit, estimate, no_interval, missing }
         })
         .collect();
     match format {
@@ -75,13 +77,21 @@ fn csv(rows: &[ExportedRow<'_>]) -> anyhow::Result<String> {
     out.write_record(HEADINGS)?;
     for row in rows {
         let numbers = row.estimate.as_ref().map(|estimate| {
-            let [value, low, high] = [estimate.median, estimate.low, estimate.high].map(|number| number.to_string());
-            [value, low, high, estimate.n.to_string()]
+            let ends = [estimate.low, estimate.high].map(|end| match row.no_interval {
+                None => end.to_string(),
+                Some(_) => String::new(),
+            });
+            let [low, high] = ends;
+            [estimate.median.to_string(), low, high, estimate.n.to_string()]
         });
         let [value, low, high, n] = numbers.unwrap_or_default();
         let words = in_words(row.parameters);
-        let state = row.missing.as_deref().unwrap_or("measured");
-        let record = [row.id, row.label, &words, row.unit.base(), &value, &low, &high, &n, state];
+        let state = match (&row.missing, &row.no_interval) {
+            (Some(reason), _) => reason.clone(),
+            (None, Some(reason)) => format!("measured; {reason}"),
+            (None, None) => "measured".to_owned(),
+        };
+        let record = [row.id, row.label, &words, row.unit.base(), &value, &low, &high, &n, &state];
         out.write_record(record.map(|cell| clean::cell(cell).into_owned()))?;
     }
     let bytes = out.into_inner().context("cannot write the rows")?;
@@ -93,7 +103,8 @@ fn markdown(results: &Results, rows: &[ExportedRow<'_>]) -> Table {
         let unit = |value: f64| row.unit.format(value, 3);
         let cells = match (&row.estimate, &row.missing) {
             (Some(estimate), _) => {
-                let interval = format!("{} … {}", unit(estimate.low), unit(estimate.high));
+                let ends = || format!("{} … {}", unit(estimate.low), unit(estimate.high));
+                let interval = row.no_interval.clone().unwrap_or_else(ends);
                 [unit(estimate.median), interval, estimate.n.to_string()]
             }
             (None, missing) => [missing.clone().unwrap_or_default(), String::new(), String::new()],

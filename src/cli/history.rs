@@ -10,7 +10,7 @@ use super::facts::{Facts, Form};
 use super::terminal::Paint;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::error::FileError;
-use crate::files::Target;
+use crate::files::{Target, begins_with};
 use crate::history::{Change, History, Machine, Track, bencher, junit, page};
 use crate::results::Shift;
 use crate::store::{Index, Refused};
@@ -143,13 +143,13 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let failed: Vec<(&Machine, &Track, &Change)> =
         history.found_since(arguments.since.as_deref()).filter(|(.., change)| is_meant(change)).collect();
     if let Some(file) = &arguments.page {
-        put(file, page(&history, arguments.threshold))?;
+        put(file, "<!doctype html>", page(&history, arguments.threshold))?;
     }
     if let Some(file) = &arguments.junit {
-        put(file, junit(&history, &failed))?;
+        put(file, "<?xml", junit(&history, &failed))?;
     }
     if let Some(file) = &arguments.bencher {
-        put(file, bencher(&history)?)?;
+        put(file, "{\n", bencher(&history)?)?;
     }
     let fails = |change: &Change| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
     let changes = history.changes().map(|(machine, track, change)| Line {
@@ -166,7 +166,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     Ok(if failed.is_empty() { End::Well } else { End::Failed })
 }
 
-fn put(file: &Path, content: String) -> Result<(), FileError> {
+/// Writes a file, in place of one that begins as all of its kind do.
+fn put(file: &Path, begin: &str, content: String) -> Result<(), FileError> {
     let at = |source| FileError::Io { path: file.to_owned(), source };
-    Target::claim(file).map_err(at)?.write(content.as_bytes()).map_err(at)
+    Target::claim(file, begins_with(begin)).map_err(at)?.write(content.as_bytes()).map_err(at)
 }

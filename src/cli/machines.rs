@@ -10,7 +10,7 @@ use super::facts::{Facts, Form};
 use super::{Carried, End, UsageError, recorded};
 use crate::book::document::Document;
 use crate::error::FileError;
-use crate::files::Target;
+use crate::files::{Target, begins_with};
 use crate::fleet::{Different, Fleet, Judged, page};
 use crate::results::{Catalog, Results};
 use crate::store::{Index, Refused};
@@ -90,7 +90,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     if let Some(file) = &arguments.page {
         let at = |source| FileError::Io { path: file.clone(), source };
-        Target::claim(file).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
+        Target::claim(file, begins_with("<!doctype html>")).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
     }
     let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
     arguments.form.print(&Report { machines, rows, different, refused: &index.refused })?;

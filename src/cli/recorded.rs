@@ -20,7 +20,6 @@ pub(super) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError>
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and
 /// those of its own experiments.
 pub(super) fn catalog(all: &[Results], carried: &Carried) -> Catalog {
-    let recorded = all.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone());
     let engine = all.first().map_or("cuda", |results| &results.environment().device.engine);
-    Catalog::new(recorded).with(carried.registry.catalog(engine).specs().iter().cloned())
+    carried.registry.catalog(engine).with_results(all)
 }

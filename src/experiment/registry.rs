@@ -258,7 +258,7 @@ impl Registry {
     /// The rows of all experiments, for checking texts that name them: those of an engine first.
     pub fn catalog(&self, engine: &str) -> Catalog {
         let other = if engine == "cpu" { "cuda" } else { "cpu" };
-        Catalog::new(self.plan(engine)).with(self.plan(other))
+        Catalog::default().with_together(self.plan(engine)).with_together(self.plan(other))
     }
 
     /// The first name of a selection that stands for no row of any experiment, as what is wrong with it.

@@ -1,4 +1,4 @@
-//! Reading text that may be anybody's, up to a limit.
+//! Reading what may be anybody's, up to a limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,6 +19,15 @@ pub(crate) fn read_text(path: &Path, most: usize) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+/// Whether a file begins with `text`, as all of its kind do.
+pub(crate) fn begins_with(text: &str) -> impl FnOnce(&Path) -> bool {
+    move |path| {
+        let mut begin = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(text.len() as u64).read_to_end(&mut begin));
+        read.is_ok() && begin == text.as_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -121,16 +121,15 @@ fn value_cell(value: &Value, role: &str) -> String {
 /// The tooltip of the cell: the same, in full words.
 fn hint(value: &Value) -> String {
     let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
-    let what = match (value.difference, value.unit) {
-        (true, _) => "median difference",
-        (false, Unit::Ratio) => "share",
-        (false, _) => "median",
+    let n = samples.n;
+    let is_share = value.unit == Unit::Ratio && value.source.as_deref() == Some("observed");
+    let median = if value.difference { "median difference" } else { "median" };
+    let mut hint = match (is_share, samples.runs) {
+        (true, 0 | 1) => format!("share of {} of one run", counted(n, "trial")),
+        (true, runs) => format!("share of {} of {runs} runs", counted(n, "trial")),
+        (false, 0 | 1) => format!("{median} of {} of one run", counted(n, "sample")),
+        (false, runs) => format!("mean of the {median}s of {runs} runs, {} in all", counted(n, "sample")),
     };
-    let from = match samples.runs {
-        0 | 1 => format!("{} of one run", counted(samples.n, "sample")),
-        runs => format!("{} of {runs} runs", counted(samples.n, "sample")),
-    };
-    let mut hint = format!("{what} from {from}");
     if let Some(source) = &value.source {
         hint.push_str(&format!(", {source}"));
     }

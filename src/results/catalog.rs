@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::row::{MetricSpec, Parameter, Parameters};
+use super::run::Results;
 
 /// The rows that experiments declare, for every set of parameters that they were asked for.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,9 @@ pub struct Catalog {
     places: BTreeMap<String, Vec<usize>>,
     /// The identifiers in the order of the rows.
     ids: Vec<String>,
+    /// The rows, by their identifier, of each system in each file and of each engine: those among which a name has to single
+    /// out one.
+    together: Vec<BTreeMap<String, Vec<MetricSpec>>>,
 }
 
 /// A parameter that no row has, or a value that it never has.
@@ -43,6 +47,34 @@ impl Catalog {
             self.specs.push(spec);
         }
         self
+    }
+
+    /// With the rows of results files, of which those of one system in one file are looked for together.
+    #[must_use]
+    pub fn with_results(mut self, all: &[Results]) -> Self {
+        for results in all {
+            for system in results.systems() {
+                self = self.with_together(results.lookup_of(system).specs().cloned());
+            }
+        }
+        self.with(all.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone()))
+    }
+
+    /// With rows that are looked for together.
+    #[must_use]
+    pub fn with_together(mut self, specs: impl IntoIterator<Item = MetricSpec>) -> Self {
+        let specs: Vec<MetricSpec> = specs.into_iter().collect();
+        let mut own: BTreeMap<String, Vec<MetricSpec>> = BTreeMap::new();
+        for spec in &specs {
+            own.entry(spec.id.clone()).or_default().push(spec.clone());
+        }
+        self.together.push(own);
+        self.with(specs)
+    }
+
+    /// The rows with this identifier that are looked for together.
+    pub fn together<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a [MetricSpec]> {
+        self.together.iter().filter_map(move |specs| specs.get(id)).map(Vec::as_slice)
     }
 
     /// All rows, in their order.

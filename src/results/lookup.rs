@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::row::{Derivation, MetricSpec, Outcome, Parameters, Provenance, Row};
+use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
-use crate::units::{Scale, Unit};
+use crate::units::Unit;
 
 /// Rows of one system to find things in.
 #[derive(Clone, Debug)]
@@ -27,12 +27,14 @@ pub struct Metric<'a> {
     pub spec: &'a MetricSpec,
     /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run.
     pub runs: Vec<&'a [f64]>,
+    /// The measured rows that it was computed from, where it is derived.
+    operands: Vec<Metric<'a>>,
 }
 
 impl<'a> Metric<'a> {
     /// A row with the samples of one run.
     pub fn new(spec: &'a MetricSpec, samples: &'a [f64]) -> Self {
-        Self { spec, runs: vec![samples] }
+        Self { spec, runs: vec![samples], operands: Vec::new() }
     }
 
     /// All samples, run by run.
@@ -60,7 +62,10 @@ impl<'a> Metric<'a> {
         if self.is_share() {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
-        Ok(Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate()))
+        let found = Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate());
+        // What is never below 0 has no interval that is.
+        let is_amount = !self.is_difference() && samples.values().iter().all(|sample| *sample >= 0.0);
+        Ok(Estimate { low: if is_amount { found.low.max(0.0) } else { found.low }, ..found })
     }
 
     /// Whether it is the share of yes among observations of yes and no.
@@ -98,22 +103,9 @@ impl<'a> Metric<'a> {
         if self.clock().is_some() { diagnose(&self.runs) } else { Vec::new() }
     }
 
-    /// Why its samples have no interval that one figure could give, where they have none: two regimes, of which the figure
-    /// would be of neither, or a trend within the runs.
-    pub fn unsteady(&self) -> Option<String> {
-        let time = |seconds: f64| self.spec.unit.format(seconds, 3);
-        self.diagnose().into_iter().find_map(|diagnosis| match diagnosis {
-            Diagnosis::TwoModes { low, high, share } => {
-                let percent = Scale::PERCENT.significant(share, 2);
-                Some(format!("two regimes: {} and {} ({percent} of the samples); no interval", time(low), time(high)))
-            }
-            Diagnosis::Trend { change, .. } => {
-                let direction = if change > 0.0 { "rise" } else { "fall" };
-                let percent = Scale::PERCENT.significant(change.abs(), 2);
-                Some(format!("no interval: the samples of a run {direction} by {percent}"))
-            }
-            _ => None,
-        })
+    /// The measured rows that it was computed from.
+    pub(super) fn operands(&self) -> &[Metric<'a>] {
+        &self.operands
     }
 
     /// Whether it is a difference, which may be indistinguishable from 0.
@@ -229,6 +221,16 @@ impl<'a> Lookup<'a> {
         self.find(id, select, &Parameters::new())?.estimate()
     }
 
+    /// The other rows of the experiment of `row` whose parameters do not contradict its own.
+    pub(super) fn beside<'b>(&'b self, row: &'b Row) -> impl Iterator<Item = &'a Row> + 'b {
+        let same = |(name, value): (&String, &Parameter), spec: &MetricSpec| {
+            spec.parameters.get(name).is_none_or(|other| other == value)
+        };
+        let agrees = move |spec: &MetricSpec| row.spec.parameters.iter().all(|own| same(own, spec));
+        let others = self.rows.iter().copied().filter(move |other| !std::ptr::eq(*other, row));
+        others.filter(move |other| other.spec.experiment() == row.spec.experiment() && agrees(&other.spec))
+    }
+
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
         let rows = self.by_id.get(id).into_iter().flatten().copied();
         rows.filter(move |row| holds(&row.spec.parameters, select))
@@ -254,7 +256,12 @@ impl<'a> Lookup<'a> {
             return Err(missing);
         }
         runs.reverse();
-        Ok(Metric { spec: &row.spec, runs })
+        let operands = match row.spec.provenance {
+            Provenance::Derived { .. } => self.operands(row),
+            Provenance::Measured { .. } => Vec::new(),
+        };
+        let operands = operands.into_iter().filter_map(|operand| self.metric(operand).ok()).collect();
+        Ok(Metric { spec: &row.spec, runs, operands })
     }
 }
 
@@ -264,7 +271,7 @@ fn holds(parameters: &Parameters, select: &Parameters) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{Parameter, Series};
+    use super::super::row::Series;
     use super::*;
     use crate::measure::StoppedBy;
 
@@ -331,6 +338,13 @@ mod tests {
         let row = row("fp16", Unit::Ratio, Clock::Host, &[measured(&[1.0, f64::INFINITY])]);
         let absent = found(&row).unwrap().estimate().unwrap_err();
         assert!(matches!(absent, MissingReason::Inconsistent(_)), "{absent}");
+    }
+
+    #[test]
+    fn a_time_has_no_interval_below_0() {
+        let row = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[9.0])]);
+        let estimate = found(&row).unwrap().estimate().unwrap();
+        assert_eq!((estimate.median, estimate.low), (5.0, 0.0));
     }
 
     #[test]

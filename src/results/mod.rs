@@ -11,6 +11,7 @@
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
 //! | `diagnose` | the diagnoses of the samples |
+//! | `steady` | whether what a row came to has an interval |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -29,6 +30,7 @@ mod roofline;
 mod row;
 mod run;
 mod selection;
+mod steady;
 mod system;
 mod work;
 

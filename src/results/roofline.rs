@@ -25,8 +25,9 @@ pub struct PeakShare {
     pub limit: Limit,
     /// The share.
     pub share: f64,
-    /// The ends of its interval: those of the row over the median of the peak, whose own spread is left out.
-    pub interval: (f64, f64),
+    /// The ends of its interval, where the row has one: those of the row over the median of the peak, whose own spread is
+    /// left out.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// What share of its measured peak rate a row came to; `None` where its work is not known, where it is itself a peak, or
@@ -35,10 +36,12 @@ pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estima
     let (spec, work) = (metric.spec, metric.spec.work.as_ref().filter(|work| !work.peak)?);
     let peak = peak(lookup, spec, work)?;
     let share = |value: f64| work.rate(value, spec.unit) / peak;
-    let (one, other) = (share(estimate.low), share(estimate.high));
-    let (share, interval) = (share(estimate.median), (one.min(other), one.max(other)));
-    let sensible = [share, interval.0, interval.1].iter().all(|share| share.is_finite() && *share > 0.0);
-    sensible.then_some(PeakShare { limit: work.limit, share, interval })
+    let ends = metric.interval(estimate).ok().map(|(low, high)| (share(low), share(high)));
+    let interval = ends.map(|(one, other)| (one.min(other), one.max(other)));
+    let is_sensible = |share: f64| share.is_finite() && share > 0.0;
+    let (share, interval) =
+        (share(estimate.median), interval.filter(|ends| is_sensible(ends.0) && is_sensible(ends.1)));
+    is_sensible(share).then_some(PeakShare { limit: work.limit, share, interval })
 }
 
 /// The rate of a matmul by its arithmetic intensity.
@@ -53,8 +56,8 @@ pub struct MatmulRate<'a> {
     pub intensity: f64,
     /// Floating-point operations a second.
     pub rate: f64,
-    /// The ends of its interval.
-    pub interval: Option<(f64, f64)>,
+    /// The ends of its interval, or why it has none.
+    pub interval: Result<(f64, f64), String>,
     /// The samples behind it.
     pub n: usize,
 }
@@ -64,11 +67,16 @@ pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
     let found = lookup.metrics().filter_map(|(spec, metric)| {
         let work = spec.work.as_ref().filter(|work| work.limit == Limit::Matmul)?;
         let (dtype, size) = (dtype(spec), spec.parameters.get("size")?.number()?);
-        let estimate = metric.ok()?.estimate().ok()?;
+        let metric = metric.ok()?;
+        let estimate = metric.estimate().ok()?;
         let rate = |value: f64| work.rate(value, spec.unit);
-        let (one, other) = (rate(estimate.low), rate(estimate.high));
-        let interval = estimate.is_interval().then_some((one.min(other), one.max(other)));
-        let interval = interval.filter(|(low, high)| *low > 0.0 && high.is_finite());
+        let interval = metric.interval(&estimate).map(|(low, high)| {
+            let (one, other) = (rate(low), rate(high));
+            (one.min(other), one.max(other))
+        });
+        let is_rate = |(low, high): &(f64, f64)| *low > 0.0 && high.is_finite();
+        let endless = || "no interval: the time may be 0".to_owned();
+        let interval = interval.and_then(|ends| Some(ends).filter(is_rate).ok_or_else(endless));
         let (intensity, rate) = (2.0 * size / (3.0 * width(dtype)?), rate(estimate.median));
         let n = estimate.n;
         (rate.is_finite() && rate > 0.0).then_some(MatmulRate { spec, dtype, intensity, rate, interval, n })
@@ -256,6 +264,6 @@ mod tests {
         let metric = metric.unwrap();
         let estimate = Estimate { low: 1.0, high: 4.0, ..metric.estimate().unwrap() };
         let share = share_of_peak(&lookup, &metric, &estimate).unwrap();
-        assert_eq!((share.share, share.interval), (0.5, (0.25, 1.0)));
+        assert_eq!((share.share, share.interval), (0.5, Some((0.25, 1.0))));
     }
 }

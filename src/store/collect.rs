@@ -150,7 +150,7 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<(
     }
     let has_digest = text.windows(MARK.len()).any(|part| part == MARK);
     let text = if has_digest { text } else { read(file)?.to_json(file)?.into_bytes() };
-    let target = Target::claim(place).map_err(at(place))?;
+    let target = Target::claim(place, |there| read(there).is_ok()).map_err(at(place))?;
     target.write(&text).map_err(at(place))
 }
 

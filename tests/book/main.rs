@@ -7,6 +7,7 @@ mod figures;
 #[path = "../fixtures/run.rs"]
 mod fixture;
 mod foreign;
+mod intervals;
 mod pages;
 mod probe;
 mod projects;

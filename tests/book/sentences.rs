@@ -161,3 +161,29 @@ fn a_chapter_beyond_the_texts_stands_where_a_run_measured_its_rows() {
         }
     }
 }
+
+/// What samples of a machine may refute stands in no text that is the same on every machine.
+#[test]
+fn no_fixed_text_says_what_a_machine_may_refute() {
+    // A full queue makes the last launch wait; events also hold the gaps around a kernel; a cost has no length everywhere.
+    let refuted = ["dispatch time alone", "the work alone", "Device events time the kernel", "costs microseconds"];
+    let texts = ["synchronize", "sync-points", "self-audit", "overlap", "async-frontend", "ceilings", "launch-path"];
+    for name in texts {
+        let chapter = read(whole_source(), name).split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in refuted {
+            assert!(!chapter.contains(words), "{name} says “{words}”");
+        }
+    }
+}
+
+/// The answer of a chapter is of the samples: each of its three texts says another thing.
+#[test]
+fn the_three_texts_of_an_answer_differ() {
+    for document in documents() {
+        for sentence in &document.answer {
+            let texts = [&sentence.then, &sentence.otherwise, &sentence.unclear];
+            let differ = texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2];
+            assert!(differ, "{}: {}", document.id, sentence.condition);
+        }
+    }
+}

@@ -40,8 +40,9 @@ pub struct Relative {
     pub of: String,
     /// The share.
     pub share: f64,
-    /// The ends of its interval: those of the value over the median of the whole, whose own spread is left out.
-    pub interval: (f64, f64),
+    /// The ends of its interval, where the value has one: those of the value over the median of the whole, whose own spread
+    /// is left out.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// A parameter that the run measured with another value than the document.
@@ -86,7 +87,7 @@ impl<'a> TableEntry<'a> {
     pub fn measured<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
         let metric = self.find(lookup, &self.row.id)?;
         let estimate = metric.estimate()?;
-        let relative = self.relative(lookup, &estimate);
+        let relative = self.relative(lookup, &metric, &estimate);
         let mismatches = self.mismatches(&metric.spec.parameters);
         Ok(Measured { metric, estimate, relative, mismatches })
     }
@@ -95,10 +96,10 @@ impl<'a> TableEntry<'a> {
         lookup.find(id, &self.case.select, &self.published_with())
     }
 
-    fn relative(&self, lookup: &Lookup<'_>, estimate: &Estimate) -> Option<Relative> {
+    fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Relative> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
         let whole = self.find(lookup, &to.id).ok()?.estimate().ok()?.median;
-        let interval = (estimate.low / whole, estimate.high / whole);
+        let interval = metric.interval(estimate).ok().map(|(low, high)| (low / whole, high / whole));
         (whole > 0.0).then(|| Relative { of: to.label.clone(), share: estimate.median / whole, interval })
     }
 

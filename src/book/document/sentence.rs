@@ -11,7 +11,8 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in, stand_in,
+    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
+    singled_out, stand_in,
 };
 use super::Document;
 use crate::measure::Finding;
@@ -92,7 +93,7 @@ pub enum Form {
 pub struct Number {
     /// The number.
     pub value: String,
-    /// Its interval, and how many runs it is of.
+    /// Its interval or why it has none, and how many runs it is of.
     pub interval: String,
     /// The values behind it.
     pub detail: String,
@@ -107,7 +108,7 @@ impl Headline {
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Number, String> {
         let system = &results.run().system;
-        let Found { known, operands, runs, .. } =
+        let Found { known, operands, unsteady, runs, .. } =
             Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
         let (value, interval) = known.value();
         let (low, high) = interval.unwrap_or((value, value));
@@ -117,11 +118,15 @@ impl Headline {
         };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+        let steady = unsteady.is_empty();
         Ok(Number {
             value: format!("{} {sign}", written(value)),
-            interval: format!("{} … {} {sign}, {runs}", written(low), written(high)),
+            interval: match unsteady.first() {
+                None => format!("{} … {} {sign}, {runs}", written(low), written(high)),
+                Some(reason) => format!("{reason}; {runs}"),
+            },
             detail: operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; "),
-            may_be_none: low <= 1.0 && 1.0 <= high,
+            may_be_none: steady && low <= 1.0 && 1.0 <= high,
         })
     }
 }
@@ -164,7 +169,8 @@ impl Text {
             let Part::Expression(expression) = part else { continue };
             let environment = wording();
             let names = names_in(&environment, expression)?;
-            operands_in(expression, &names, document)?;
+            let operands = operands_in(expression, &names, document)?;
+            singled_out(&operands, document, &[Parameters::new()], None)?;
             stand_in(&environment, expression, &names)?;
             if !expression.contains('|') && names != [expression] {
                 return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());

@@ -77,7 +77,11 @@ impl Made {
         let known = match found {
             Ok(found) => {
                 case.bounds = test.region.as_ref().map(|region| bounds(region, found.unit));
-                case.value = Ok(found.written());
+                let written = found.written();
+                case.value = Ok(match found.unsteady.first() {
+                    None => written,
+                    Some(reason) => format!("{written}; unsteady: {}", reason.replacen("no interval: ", "", 1)),
+                });
                 case.numbers = Some(found.known.value());
                 case.runs = found.runs;
                 case.by_rounds = found.by_rounds;

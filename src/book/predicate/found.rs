@@ -13,6 +13,8 @@ pub(in crate::book) struct Found {
     pub filled: Option<String>,
     /// Its operands with their values.
     pub operands: Vec<(String, String)>,
+    /// Why values among them have no interval, each with its name.
+    pub unsteady: Vec<String>,
     /// How many runs it was computed in; 0 where nothing was measured.
     pub runs: usize,
     /// Whether it was computed round by round.
@@ -80,7 +82,8 @@ mod tests {
     use crate::measure::Bound;
 
     fn written(known: Known, unit: Unit, runs: usize) -> String {
-        Found { known, unit, filled: None, operands: Vec::new(), runs, by_rounds: false }.written()
+        Found { known, unit, filled: None, operands: Vec::new(), unsteady: Vec::new(), runs, by_rounds: false }
+            .written()
     }
 
     #[test]

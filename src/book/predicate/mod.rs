@@ -7,6 +7,8 @@
 //!   document's own experiment is left out. `small.fp16.delta` is the row `sync-points.small.delta` with a parameter of the
 //!   value `fp16`; `model.queued.operations_20` is the row `model.queued` whose parameter `operations` is 20. `-` and a
 //!   decimal point are written `_`;
+//!   A name has to single out one row of each system: `no_way` selects those without the parameter `way`, and a last part
+//!   `max` or `min` takes the one with the greatest or the least value;
 //! - a parameter of the measurements beside it: `stopwatch.events / spin_seconds`;
 //! - a published figure: `published.TABLE.CASE.ROW`, the row by the last part of its identifier, and `published.TABLE.ROW`
 //!   where a table has the one case `all`;
@@ -39,8 +41,8 @@ pub use case::CaseResult;
 pub(super) use found::Found;
 pub use judge::Judgement;
 pub(super) use judge::holds;
-pub use operand::Operand;
-pub(super) use operand::{UnknownName, operands_in};
+pub use operand::{Extreme, Operand};
+pub(super) use operand::{UnknownName, operands_in, singled_out};
 pub(super) use quantity::{Quantity, flat_name, flattened};
 pub(super) use test::Test;
 pub use verdict::Verdict;

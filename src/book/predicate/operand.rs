@@ -1,7 +1,7 @@
 //! What a name in a test or a text stands for.
 
 use crate::book::document::{Document, Figure, TableCase};
-use crate::results::{MetricSpec, Parameter, nearest};
+use crate::results::{MetricSpec, Parameter, Parameters, nearest};
 use crate::units::Unit;
 
 /// What a name in a test or a text stands for.
@@ -13,8 +13,10 @@ pub enum Operand {
         id: String,
         /// Its unit.
         unit: Unit,
-        /// Values, or `name_value`, with `_` for `-` and for a decimal point.
+        /// Values, or `name_value`, with `_` for `-` and for a decimal point; `no_name` for a row without the parameter.
         selectors: Vec<String>,
+        /// Which of several rows it is.
+        of_several: Option<Extreme>,
     },
     /// A figure that the document prints, in the row's unit.
     Published(Figure, Unit),
@@ -22,6 +24,15 @@ pub enum Operand {
     Peak(f64),
     /// A parameter of the measurements beside it.
     Parameter(String),
+}
+
+/// Which of several rows a name stands for, where its parameters leave several: its last part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extreme {
+    /// The one with the least value: `min`.
+    Least,
+    /// The one with the greatest: `max`.
+    Greatest,
 }
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
@@ -136,6 +147,48 @@ fn published_names(document: &Document) -> Vec<String> {
     names
 }
 
+/// Refuses the names in an expression that leave several rows of one system to choose from: in a results file, or among
+/// those that experiments declare. Of the rows, `cases` select some; each value of the parameter `each` is by itself.
+pub(in crate::book) fn singled_out(
+    operands: &[(String, Operand)],
+    document: &Document,
+    cases: &[Parameters],
+    each: Option<&str>,
+) -> Result<(), UnknownName> {
+    for (name, operand) in operands {
+        let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
+        for specs in document.names.rows.together(id) {
+            let several = cases.iter().find_map(|case| {
+                let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, case);
+                let fits: Vec<&MetricSpec> = specs.iter().filter(fits).collect();
+                let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
+                let twin = |(place, spec): (usize, &&MetricSpec)| {
+                    let twin = fits[..place].iter().find(|other| value(other) == value(spec))?;
+                    Some([twin.title(), spec.title()])
+                };
+                fits.iter().enumerate().find_map(twin)
+            });
+            if let Some([one, other]) = several {
+                return Err(UnknownName {
+                    name: Some(name.clone()),
+                    message: format!("`{name}` fits several rows, such as {one} and {other}"),
+                    hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a row has no other value of a parameter.
+pub(super) fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
+    let same = |(name, wanted): (&String, &Parameter)| match (spec.parameters.get(name), wanted) {
+        (Some(value), wanted) => value == wanted || value.number().is_some_and(|value| wanted.number() == Some(value)),
+        (None, _) => true,
+    };
+    select.iter().all(same)
+}
+
 /// The row of the document's experiment, or of another one whose name begins the path.
 fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
     let rows = &document.names.rows;
@@ -153,28 +206,36 @@ fn row(document: &Document, path: &[&str], of: Option<&str>) -> Result<Operand, 
     let rows = &document.names.rows;
     let own = usize::from(of.is_some());
     let belongs = |id: &&str| of.is_none_or(|of| id.split('.').next() == Some(of));
-    let mut found: Vec<(usize, &str, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(usize, &str, Vec<&str>, Option<Extreme>)> = Vec::new();
     for id in rows.ids().filter(belongs) {
         let parts: Vec<String> = id.split('.').skip(own).map(name_of).collect();
         let mut rest = parts.iter().peekable();
-        let selectors: Vec<&str> =
+        let mut selectors: Vec<&str> =
             path.iter().copied().filter(|part| rest.next_if(|next| next == part).is_none()).collect();
         if rest.peek().is_none() {
-            found.push((parts.len(), id, selectors));
+            let of_several = match selectors.last() {
+                Some(&"min") => Some(Extreme::Least),
+                Some(&"max") => Some(Extreme::Greatest),
+                _ => None,
+            };
+            if of_several.is_some() {
+                selectors.pop();
+            }
+            found.push((parts.len(), id, selectors, of_several));
         }
     }
     let wrong = |id: &str, selectors: &[&str]| {
         let known = selectors_of(document, id);
         selectors.iter().find(|selector| !is_selector(selector, &known)).map(|wrong| (*wrong).to_owned())
     };
-    let good = found.iter().filter(|(_, id, selectors)| wrong(id, selectors).is_none());
-    if let Some((_, id, selectors)) = good.max_by_key(|(parts, ..)| *parts) {
+    let good = found.iter().filter(|(_, id, selectors, _)| wrong(id, selectors).is_none());
+    if let Some((_, id, selectors, of_several)) = good.max_by_key(|(parts, ..)| *parts) {
         let unit = rows.get(id).map_or(Unit::Number, |spec| spec.unit);
         let selectors = selectors.iter().map(|selector| (*selector).to_owned()).collect();
-        return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors });
+        return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors, of_several: *of_several });
     }
     let closest = found.iter().max_by_key(|(parts, ..)| *parts);
-    let wrong = closest.and_then(|(_, id, selectors)| Some((id, wrong(id, selectors)?)));
+    let wrong = closest.and_then(|(_, id, selectors, _)| Some((id, wrong(id, selectors)?)));
     let selector = wrong.as_ref().map(|(id, wrong)| {
         let known: Vec<String> = selectors_of(document, id).into_iter().map(|(selector, _)| selector).collect();
         nearest(wrong, known.iter().map(String::as_str))
@@ -203,6 +264,7 @@ fn shown(id: &str, own: usize) -> String {
 fn selectors_of(document: &Document, id: &str) -> Vec<(String, bool)> {
     let mut known = Vec::new();
     for (name, values) in document.names.rows.parameters(&[id]) {
+        known.push((format!("no_{}", name_of(name)), false));
         for value in values {
             match value {
                 Parameter::Text(text) => known.push((name_of(text), false)),
@@ -225,12 +287,14 @@ fn is_selector(part: &str, known: &[(String, bool)]) -> bool {
 
 /// Whether a row's parameters hold all selectors.
 pub(super) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
+    let lacks = |name: &str| spec.parameters.keys().all(|own| name_of(own) != name);
     selectors.iter().all(|selector| {
-        spec.parameters.iter().any(|(name, parameter)| {
-            let value = name_of(&parameter.to_string());
-            let named = selector.strip_prefix(name_of(name).as_str()).and_then(|rest| rest.strip_prefix('_'));
-            *selector == value || named == Some(value.as_str())
-        })
+        selector.strip_prefix("no_").is_some_and(lacks)
+            || spec.parameters.iter().any(|(name, parameter)| {
+                let value = name_of(&parameter.to_string());
+                let named = selector.strip_prefix(name_of(name).as_str()).and_then(|rest| rest.strip_prefix('_'));
+                *selector == value || named == Some(value.as_str())
+            })
     })
 }
 

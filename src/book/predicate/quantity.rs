@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use minijinja::Value;
 
 use super::found::{Found, whole};
-use super::operand::{Operand, is_selected};
+use super::operand::{Extreme, Operand, agrees, is_selected};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Bootstrap, Known, mean, median};
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Results, Row, Run};
+use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run};
 use crate::units::Unit;
 
 /// How many resamples judge what one run measured.
@@ -110,7 +110,8 @@ impl<'a> Quantity<'a> {
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
         let runs: Vec<&Run> = self.runs.iter().copied().filter(|run| self.measured_in(run)).collect();
         let filled = self.filled();
-        let found = |known, by_rounds| Found { known, unit, filled, operands, runs: runs.len(), by_rounds };
+        let unsteady = self.operands.iter().filter_map(Resolved::unsteady).collect();
+        let found = |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: runs.len(), by_rounds };
         if self.rows().next().is_none() {
             return Ok(Found { runs: 0, ..found(Known::Exact(value(&middles)?), false) });
         }
@@ -268,10 +269,16 @@ impl Resolved<'_> {
     /// The value with its interval.
     fn written(&self) -> String {
         match &self.source {
-            Source::Row(_, metric) => {
-                metric.estimate().map_or_else(|reason| reason.to_string(), |it| it.format(metric.spec.unit))
-            }
+            Source::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
             Source::Fixed(_, _, written) => written.clone(),
+        }
+    }
+
+    /// Its name with the reason why it has no interval, where it has none.
+    fn unsteady(&self) -> Option<String> {
+        match &self.source {
+            Source::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
+            Source::Fixed(..) => None,
         }
     }
 }
@@ -321,10 +328,15 @@ fn source<'a>(
     select: &Parameters,
 ) -> Result<Option<Source<'a>>, MissingReason> {
     Ok(Some(match operand {
-        Operand::Measured { id, selectors, .. } => {
+        Operand::Measured { id, selectors, of_several, .. } => {
             let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let spec = lookup.specs_of(id, &Parameters::new()).find(fits).ok_or(MissingReason::NotInRun)?;
-            let metric = lookup.find(id, &spec.parameters, &spec.parameters)?;
+            let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
+            let found = |spec: &&MetricSpec| lookup.find(id, &spec.parameters, &spec.parameters);
+            let metric = match (specs.as_slice(), of_several) {
+                ([], _) => return Err(MissingReason::NotInRun),
+                ([spec, ..], None) => found(spec)?,
+                (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
+            };
             let estimate = metric.estimate()?;
             if !estimate.is_interval() {
                 return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
@@ -344,13 +356,27 @@ fn source<'a>(
     }))
 }
 
-/// Whether a row has no other value of a parameter.
-fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
-    let same = |(name, wanted): (&String, &Parameter)| match (spec.parameters.get(name), wanted) {
-        (Some(value), wanted) => value == wanted || value.number().is_some_and(|value| wanted.number() == Some(value)),
-        (None, _) => true,
-    };
-    select.iter().all(same)
+/// The row with the least or the greatest value; where none has one, why the first has none.
+fn extreme_of<'a>(
+    found: impl Iterator<Item = Result<Metric<'a>, MissingReason>>,
+    extreme: Extreme,
+) -> Result<Metric<'a>, MissingReason> {
+    let (mut best, mut missing): (Option<(f64, Metric<'a>)>, Option<MissingReason>) = (None, None);
+    for metric in found {
+        match metric.and_then(|metric| Ok((metric.estimate()?.median, metric))) {
+            Ok((value, metric)) => {
+                let is_better = |known: f64| match extreme {
+                    Extreme::Least => value < known,
+                    Extreme::Greatest => value > known,
+                };
+                if best.as_ref().is_none_or(|(known, _)| is_better(*known)) {
+                    best = Some((value, metric));
+                }
+            }
+            Err(reason) => missing = missing.or(Some(reason)),
+        }
+    }
+    best.map(|(_, metric)| metric).ok_or_else(|| missing.unwrap_or(MissingReason::NotInRun))
 }
 
 pub(in crate::book) fn flat_name(index: usize) -> String {

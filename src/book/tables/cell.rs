@@ -20,7 +20,7 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let found = Value::estimated(estimate, metric.spec.unit, precision);
     let unsteady = metric.unsteady();
     Value {
-        interval: found.interval.filter(|_| unsteady.is_none()),
+        interval: metric.interval(estimate).ok(),
         difference: metric.is_difference(),
         source: Some(source),
         notes: notes.into_iter().chain(found.notes).chain(unsteady).collect(),

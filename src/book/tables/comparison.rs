@@ -137,7 +137,7 @@ fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagn
     let of_peak = share_of_peak(lookup, &measured.metric, &measured.estimate);
     value.share = value.share.or(of_peak.map(|found| Share {
         value: found.share,
-        interval: Some(found.interval),
+        interval: found.interval,
         // The peak has a spread of its own: more digits would say more than is known.
         precision: Precision::Digits(3),
         of: found.limit.name().to_owned(),
@@ -155,7 +155,7 @@ pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
     Value {
         share: measured.relative.as_ref().map(|relative| Share {
             value: relative.share,
-            interval: Some(relative.interval),
+            interval: relative.interval,
             precision: Precision::Interval,
             of: relative.of.clone(),
         }),

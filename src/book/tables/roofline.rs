@@ -70,5 +70,5 @@ fn peaks<'a>(rates: &[Vec<MatmulRate<'a>>]) -> Vec<(&'a str, f64)> {
 
 fn point(rate: &MatmulRate<'_>) -> Point {
     let text = Unit::FlopsPerSecond.format(rate.rate, 3);
-    Point { x: rate.intensity, value: (rate.rate, rate.interval), text }
+    Point { x: rate.intensity, value: (rate.rate, rate.interval.clone().ok()), text }
 }

@@ -79,7 +79,9 @@ pub(super) fn cells(
     };
     let mismatches = measured.map(|own| mismatches(&metric.spec.parameters, &own.metric.spec.parameters));
     let mismatches = mismatches.unwrap_or_default();
-    let value = Value { notes: mismatches.clone(), ..found_value(&metric, &estimate) };
+    let found = found_value(&metric, &estimate);
+    let notes = mismatches.iter().chain(&found.notes).cloned().collect();
+    let value = Value { notes, ..found };
     let ratio = match measured {
         None => Cell::Nothing,
         Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
@@ -112,10 +114,15 @@ fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
         return no_ratio("one run of each has no interval");
     }
     match Ratio::of_pairs(&own.run_medians(), &other.run_medians(), LEVEL) {
-        Some(ratio) => Cell::Value(Box::new(Value {
-            interval: Some((ratio.low, ratio.high)),
-            ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)
-        })),
+        Some(ratio) => {
+            let named = |metric: &Metric<'_>, whose: &str| Some(format!("{}, {whose}", metric.unsteady()?));
+            let reason = named(own, "of what is measured").or_else(|| named(other, "of the other system"));
+            Cell::Value(Box::new(Value {
+                interval: Some((ratio.low, ratio.high)).filter(|_| reason.is_none()),
+                notes: reason.into_iter().collect(),
+                ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)
+            }))
+        }
         None => no_ratio("the runs are no pairs"),
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::Source;
 use crate::book::document::{Claim, Document, Kind};
-use crate::book::predicate::{Operand, Test, operands_of};
+use crate::book::predicate::{Operand, Test, operands_of, singled_out};
 use crate::error::FileError;
 use crate::measure::Region;
-use crate::results::nearest;
+use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
@@ -85,6 +85,9 @@ impl Checked<'_> {
         let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
         let test = Test::parse(text).map_err(unknown)?;
         let operands = operands_of(&test.quantity, self.document).map_err(unknown)?;
+        let none = [Parameters::new()];
+        let cases = if self.claim.cases.is_empty() { &none[..] } else { &self.claim.cases };
+        singled_out(&operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;
         Ok((test, operands.into_iter().map(|(_, operand)| operand).collect()))
     }
 

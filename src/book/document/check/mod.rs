@@ -5,10 +5,10 @@ mod figure;
 
 use std::collections::BTreeSet;
 
-use super::super::predicate::{Test, UnknownName, operands_of};
+use super::super::predicate::{Test, UnknownName, operands_of, singled_out};
 use super::{Document, DocumentRow, DocumentTable, TableCase, Text};
 use crate::error::FileError;
-use crate::results::{UnknownParameter, nearest};
+use crate::results::{Parameters, UnknownParameter, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in a document.
@@ -124,10 +124,8 @@ fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileE
     let text = |way: Way, text: &Text| text.check(document).map_err(|unknown| source.unknown(&way, "", unknown));
     for (place, sentence) in document.answer.iter().enumerate() {
         let way = top.key("answer").item(place);
-        let checked = Test::all(&sentence.condition).and_then(|tests| {
-            let of = |test: &Test| operands_of(&test.quantity, document);
-            tests.iter().try_for_each(|test| of(test).map(drop))
-        });
+        let checked = Test::all(&sentence.condition)
+            .and_then(|tests| tests.iter().try_for_each(|test| one_row_each(&test.quantity, document)));
         checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
         text(way.key("then"), &sentence.then)?;
         text(way.key("else"), &sentence.otherwise)?;
@@ -135,7 +133,7 @@ fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileE
     }
     if let Some(headline) = &document.headline {
         let way = top.key("headline");
-        let checked = operands_of(&headline.value, document);
+        let checked = one_row_each(&headline.value, document);
         checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
         let mut drawn = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|p| p.timeline.as_deref());
         if let Some(scenario) = headline.timeline.as_ref().filter(|named| !drawn.clone().any(|id| id == named.as_str()))
@@ -150,6 +148,11 @@ fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileE
         text(way.key("answer"), &exercise.answer)?;
     }
     Ok(())
+}
+
+/// Every name of an expression is one that there is, and stands for one row.
+fn one_row_each(expression: &str, document: &Document) -> Result<(), UnknownName> {
+    singled_out(&operands_of(expression, document)?, document, &[Parameters::new()], None)
 }
 
 /// Whether `id` can be the name of a file and an anchor.
@@ -232,7 +235,7 @@ mod tests {
     use super::super::{Names, Texts};
     use super::*;
     use crate::measure::Clock;
-    use crate::results::{Catalog, MetricSpec, Parameter, Provenance};
+    use crate::results::{Catalog, MetricSpec, Parameter, Provenance, Results};
     use crate::units::Unit;
 
     const TEXTS: &str = "'003': {file: f.txt, title: T, lines: 9}";
@@ -312,6 +315,52 @@ tables:
         let text = HEAD.replacen("id: d\n", "id: ../d\n", 1);
         let message = parse(&text).unwrap_err().to_string();
         assert!(message.starts_with("d.yaml:1:5: `../d` is no identifier"), "{message}");
+    }
+
+    /// Names with a second size of the row `d.a`, which one file holds.
+    fn two_sizes() -> Names {
+        let mut names = names();
+        let mut second = names.rows.get("d.a").unwrap().clone();
+        second.parameters.insert("size".to_owned(), Parameter::from(16_usize));
+        let all: Vec<MetricSpec> = names.rows.specs().iter().cloned().chain([second]).collect();
+        names.rows = Arc::new(Catalog::default().with_together(all));
+        names
+    }
+
+    #[test]
+    fn a_name_that_fits_several_rows_is_refused_where_it_stands_unless_it_says_which() {
+        let answer =
+            |name: &str| format!("answer: [{{if: {name} > 0, then: T, else: E, unclear: '{{{{ {name} }}}}'}}]\n");
+        let headline = |name: &str| format!("headline: {{value: {name} / b, form: times, caption: C}}\n");
+        let exercise = |name: &str| format!("exercises: [{{task: T, answer: 'It is {{{{ {name} }}}}.'}}]\n");
+        let claim = |name: &str| {
+            format!("claims: [{{id: c, claim: C, rationale: R, kind: always, on: cuda, tests: [{name} > 0]}}]\n")
+        };
+        let each = |name: &str| claim(name).replace("on: cuda", "on: cuda, each: size");
+        let parsed = |tail: String| Document::parse("d.yaml", &format!("{HEAD}{tail}"), &two_sizes());
+        for tail in [answer, headline, exercise, claim] {
+            let text = tail("fp16.a");
+            let column = text.find("fp16.a").unwrap() + 1;
+            let message = parsed(text).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("d.yaml:14:{column}: ")), "{message}");
+            assert!(message.contains("`fp16.a` fits several rows") && message.contains("fp16.a.max"), "{message}");
+            for one in ["fp16.a.max", "a.min", "a.size_8", "a.size_16"] {
+                assert!(parsed(tail(one)).is_ok(), "{one}");
+            }
+        }
+        assert!(parsed(each("a")).is_ok());
+    }
+
+    #[test]
+    fn every_name_of_the_own_documents_stands_for_one_row_of_each_kept_file() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+        let kept: Vec<Results> = files.map(|path| Results::read(&path).unwrap()).collect();
+        assert!(!kept.is_empty());
+        let catalog = crate::experiment::Registry::builtin().catalog("cuda").with_results(&kept);
+        let read = crate::book::BookProject::embedded().documents(&catalog);
+        assert!(read.is_ok(), "{}", read.unwrap_err());
     }
 
     #[test]
