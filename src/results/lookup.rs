@@ -16,6 +16,7 @@ pub struct Lookup<'a> {
     rows: Vec<&'a Row>,
     /// The rows of each identifier, in the order of the file.
     by_id: HashMap<&'a str, Vec<&'a Row>>,
+    by_experiment: HashMap<&'a str, Vec<&'a Row>>,
     runs: Vec<&'a str>,
 }
 
@@ -114,6 +115,12 @@ impl<'a> Metric<'a> {
     }
 }
 
+/// Whether `other` is another row, whose parameters do not contradict those of `row`.
+fn is_beside(other: &Row, row: &Row) -> bool {
+    let agrees = |(name, value)| other.spec.parameters.get(name).is_none_or(|other: &Parameter| other == value);
+    !std::ptr::eq(other, row) && row.spec.parameters.iter().all(agrees)
+}
+
 fn share(samples: &[f64], estimate: Estimate) -> Estimate {
     /// The two-sided 97.5 % point of the normal distribution.
     const Z: f64 = 1.959_964;
@@ -184,8 +191,12 @@ impl<'a> Lookup<'a> {
         let left = |row: &&Row| row.series.iter().any(|series| runs.contains(&series.run.as_str()));
         let rows: Vec<&Row> = rows.into_iter().filter(left).collect();
         let mut by_id: HashMap<&str, Vec<&Row>> = HashMap::new();
-        rows.iter().for_each(|row| by_id.entry(&row.spec.id).or_default().push(row));
-        Self { rows, by_id, runs }
+        let mut by_experiment: HashMap<&str, Vec<&Row>> = HashMap::new();
+        for &row in &rows {
+            by_id.entry(&row.spec.id).or_default().push(row);
+            by_experiment.entry(row.spec.experiment()).or_default().push(row);
+        }
+        Self { rows, by_id, by_experiment, runs }
     }
 
     /// What each row is, in the order of the file.
@@ -223,12 +234,14 @@ impl<'a> Lookup<'a> {
 
     /// The other rows of the experiment of `row` whose parameters do not contradict its own.
     pub(super) fn beside<'b>(&'b self, row: &'b Row) -> impl Iterator<Item = &'a Row> + 'b {
-        let same = |(name, value): (&String, &Parameter), spec: &MetricSpec| {
-            spec.parameters.get(name).is_none_or(|other| other == value)
-        };
-        let agrees = move |spec: &MetricSpec| row.spec.parameters.iter().all(|own| same(own, spec));
-        let others = self.rows.iter().copied().filter(move |other| !std::ptr::eq(*other, row));
-        others.filter(move |other| other.spec.experiment() == row.spec.experiment() && agrees(&other.spec))
+        let rows = self.by_experiment.get(row.spec.experiment()).into_iter().flatten().copied();
+        rows.filter(|other| is_beside(other, row))
+    }
+
+    /// Those of them with this identifier.
+    pub(super) fn beside_of(&self, row: &Row, id: &str) -> Vec<&'a Row> {
+        let rows = self.by_id.get(id).into_iter().flatten().copied();
+        rows.filter(|other| is_beside(other, row)).collect()
     }
 
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {

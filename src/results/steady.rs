@@ -94,16 +94,15 @@ impl<'a> Lookup<'a> {
 
     fn named_in(&self, formula: &str, row: &'a Row) -> Vec<&'a Row> {
         let id = row.spec.id.as_str();
-        let beside: Vec<&'a Row> = self.beside(row).collect();
         let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
         let words = formula.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(is_word);
         let words: BTreeSet<&str> = words.collect();
         let stems: Vec<&str> = id.rmatch_indices('.').map(|(at, _)| &id[..at]).collect();
-        let of = |id: &str| -> Vec<&'a Row> { beside.iter().copied().filter(|row| row.spec.id == id).collect() };
+        let of = |id: &str| self.beside_of(row, id);
         let exact = |word: &&str| stems.iter().map(|stem| of(&format!("{stem}.{word}"))).find(|rows| !rows.is_empty());
         let mut found: Vec<&'a Row> = words.iter().filter_map(exact).flatten().collect();
         if found.is_empty() {
-            found = families(&words, &stems, &beside);
+            found = families(&words, &stems, &self.beside(row).collect::<Vec<_>>());
         }
         if found.is_empty() {
             found = stems.first().map(|stem| of(stem)).unwrap_or_default();
@@ -111,7 +110,7 @@ impl<'a> Lookup<'a> {
         if found.is_empty() {
             let stem = stems.first().copied().unwrap_or_default();
             let is_beside = |row: &&Row| row.spec.id.rsplit_once('.').is_some_and(|(of, _)| of == stem);
-            found = beside.into_iter().filter(is_beside).collect();
+            found = self.beside(row).filter(is_beside).collect();
         }
         found
     }
