@@ -4,23 +4,19 @@
 //! since whoever changes samples on purpose can compute it anew.
 //!
 //! # Method
-//! SHA-256 over all rows in the order of the file, in hexadecimal digits. Of a row: identifier, parameters in words and base
-//! unit; then of each series the run and the name of the outcome, and each list of numbers with its length before it.
-//! Texts end with a zero byte; numbers are eight bytes, little-endian, a sample as its IEEE 754 bits.
+//! SHA-256 over all rows in the order of the file, in hexadecimal digits: of each series the name of the outcome, and each
+//! list of numbers with its length before it. What the rows are called is left out, so that a file whose experiment was
+//! renamed is still read. Texts end with a zero byte; numbers are eight bytes, little-endian, a sample as its IEEE 754 bits.
 
 use sha2::{Digest, Sha256};
 
-use super::row::{Outcome, Row, in_words};
+use super::row::{Outcome, Row};
 
 /// The digest of the samples of `rows`.
 pub(super) fn of_samples(rows: &[Row]) -> String {
     let mut hash = Sha256::new();
     for row in rows {
-        for text in [&row.spec.id, &in_words(&row.spec.parameters), row.spec.unit.base()] {
-            put_text(&mut hash, text);
-        }
         for series in &row.series {
-            put_text(&mut hash, &series.run);
             put_outcome(&mut hash, &series.outcome);
         }
     }

@@ -286,7 +286,7 @@ fn what_no_machine_has_room_for_fails_its_rows_and_not_the_run() {
     let folder = folder();
     let large = LONG.replace("[6000]", "[150000]")
         + "  - async-frontend: { iters: 1, size: 1000000, chain: 1, large_branch: 8, small_branch: 8, model: 8, steps: 1 }
-  - overlap: { draws: 1000000000000, elements: 8, adds: 1, scales: 1, steps: 1 }
+  - overlap: { draws: 60000000000, elements: 8, adds: 1, scales: 1, steps: 1 }
 ";
     fs::write(folder.path().join("suite.yaml"), large).unwrap();
     let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
