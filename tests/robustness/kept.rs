@@ -71,7 +71,10 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
     assert!(rows > 0 && !folder.path().join("results.json").exists());
     // The rest of the suite is made short.
     let text = fs::read_to_string(&checkpoint).unwrap().replace("6000", "8");
-    fs::write(&checkpoint, text).unwrap();
+    let mut short: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // The figure may stand in a sample, too.
+    short.as_object_mut().unwrap().remove("samples_sha256");
+    fs::write(&checkpoint, short.to_string()).unwrap();
     let output = report(&["run", "--resume", "results.checkpoint.json"], folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let results = Results::read(&folder.path().join("results.json")).unwrap();
@@ -175,6 +178,8 @@ fn part(folder: &Path, name: &str, change: impl FnOnce(&mut serde_json::Value)) 
     let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
     results["rows"].as_array_mut().unwrap().truncate(8);
     results["runs"][0]["outcome"] = "interrupted".into();
+    // The digest is of all samples.
+    results.as_object_mut().unwrap().remove("samples_sha256");
     change(&mut results);
     fs::write(folder.join(name), results.to_string()).unwrap();
 }
