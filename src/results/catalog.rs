@@ -67,7 +67,9 @@ impl Catalog {
 
     /// Whether an experiment has this name.
     pub fn has_experiment(&self, name: &str) -> bool {
-        self.specs.iter().any(|spec| spec.experiment() == name)
+        let begin = format!("{name}.");
+        let mut from = self.places.range(begin.clone()..);
+        self.places.contains_key(name) || from.next().is_some_and(|(id, _)| id.starts_with(&begin))
     }
 
     /// The values that the parameters of the rows `ids` can have, by parameter.
