@@ -135,11 +135,17 @@ fn the_place_is_that_of_the_wrong_use_of_a_name() {
         ),
         ("{to: probe.fast", "{to: probe.gain", "probe.gain", "relative to `probe.gain`, which its table does not hold"),
         ("{id: probe.gain}\nfig", "{id: probe.fast}\nfig", "probe.fast", "row `probe.fast` is named twice"),
-        ("id: c-printed", "id: c-slow", "c-slow", "claim `c-slow` is named twice"),
-        ("id: gains", "id: pairs", "pairs", "table `pairs` is named twice"),
+        ("id: c-printed", "id: c-slow", "c-slow", "claim `c-slow` has the name of another table, figure or claim"),
+        ("id: gains", "id: pairs", "pairs", "table `pairs` has the name of another table, figure or claim"),
         ("published: {half: 0.5}", "published: {size: 0.5}", "size", "has a figure for `size`"),
         ("x: size", "x: dtype", "dtype", "draws lines over `dtype`, whose values are no numbers"),
-        ("id: drawn-lines", "id: drawn-bars", "drawn-bars", "figure `drawn-bars` is named twice"),
+        ("id: drawn-lines", "id: pairs", "pairs", "figure `pairs` has the name of another table, figure or claim"),
+        (
+            "id: drawn-lines",
+            "id: drawn-bars",
+            "drawn-bars",
+            "figure `drawn-bars` has the name of another table, figure or claim",
+        ),
     ] {
         let error = refused(from, to);
         let start = place(from, to, word);

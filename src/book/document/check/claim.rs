@@ -11,11 +11,14 @@ use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
-pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let mut claims = BTreeSet::new();
+pub(super) fn check<'a>(
+    document: &'a Document,
+    source: &Source<'_>,
+    anchors: &mut BTreeSet<&'a str>,
+) -> Result<(), FileError> {
     for (place, claim) in document.claims.iter().enumerate() {
         let way = Way::default().key("claims").item(place);
-        source.named(&way.key("id"), "claim", &claim.id, &mut claims)?;
+        source.named(&way.key("id"), "claim", &claim.id, anchors)?;
         Checked { document, claim, way, source }.all()?;
     }
     Ok(())

@@ -18,15 +18,16 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     if !is_name(&document.id) {
         return Err(source.no_name(&top.key("id"), &document.id));
     }
-    let (mut tables, mut rows) = (BTreeSet::new(), BTreeSet::new());
+    // Tables, figures and claims are anchors of one page.
+    let (mut anchors, mut rows) = (BTreeSet::new(), BTreeSet::new());
     for (place, table) in document.tables.iter().enumerate() {
         let way = top.key("tables").item(place);
-        source.named(&way.key("id"), "table", &table.id, &mut tables)?;
+        source.named(&way.key("id"), "table", &table.id, &mut anchors)?;
         check_rows(document, table, &way, &mut rows, &source)?;
         check_cases(document, table, &way, &source)?;
     }
-    figure::check(document, &source)?;
-    claim::check(document, &source)?;
+    figure::check(document, &source, &mut anchors)?;
+    claim::check(document, &source, &mut anchors)?;
     check_sentences(document, &source)
 }
 
@@ -173,13 +174,17 @@ impl Source<'_> {
         FileError::Invalid { origin: self.origin.to_owned(), line, column, message, hint }
     }
 
-    /// Takes an identifier that has to be a name, and the only one of its kind.
+    /// Takes an identifier that has to be a name, and the only one among `taken`.
     fn named<'a>(&self, way: &Way, what: &str, id: &'a str, taken: &mut BTreeSet<&'a str>) -> Result<(), FileError> {
         if !is_name(id) {
             return Err(self.no_name(way, id));
         }
         if !taken.insert(id) {
-            return Err(self.error(way, format!("{what} `{id}` is named twice"), String::new()));
+            return Err(self.error(
+                way,
+                format!("{what} `{id}` has the name of another table, figure or claim"),
+                String::new(),
+            ));
         }
         Ok(())
     }
