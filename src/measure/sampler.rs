@@ -166,7 +166,7 @@ impl Sampler {
     /// let work = || stream.spin(Duration::from_micros(100));
     ///
     /// let cost = Sampler::default().sync_between(&device).compare(
-    ///     ("async", || { work()?; Ok(()) }),
+    ///     ("async", || work()),
     ///     ("forced", || { work()?; device.synchronize() }),
     /// )?;
     /// println!("{cost}"); // the median difference, its interval, and its share of `async`
