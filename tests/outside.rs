@@ -20,35 +20,51 @@ fn good(command: &mut Command, what: &str) -> String {
     text(&output)
 }
 
-/// Builds the crate in the folder where this test was built, so that nothing but the crate is new, and says where its
-/// program is. Offline: of the versions in this repository's lock file.
-fn build(folder: &Path) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+/// Makes a crate, and lets it be built as this repository is: of the versions in its lock file, with its profiles.
+fn init(parent: &Path, name: &str) -> PathBuf {
+    let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
+    good(report.args(["init", "--rust", name]).current_dir(parent), "report init --rust");
+    let (folder, root) = (parent.join(name), Path::new(env!("CARGO_MANIFEST_DIR")));
     std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let profiles = manifest.split("\n[").filter(|section| section.starts_with("profile."));
+    std::fs::create_dir(folder.join(".cargo")).unwrap();
+    std::fs::write(folder.join(".cargo/config.toml"), profiles.map(|own| format!("[{own}\n")).collect::<String>())
+        .unwrap();
+    folder
+}
+
+/// Cargo in a crate's folder. It builds where this test was built, so that nothing but the crate is new.
+fn cargo(folder: &Path, command: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", target);
-    let release = !cfg!(debug_assertions);
-    if release {
-        cargo.arg("--release");
-    }
-    good(&mut cargo, "the crate that `report init --rust` made does not build: `cargo build --offline`");
-    target.join(if release { "release" } else { "debug" }).join(format!("{NAME}{}", std::env::consts::EXE_SUFFIX))
+    cargo.args([command, "--offline", "--profile", if cfg!(debug_assertions) { "dev" } else { "release" }]);
+    cargo.current_dir(folder).env("CARGO_TARGET_DIR", target());
+    cargo
+}
+
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
+}
+
+/// Builds the crate and says where its program is.
+fn build(folder: &Path) -> PathBuf {
+    good(
+        &mut cargo(folder, "build"),
+        "the crate that `report init --rust` made does not build: `cargo build --offline`",
+    );
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    target().join(profile).join(format!("{NAME}{}", std::env::consts::EXE_SUFFIX))
 }
 
 #[test]
 fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_claim() {
     let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path().join(NAME);
-    let init = || {
-        let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
-        report.args(["init", "--rust", NAME]).current_dir(parent.path());
-        report
-    };
-    good(&mut init(), "report init --rust");
+    let folder = init(parent.path(), NAME);
     let main = std::fs::read_to_string(folder.join("src/main.rs")).unwrap();
     assert!(main.lines().count() <= 20, "{main}");
-    assert_eq!(init().output().unwrap().status.code(), Some(2), "a folder that holds something is left as it is");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_report"));
+    let again = again.args(["init", "--rust", NAME]).current_dir(parent.path()).output().unwrap();
+    assert_eq!(again.status.code(), Some(2), "a folder that holds something is left as it is");
 
     let program = build(&folder);
     let run = |arguments: &[&str]| {
@@ -91,20 +107,9 @@ fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_cl
 #[test]
 fn a_crate_measures_its_own_functions_and_compares_them_with_the_last_time() {
     let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path().join("outside-benchmarks");
-    let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
-    good(report.args(["init", "--rust", "outside-benchmarks"]).current_dir(parent.path()), "report init --rust");
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
-    std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
-    let bench = |arguments: &[&str]| {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        // The digest of the program is of many bytes in a debug build.
-        cargo.args(["bench", "--offline", "--profile", profile, "--config", "profile.dev.package.sha2.opt-level=3"]);
-        cargo.args(["--bench", "words", "--"]).args(arguments);
-        cargo.current_dir(&folder).env("CARGO_TARGET_DIR", target).output().unwrap()
-    };
+    let folder = init(parent.path(), "outside-benchmarks");
+    let bench =
+        |arguments: &[&str]| cargo(&folder, "bench").args(["--bench", "words", "--"]).args(arguments).output().unwrap();
     let ends_well = |arguments: &[&str]| {
         let output = bench(arguments);
         assert!(output.status.success(), "{arguments:?} ended with {}:\n{}", output.status, text(&output));
