@@ -30,10 +30,11 @@
 //! of shares of yes Fisher's exact test, and of what has no quotient Welch's test of a difference. Holm's procedure then
 //! says which changes [survive](Pair::survives). Rows need not be independent for that.
 //!
-//! `tests/compare.rs` simulates it. At a threshold of 0, where no margin helps, 4 % of 400 pairs of equal files of 60 rows
-//! have a surviving change, of three runs as of five; of the rows alone it is 30 % of pairs and more. One row of 600 that
-//! takes 20 % longer, with five runs on each side that scatter by 1 % and samples by 2 %, is found in 95 % of cases; with
-//! three runs in 30 %, since the tail of Student's t is then long.
+//! `examples/false_alarms.rs` simulates it, and `tests/compare.rs` holds it. At a threshold of 0, where no margin helps,
+//! 2.8 % of pairs of equal files of 60 rows have a surviving change with three runs on each side, and 3.8 % with five; by the
+//! rows alone it is 27 % and 38 %. With the threshold of 5 %, one row of 600 that takes 20 % longer survives in 99.7 % of
+//! cases with five runs on each side that scatter by 1 % (their samples by 2 %), and in 13 % with three, since the tail of
+//! Student's t is then long: a gate takes five runs.
 //!
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
 //! interval of one day. [`Compared::moved`] is the middle of all quotients of times and rates, so that it can be said.
