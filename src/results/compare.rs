@@ -259,7 +259,8 @@ impl Side<'_> {
         }
         // Taken from the end.
         others.values_mut().for_each(|rows| rows.reverse());
-        let near: HashSet<String> = [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
+        let near: HashSet<String> =
+            [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
         for (spec, metric) in one.metrics() {
             let other = others.get_mut(&key(spec)).and_then(Vec::pop);
             let other = other.map_or(Err(MissingReason::NotInRun), |(_, metric)| value(metric));
@@ -294,7 +295,9 @@ impl Side<'_> {
         let faster = Direction::of(&one);
         let (shift, chance) = match &ratio {
             Some(ratio) => (faster.shift(ratio.change(threshold)), ratio.chance(threshold)),
-            None if share => (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples())),
+            None if share => {
+                (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples()))
+            }
             None => (without_ratio(&first, &second, faster), chance_of_difference(&one, &other)),
         };
         let hidden = near_floor && shift.is_change();
@@ -366,7 +369,11 @@ fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
     let enough = a.runs.len() > 1 && b.runs.len() > 1;
     let sets = [b, a].map(|metric| if enough { metric.run_medians() } else { metric.samples() });
     let is_constant = |values: &Vec<f64>| values.len() > 1 && values.iter().all(|value| *value == values[0]);
-    if enough || sets.iter().all(is_constant) { Student::between(&sets[0], &sets[1]).chance_outside(0.0, 0.0) } else { 1.0 }
+    if enough || sets.iter().all(is_constant) {
+        Student::between(&sets[0], &sets[1]).chance_outside(0.0, 0.0)
+    } else {
+        1.0
+    }
 }
 
 /// Which of two values of a row is the faster one.
