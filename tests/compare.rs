@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use fixture::{row, sampled};
-use noise::{Rng, compared, in_runs, noisy, results_of, spec, timed, timed_in_runs};
+use noise::{Rng, alarms, compared, found, in_runs, noisy, results_of, spec, timed, timed_in_runs, with_system};
 use rand::SeedableRng;
 use syncscope::measure::{Clock, Diagnosis};
 use syncscope::results::{
@@ -63,8 +63,69 @@ fn ten_percent_slower_is_slower_and_ten_percent_less_is_faster() {
     assert!(compared(&b, &a).count(Shift::Faster) >= 28);
     let more = Tolerance { threshold: 0.2, ..Tolerance::default() };
     assert_eq!(compare(&a, &b, more).count(Shift::Same), 40, "a change of 10 % does not matter at 20 %");
-    let machine = compared(&a, &b).machine().unwrap();
-    assert!(machine.low > 1.08 && machine.high < 1.12, "the whole machine moved: {machine}");
+    let moved = compared(&a, &b).moved("syncscope").unwrap();
+    assert!(moved.low > 1.08 && moved.high < 1.12, "all of it moved: {moved}");
+}
+
+#[test]
+fn of_equal_files_no_more_than_one_in_twenty_has_a_change_that_survives() {
+    for runs in [3, 5] {
+        let [alone, survive] = alarms(runs, 300);
+        assert!(alone > 0.25, "R = {runs}: rows alone alarm in {alone}");
+        // Three standard errors of the simulation are 3.8 %.
+        assert!(survive <= 0.05 + 0.038, "R = {runs}: {survive}");
+    }
+}
+
+#[test]
+fn one_row_of_600_that_takes_a_fifth_longer_survives_with_five_runs_and_seldom_with_three() {
+    let shares = [5, 3].map(|runs| found(runs, 20));
+    assert!(shares[0] >= 0.85 && shares[1] < 0.6, "{shares:?}");
+}
+
+#[test]
+fn every_system_of_both_files_is_compared_with_itself_and_one_of_one_file_is_named() {
+    let mut rng = Rng::seed_from_u64(11);
+    let mut file = |scale: f64| noisy(&mut rng, 12, [5, 10], scale, false);
+    let alone = file(5.0);
+    let (a, b) = (with_system(alone.clone(), "PyTorch", &file(8.0)), with_system(file(5.0), "PyTorch", &file(12.0)));
+    let result = compared(&a, &b);
+    let slower = |system: &str| {
+        result.pairs.iter().filter(|pair| pair.system == system && pair.shift == Shift::Slower && pair.survives).count()
+    };
+    assert_eq!((result.pairs.len(), slower("PyTorch"), slower("syncscope")), (24, 12, 0));
+    assert!(result.moved("PyTorch").unwrap().low > 1.4 && result.moved("syncscope").unwrap().high < 1.02);
+
+    let folder = tempfile::tempdir().unwrap();
+    for (name, results) in [("a.json", &a), ("b.json", &b), ("alone.json", &alone)] {
+        results.write(&folder.path().join(name)).unwrap();
+    }
+    let (code, out, _) = ended(&["compare", "a.json", "b.json", "--fail-on", "slower"], folder.path());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("PyTorch moved as a whole") && out.contains("12 of 24 rows changed"), "{out}");
+    let lines: Vec<&str> = out.lines().map(str::trim).collect();
+    assert!(lines.contains(&"PyTorch") && lines.contains(&"syncscope"), "the table names the systems:\n{out}");
+    let (_, json, _) = ended(&["compare", "a.json", "b.json", "--json"], folder.path());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let pairs = json["pairs"].as_array().unwrap().iter();
+    let found = pairs.filter(|pair| pair["system"] == "PyTorch" && pair["survives"] == true);
+    assert_eq!(found.count(), 12);
+    let (code, out, _) = ended(&["compare", "a.json", "alone.json", "--fail-on", "missing"], folder.path());
+    assert!(code == 1 && out.contains("PyTorch is in A alone"), "{code}\n{out}");
+    let (code, out, _) = ended(&["compare", "alone.json", "a.json", "--fail-on", "missing"], folder.path());
+    assert!(code == 0 && out.contains("PyTorch is in B alone"), "{code}\n{out}");
+}
+
+#[test]
+fn a_change_of_trials_or_counts_survives_where_it_is_no_matter_of_chance() {
+    let survives = |a: Row, b: Row| compared(&results_of(vec![a]), &results_of(vec![b])).pairs[0].survives;
+    let yes = |count: usize, of: usize| observed("b", Unit::Ratio, (0..of).map(|i| f64::from(i < count)).collect());
+    assert!(survives(yes(15, 15), yes(0, 15)));
+    assert!(!survives(yes(3, 3), yes(0, 3)), "three trials of a row are too few");
+    assert!(!survives(yes(15, 15), yes(12, 15)));
+    let count = |values: Vec<f64>| observed("n", Unit::Number, values);
+    assert!(survives(count(vec![64.0; 9]), count(vec![0.0; 9])));
+    assert!(!survives(count((0..9).map(f64::from).collect()), count((20..29).map(f64::from).collect())));
 }
 
 #[test]

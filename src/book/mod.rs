@@ -41,7 +41,7 @@ pub use site::{Rendered, render};
 pub use source::Source;
 pub use tables::{
     Drawn, LeftOut, Machines, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
-    machine_labels, summary, system_table, tally,
+    machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use trial::check;
 pub use warning::Warning;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Form};
 use super::terminal::Paint;
 use super::{Carried, End, UsageError, output, recorded};
-use crate::book::{Wording, compared, tally};
+use crate::book::{Wording, compared, over_the_file, tally};
 use crate::present::escape;
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 use crate::units::Scale;
@@ -17,7 +17,12 @@ use crate::units::Scale;
 #[derive(Args)]
 #[command(after_help = "\
 A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. That takes two \
-runs or more in each file. Counts, quotients and differences are different or the same, never slower.
+runs or more in each file. Counts, quotients and differences are different or the same, never slower. Every system that \
+both files have (such as PyTorch) is compared with itself.
+
+Of hundreds of rows, some change by chance. So --fail-on slower, faster and different count only the changes that survive \
+Holm's correction over all rows: where nothing changed, 5% of comparisons fail at most. Take five runs in each file: of \
+600 rows, one that takes 20% longer is then found in 99% of simulated cases, with three runs in 13%.
 
 Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
 
@@ -36,7 +41,7 @@ pub(super) struct Arguments {
     /// Compare although the device model, driver, engine or suite differ
     #[arg(long)]
     allow_mismatch: bool,
-    /// Exit with 1 where a row is one of these; may be given again
+    /// Exit with 1 where a row is one of these, changes with the error held over the whole file; may be given again
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
 }
@@ -76,20 +81,19 @@ pub(super) enum FailOn {
     Different,
     /// Samples that do not tell
     Uncertain,
-    /// A row that A has samples of and B has not
+    /// A row or a system that A has samples of and B has not
     Missing,
 }
 
 impl FailOn {
     pub(super) fn holds(self, compared: &Compared) -> bool {
-        let shift = match self {
-            FailOn::Slower => Shift::Slower,
-            FailOn::Faster => Shift::Faster,
-            FailOn::Different => Shift::Different,
-            FailOn::Uncertain => Shift::Uncertain,
-            FailOn::Missing => return compared.missing().next().is_some(),
-        };
-        compared.count(shift) > 0
+        match self {
+            FailOn::Slower => compared.surviving(Shift::Slower) > 0,
+            FailOn::Faster => compared.surviving(Shift::Faster) > 0,
+            FailOn::Different => compared.surviving(Shift::Different) > 0,
+            FailOn::Uncertain => compared.count(Shift::Uncertain) > 0,
+            FailOn::Missing => compared.missing().next().is_some() || !compared.systems_of_a.is_empty(),
+        }
     }
 }
 
@@ -112,7 +116,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 /// As where nothing is said of it.
 impl Default for Judging {
     fn default() -> Self {
-        let Tolerance { threshold, level } = Tolerance::default();
+        let Tolerance { threshold, level, .. } = Tolerance::default();
         Self { threshold, level, format: Format::Text, form: Form { json: false } }
     }
 }
@@ -121,7 +125,8 @@ impl Judging {
     /// Compares two results files and prints what came of it.
     pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
         let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
-        let result = compare(a, b, Tolerance { threshold: self.threshold, level: self.level });
+        let tolerance = Tolerance { threshold: self.threshold, level: self.level, ..Tolerance::default() };
+        let result = compare(a, b, tolerance);
         if self.form.json {
             let command = match wording {
                 Wording::Compare | Wording::Last => "compare",
@@ -145,17 +150,23 @@ impl Judging {
                 Format::Text => output::titled(&format!("{}\n", table.to_console()), Paint::Title),
             }
         }
-        // One factor of all rows is the machine's, not a row's.
-        if let Some(machine) = result.machine().filter(|machine| machine.low > 1.0 || machine.high < 1.0) {
-            let [a, b] = wording.names();
+        let [a, b] = wording.names();
+        for (systems, file) in [(&result.systems_of_a, a), (&result.systems_of_b, b)] {
+            systems.iter().for_each(|system| say!("{system} is in {file} alone, and not compared"));
+        }
+        // One factor of all rows is the system's on that day, not a row's.
+        for system in &result.systems {
+            let moved = result.moved(system).filter(|moved| moved.low > 1.0 || moved.high < 1.0);
+            let Some(moved) = moved else { continue };
             let percent = |ratio: f64| Scale::PERCENT.significant(ratio, 3);
-            let (middle, low, high) = (percent(machine.median), percent(machine.low), percent(machine.high));
+            let (middle, low, high) = (percent(moved.median), percent(moved.low), percent(moved.high));
             say!(
-                "the whole machine moved: in the middle a row of {b} takes {middle} ({low} … {high}) of its time in {a}"
+                "{system} moved as a whole: in the middle a row of {b} takes {middle} ({low} … {high}) of its time in {a}"
             );
         }
         let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
         say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
+        say!("{}", over_the_file(&result));
         Ok(result)
     }
 }

@@ -9,15 +9,13 @@
 //! one of them. Of one run, the shares of its bootstrap resamples take the place of the t tests.
 //!
 //! Where one of several cases decides (one that lies outside refutes "always", one that lies inside shows "can"), the error
-//! is held at 2.5 % over all of them by S. Holm's procedure (*A simple sequentially rejective multiple test procedure*,
-//! Scand. J. Stat. 6, 1979). Where all of them have to lie on one side, each is tested at 2.5 %: the chance that all pass
-//! while one should not is no larger than that (R. L. Berger, *Multiparameter hypothesis testing and acceptance sampling*,
-//! Technometrics 24, 1982).
+//! is held at 2.5 % over all of them by Holm's procedure ([`holm`]). Where all of them have to lie on one side, each is
+//! tested at 2.5 %: the chance that all pass while one should not is no larger than that (R. L. Berger, *Multiparameter
+//! hypothesis testing and acceptance sampling*, Technometrics 24, 1982).
 //!
 //! Trials that can only come out one way (a call behind a closed gate) decide where all agree.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
+use super::chances::{Student, holm};
 use super::estimate::quantile;
 use super::runs::{mean, t_interval, variance};
 
@@ -96,14 +94,7 @@ impl Known {
     /// The chance of what was seen, or more, were the quantity no greater than `bound`.
     fn chance_above(&self, bound: f64) -> f64 {
         match self {
-            Known::Runs(values) => {
-                let (distance, error) = (mean(values) - bound, (variance(values) / values.len() as f64).sqrt());
-                if error == 0.0 {
-                    return f64::from(u8::from(distance <= 0.0));
-                }
-                let t = StudentsT::new(0.0, 1.0, values.len() as f64 - 1.0);
-                t.map_or(1.0, |t| 1.0 - t.cdf(distance / error))
-            }
+            Known::Runs(values) => Student::of(values).chance_above(bound),
             Known::Resampled { draws, .. } => draws.partition_point(|draw| *draw <= bound) as f64 / draws.len() as f64,
             Known::Exact(_) | Known::Trials(_) | Known::Faults(_) => 1.0,
         }
@@ -112,7 +103,7 @@ impl Known {
     /// The chance of what was seen, or less, were the quantity no less than `bound`.
     fn chance_below(&self, bound: f64) -> f64 {
         match self {
-            Known::Runs(values) => Known::Runs(values.iter().map(|value| -value).collect()).chance_above(-bound),
+            Known::Runs(values) => Student::of(values).chance_below(bound),
             Known::Resampled { draws, .. } => {
                 1.0 - draws.partition_point(|draw| *draw < bound) as f64 / draws.len() as f64
             }
@@ -176,7 +167,7 @@ impl Evidence {
     /// Whether every one of the cases lies inside: one that lies outside is enough to say no.
     pub(crate) fn all(cases: &[Self]) -> Finding {
         let outside: Vec<f64> = cases.iter().map(|case| case.outside).collect();
-        if holm(&outside).contains(&true) {
+        if holm(&outside, ERROR).contains(&true) {
             Finding::Outside
         } else if cases.iter().all(|case| case.inside <= ERROR) {
             Finding::Inside
@@ -188,7 +179,7 @@ impl Evidence {
     /// Whether one of the cases lies inside: all must lie outside to say no.
     pub(crate) fn any(cases: &[Self]) -> Finding {
         let inside: Vec<f64> = cases.iter().map(|case| case.inside).collect();
-        if holm(&inside).contains(&true) {
+        if holm(&inside, ERROR).contains(&true) {
             Finding::Inside
         } else if cases.iter().all(|case| case.outside <= ERROR) {
             Finding::Outside
@@ -199,8 +190,8 @@ impl Evidence {
 
     /// Where each of the cases lies, where one of them is enough to decide: those that count among all.
     pub(crate) fn each(cases: &[Self]) -> Vec<Finding> {
-        let inside = holm(&cases.iter().map(|case| case.inside).collect::<Vec<f64>>());
-        let outside = holm(&cases.iter().map(|case| case.outside).collect::<Vec<f64>>());
+        let inside = holm(&cases.iter().map(|case| case.inside).collect::<Vec<f64>>(), ERROR);
+        let outside = holm(&cases.iter().map(|case| case.outside).collect::<Vec<f64>>(), ERROR);
         let finding = |(inside, outside)| match (inside, outside) {
             (true, _) => Finding::Inside,
             (_, true) => Finding::Outside,
@@ -208,20 +199,6 @@ impl Evidence {
         };
         inside.into_iter().zip(outside).map(finding).collect()
     }
-}
-
-/// Which of several chances are small enough, the error held over all of them.
-fn holm(chances: &[f64]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
-    let mut small = vec![false; chances.len()];
-    for (rank, place) in order.into_iter().enumerate() {
-        if chances[place] > ERROR / (chances.len() - rank) as f64 {
-            break;
-        }
-        small[place] = true;
-    }
-    small
 }
 
 /// By how much the errors of a model miss 0 at most: the furthest end of the intervals, which hold together at 95 %.
@@ -308,15 +285,6 @@ mod tests {
         assert_eq!(Evidence::all(&[outside, Evidence::NONE]), Finding::Outside);
         assert_eq!(Evidence::any(&[inside, Evidence::NONE]), Finding::Inside);
         assert_eq!(Evidence::any(&[outside, Evidence::NONE]), Finding::Undecided);
-    }
-
-    #[test]
-    fn holm_asks_the_more_of_a_case_the_more_there_are() {
-        // 0.025 / 3, / 2, / 1.
-        assert_eq!(holm(&[0.008, 0.012, 0.024]), [true, true, true]);
-        assert_eq!(holm(&[0.024, 0.008, 0.013]), [false, true, false]);
-        assert_eq!(holm(&[0.009, 0.009, 0.009]), [false, false, false]);
-        assert!(holm(&[]).is_empty());
     }
 
     /// Several cases of five runs each, whose expected values are `truths`, of standard deviation 1.

@@ -19,6 +19,7 @@
 //! | `verdict` | does a statement about the medians hold |
 //! | `evidence` | does a quantity of several runs lie in a region, and do several |
 //! | `ratio` | what is the ratio of two values of several runs each |
+//! | `chances` | how likely is what was seen, were nothing there, and what of many such findings counts |
 //! | `change_points` | when did a series of values over many days change its level |
 //! | `outliers` | which of many machines differ from the rest |
 //! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |
@@ -41,6 +42,8 @@ mod batch;
 mod blocking;
 mod bootstrap;
 mod case;
+#[cfg(feature = "report")]
+mod chances;
 #[cfg(feature = "report")]
 mod change_points;
 mod clock;
@@ -67,6 +70,8 @@ mod warmup;
 pub use blocking::{Hold, blocks, held};
 pub use bootstrap::Bootstrap;
 pub use case::{Case, Observation, Stopwatch};
+#[cfg(feature = "report")]
+pub(crate) use chances::{Student, chance_of_shares, holm};
 #[cfg(feature = "report")]
 pub use change_points::{ChangePoint, change_points};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};

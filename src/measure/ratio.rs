@@ -2,15 +2,13 @@
 //!
 //! # Method
 //! A run counts once, by its median, on a logarithmic scale, so that exchanging the two sets inverts ratio and interval. The
-//! interval is Student's t: for runs that are pairs (two programs by turns) over the differences of the pairs; else Welch's,
-//! whose degrees of freedom come from both scatters (B. L. Welch, *The generalization of 'Student's' problem when several
-//! different population variances are involved*, Biometrika 34, 1947). `tests/compare.rs` measures how often it holds the
-//! true ratio.
+//! interval is Student's t: for runs that are pairs (two programs by turns) over the differences of the pairs; else Welch's
+//! (see `chances`). `tests/compare.rs` measures how often it holds the true ratio.
 //!
 //! # What it does not cover
 //! One run a side has no interval. Runs of another day share what that day does to all of them.
 
-use super::runs::{mean, t_interval, t_quantile, variance};
+use super::chances::Student;
 
 /// The quotient of two values, with its interval.
 ///
@@ -32,6 +30,9 @@ pub struct Ratio {
     pub high: f64,
     /// The level of the interval: 0.99.
     pub level: f64,
+    /// The logarithm, with what the tests of it need.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    logarithm: Student,
 }
 
 /// Where an interval lies relative to 1 ± a threshold.
@@ -53,12 +54,7 @@ impl Ratio {
     /// `None` where it has no meaning or no interval: a value that is not greater than 0, or fewer than two runs of either.
     pub fn of_runs(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
         let (b, a) = (logarithms(b)?, logarithms(a)?);
-        let [of_b, of_a] = [&b, &a].map(|values| variance(values) / values.len() as f64);
-        let error = of_b + of_a;
-        let freedom = |of: f64, count: usize| of.powi(2) / (count as f64 - 1.0);
-        let freedom = error.powi(2) / (freedom(of_b, b.len()) + freedom(of_a, a.len()));
-        let half_width = if error == 0.0 { 0.0 } else { t_quantile(freedom, level) * error.sqrt() };
-        Some(Self::around(mean(&b) - mean(&a), half_width, level))
+        Some(Self::around(Student::between(&b, &a), level))
     }
 
     /// The second over the first, from what each came to in runs that are pairs, in their order.
@@ -70,12 +66,19 @@ impl Ratio {
             return None;
         }
         let differences: Vec<f64> = b.iter().zip(&a).map(|(b, a)| b - a).collect();
-        let (centre, half_width) = t_interval(&differences, level);
-        Some(Self::around(centre, half_width, level))
+        Some(Self::around(Student::of(&differences), level))
     }
 
-    fn around(centre: f64, half_width: f64, level: f64) -> Self {
-        Self { value: centre.exp(), low: (centre - half_width).exp(), high: (centre + half_width).exp(), level }
+    fn around(logarithm: Student, level: f64) -> Self {
+        let (centre, half_width) = (logarithm.centre, logarithm.half_width(level));
+        let (low, high) = ((centre - half_width).exp(), (centre + half_width).exp());
+        Self { value: centre.exp(), low, high, level, logarithm }
+    }
+
+    /// The chance of a ratio as far outside of 1 ± `threshold`, or further, were the true one inside: the test of a change
+    /// with a margin (of non-inferiority, in the words of trials).
+    pub fn chance(&self, threshold: f64) -> f64 {
+        self.logarithm.chance_outside((1.0 - threshold).ln(), (1.0 + threshold).ln())
     }
 
     /// Where the interval lies relative to 1 ± `threshold`.
@@ -132,8 +135,18 @@ mod tests {
     }
 
     #[test]
+    fn the_chance_of_no_change_is_that_at_which_the_interval_meets_the_threshold() {
+        let (b, a) = ([1.10, 1.12, 1.11], [1.0, 1.01, 0.99]);
+        let chance = Ratio::of_runs(&b, &a, 0.99).unwrap().chance(0.05);
+        let met = Ratio::of_runs(&b, &a, 1.0 - chance).unwrap();
+        assert!((met.low - 1.05).abs() < 1e-9 && chance < 0.05, "{met:?}");
+        assert_eq!(Ratio::of_runs(&b, &a, 0.99).unwrap().chance(0.2), 1.0);
+    }
+
+    #[test]
     fn a_change_is_claimed_only_where_the_whole_interval_says_so() {
-        let at = |low, high| Ratio { value: 1.0, low, high, level: 0.99 }.change(0.05);
+        let some = Ratio::of_runs(&[1.0, 1.0], &[1.0, 1.0], 0.99).unwrap();
+        let at = |low, high| Ratio { low, high, ..some }.change(0.05);
         assert_eq!(at(1.06, 1.2), Change::Above);
         assert_eq!(at(1.04, 1.2), Change::Unclear);
         assert_eq!(at(0.96, 1.04), Change::Within);

@@ -18,17 +18,44 @@ impl Results {
     /// The diagnoses of its measured times, in the order of the rows.
     pub fn diagnoses(&self) -> Vec<Diagnosed<'_>> {
         let lookup = self.lookup();
-        let floors = [Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(&lookup, clock)));
+        let floors = Floors::of(&lookup);
         let mut all = Vec::new();
         for metric in lookup.metrics().filter_map(|(_, metric)| metric.ok()) {
             let spec = metric.spec;
             let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
             let by_itself = metric.diagnose().into_iter().filter(|found| !(spec.floor.is_some() && coarse(found)));
-            let floor = floors.iter().find(|(clock, _)| metric.clock() == Some(*clock)).and_then(|(_, floor)| *floor);
-            let near = floor.and_then(|floor| near(&metric, floor));
-            all.extend(by_itself.chain(near).map(|diagnosis| (spec, diagnosis)));
+            all.extend(by_itself.chain(floors.near(&metric)).map(|diagnosis| (spec, diagnosis)));
         }
         all
+    }
+}
+
+impl<'a> Lookup<'a> {
+    /// The rows that are near the floor of their clock.
+    pub(super) fn near_floor(&self) -> Vec<&'a MetricSpec> {
+        let floors = Floors::of(self);
+        let metrics = self.metrics().filter_map(|(_, metric)| metric.ok());
+        metrics.filter(|metric| floors.near(metric).is_some()).map(|metric| metric.spec).collect()
+    }
+}
+
+/// What each clock shows of nothing, where a system measured that.
+struct Floors([(Clock, Option<f64>); 2]);
+
+impl Floors {
+    fn of(lookup: &Lookup<'_>) -> Self {
+        Self([Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(lookup, clock))))
+    }
+
+    /// Whether a row is near the floor of its clock.
+    fn near(&self, metric: &Metric<'_>) -> Option<Diagnosis> {
+        let looped = matches!(metric.spec.provenance, Provenance::Measured { iterations, .. } if iterations > 1);
+        if looped || metric.spec.floor.is_some() {
+            return None;
+        }
+        let clock = metric.clock()?;
+        let (_, floor) = self.0.iter().find(|(own, _)| *own == clock)?;
+        near_floor(clock, metric.estimate().ok()?.median, (*floor)?)
     }
 }
 
@@ -37,12 +64,4 @@ fn floor(lookup: &Lookup<'_>, clock: Clock) -> Option<f64> {
     let floors = lookup.metrics().filter(|(spec, _)| spec.floor == Some(clock));
     let medians = floors.filter_map(|(_, metric)| metric.ok()?.estimate().ok());
     medians.map(|estimate| estimate.median).reduce(f64::max)
-}
-
-fn near(metric: &Metric<'_>, floor: f64) -> Option<Diagnosis> {
-    let looped = matches!(metric.spec.provenance, Provenance::Measured { iterations, .. } if iterations > 1);
-    if looped || metric.spec.floor.is_some() {
-        return None;
-    }
-    near_floor(metric.clock()?, metric.estimate().ok()?.median, floor)
 }

@@ -3,6 +3,9 @@
 //! `0.9 <= item.pending / big.async <= 1.1` is a quantity between two bounds, `same - other > 0` one with a single bound.
 //! Bounds are numbers, or formulas of numbers. Where both sides of a comparison name something, the quantity is their
 //! difference: `a > 2 * b` asks whether `a - 2 * b` is above 0.
+//!
+//! What a text says of a figure with *about* (or *nearly*) is written so: `small.forced about 28e-6`, and of a range
+//! `small.delta about 10e-6 to 15e-6`. [`ABOUT`] says how far from the figure that reaches.
 
 use super::{UnknownName, environment, names_in};
 use crate::measure::{Bound, Region};
@@ -16,12 +19,18 @@ pub(in crate::book) struct Test {
     pub region: Option<Region>,
 }
 
+/// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
+pub(in crate::book) const ABOUT: f64 = 0.1;
+
 /// The comparisons, the longer before those that they begin with.
 const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 
 impl Test {
     /// Reads a test.
     pub(in crate::book) fn parse(text: &str) -> Result<Self, UnknownName> {
+        if let Some((quantity, figure)) = text.split_once(" about ") {
+            return Self::about(quantity.trim(), figure);
+        }
         let (sides, signs) = split(text.trim());
         let wrong = |what: &str| Err(UnknownName::from(format!("`{}` {what}", text.trim())));
         if sides.iter().any(|side| side.is_empty()) {
@@ -43,6 +52,17 @@ impl Test {
             }
             _ => wrong("is no test: `quantity < bound`, or `bound < quantity < bound`"),
         }
+    }
+
+    /// A quantity about a figure, or about a range.
+    fn about(quantity: &str, figure: &str) -> Result<Self, UnknownName> {
+        let (low, high) = figure.split_once(" to ").unwrap_or((figure, figure));
+        let (Some(low), Some(high)) = (number(low.trim())?, number(high.trim())?) else {
+            return Err(format!("`{figure}` is no figure").into());
+        };
+        let bound = |value| Some(Bound { value, included: true });
+        let (low, high) = (bound(low - ABOUT * low.abs()), bound(high + ABOUT * high.abs()));
+        Ok(Self::new(quantity, Region { low, high }))
     }
 
     /// The tests that all have to hold: joined by `and`.
@@ -134,8 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn about_a_figure_is_within_a_tenth_of_it_and_of_a_range_beyond_its_ends() {
+        let near = |end: End, value: f64| end.is_some_and(|(end, included)| included && (end - value).abs() < 1e-12);
+        let (quantity, low, high) = region("a / b about 2");
+        assert!(quantity == "a / b" && near(low, 1.8) && near(high, 2.2), "{low:?} {high:?}");
+        let (_, low, high) = region("a about 10 to 15");
+        assert!(near(low, 9.0) && near(high, 16.5), "{low:?} {high:?}");
+        let (_, low, high) = region("a about -10");
+        assert!(near(low, -11.0) && near(high, -9.0), "{low:?} {high:?}");
+    }
+
+    #[test]
     fn what_is_no_test_is_refused() {
-        for text in ["a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""] {
+        for text in
+            ["a about b", "a about 1 to", "a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""]
+        {
             assert!(Test::parse(text).is_err(), "{text}");
         }
     }

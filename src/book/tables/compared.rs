@@ -49,41 +49,61 @@ impl Wording {
 /// are any.
 pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
+    let columns =
+        || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
     let mut tables = Vec::new();
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.shift);
     if !pairs.is_empty() {
+        let of_change = [Column::new(Role::Ratio, format!("{b} / {a}")), Column::new(Role::Fact, "change")];
         tables.push(Table {
             title: format!("{b} beside {a}"),
-            columns: vec![
-                Column::new(Role::Label, "row"),
-                Column::new(Role::Measured, a),
-                Column::new(Role::Measured, b),
-                Column::new(Role::Ratio, format!("{b} / {a}")),
-                Column::new(Role::Fact, "change"),
-            ],
-            groups: vec![Group { label: None, rows: pairs.into_iter().map(|pair| row(pair, wording)).collect() }],
+            columns: columns().into_iter().chain(of_change).collect(),
+            groups: by_system(compared, &pairs, |pair| &pair.system, |pair| row(pair, wording)),
         });
     }
     if !compared.unpaired.is_empty() {
+        let rows: Vec<&Unpaired> = compared.unpaired.iter().collect();
         tables.push(Table {
             title: format!("Rows {}", wording.unpaired()),
-            columns: vec![
-                Column::new(Role::Label, "row"),
-                Column::new(Role::Measured, a),
-                Column::new(Role::Measured, b),
-            ],
-            groups: vec![Group { label: None, rows: compared.unpaired.iter().map(unpaired).collect() }],
+            columns: columns(),
+            groups: by_system(compared, &rows, |row| &row.system, |row| unpaired(row)),
         });
     }
     tables
 }
 
-/// The number of rows of each verdict, in a line.
+/// The rows of each system; its name stands over them where there are several.
+fn by_system<T>(
+    compared: &Compared,
+    rows: &[&T],
+    system: impl Fn(&T) -> &str,
+    row: impl Fn(&T) -> TableRow,
+) -> Vec<Group> {
+    let several = compared.systems.len() > 1;
+    let group = |of: &String| Group {
+        label: several.then(|| of.clone()),
+        rows: rows.iter().filter(|row| system(row) == of).map(|own| row(own)).collect(),
+    };
+    compared.systems.iter().map(group).filter(|group| !group.rows.is_empty()).collect()
+}
+
+/// The number of rows of each verdict, each row by itself, in a line.
 pub fn tally(compared: &Compared, wording: Wording) -> String {
     let counts = Shift::ALL.iter().map(|shift| (wording.word(*shift), compared.count(*shift)));
     let all = counts.chain([(wording.unpaired().to_owned(), compared.unpaired.len())]);
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What of the changes counts for a decision over all rows, in a line.
+pub fn over_the_file(compared: &Compared) -> String {
+    let changes = compared.pairs.iter().filter(|pair| pair.shift.is_change()).count();
+    let survive = compared.pairs.iter().filter(|pair| pair.survives).count();
+    let (rows, error) = (compared.pairs.len(), compared.tolerance.error * 100.0);
+    format!(
+        "{changes} of {rows} rows changed, each taken alone; {survive} of these changes survive Holm's correction over all rows, \
+         which holds the chance of any false one at {error} %"
+    )
 }
 
 fn row(pair: &Pair, wording: Wording) -> TableRow {
@@ -91,7 +111,8 @@ fn row(pair: &Pair, wording: Wording) -> TableRow {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
         Cell::Value(Box::new(Value { interval: Some((ratio.low, ratio.high)), ..plain }))
     });
-    let shift = Cell::Text(wording.word(pair.shift));
+    let word = wording.word(pair.shift);
+    let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
     TableRow {
         id: Some(pair.id.clone()),
         label: titled(&pair.id, &pair.parameters),

@@ -13,7 +13,7 @@ mod summary;
 mod systems;
 
 pub use claims::claims_text;
-pub use compared::{Wording, compared, tally};
+pub use compared::{Wording, compared, over_the_file, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{case_at, pictures, places};

@@ -125,6 +125,7 @@ impl Experiment for Overlap {
         for ratio in &self.kernel_ratios {
             sweep::run(bench, self.sweep.get(), steps, *ratio);
         }
+        sweep::pageable(bench, self.sweep.get(), steps);
         self.same(bench);
     }
 

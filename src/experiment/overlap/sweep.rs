@@ -3,7 +3,11 @@
 //! A spin before each kernel makes copy and kernel `kernel_ratio` times as long as the copy; both are timed by events
 //! before the group is sampled. Where the kernel alone is longer than that, it stays as it is: *computes* over *copies*
 //! is the ratio that was reached. Beside the loop with two buffers and both dependencies stand its copies alone, its
-//! kernels alone, their sum (no overlap), the longer of both (full overlap), and the loop with one buffer. Host memory is pinned where the engine has it.
+//! kernels alone, their sum (no overlap), the longer of both (full overlap), and the loop with one buffer. Host memory is
+//! pinned where the engine has it.
+//!
+//! `overlap.pageable`: the loop with two buffers, its copies and its kernels from pageable memory, with kernels as long as
+//! copies. There overlap could hide half of the time, so that the rows show whether it needs pinned memory.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -11,6 +15,8 @@ use std::time::Duration;
 
 use super::fp32_bytes;
 use super::pipeline::{Pipeline, Single, Waits};
+use crate::device::{Device, HostKind};
+use crate::error::DeviceError;
 use crate::experiment::host_copy::fastest_memory;
 use crate::experiment::{Bench, Formula};
 use crate::results::Work;
@@ -18,42 +24,64 @@ use crate::units::Unit;
 
 const ALONE: [&str; 2] = ["overlap.sweep.copies", "overlap.sweep.computes"];
 
+/// The loops with two buffers and with one, and the spin before each kernel that makes it last `ratio` times as long as a
+/// copy.
+struct Loops {
+    pipeline: Rc<Pipeline>,
+    single: Rc<Single>,
+    slowed: Option<Duration>,
+}
+
+impl Loops {
+    fn new(device: &Device, kind: HostKind, elements: usize, steps: usize, ratio: f64) -> Result<Self, DeviceError> {
+        let (pipeline, single) =
+            (Pipeline::new(device, kind, elements, steps)?, Single::new(device, kind, elements, steps)?);
+        let [copy, kernel] = single.times()?;
+        let spin = ratio * copy - kernel;
+        let slowed = (spin > 0.0).then(|| Duration::from_secs_f64(spin));
+        Ok(Self { pipeline: Rc::new(pipeline), single: Rc::new(single), slowed })
+    }
+}
+
+fn total(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
+    let (pipeline, slowed) = (Rc::clone(&loops.pipeline), loops.slowed);
+    Ok(move || pipeline.run(Waits::BothWays, slowed).map(|outputs| drop(black_box(outputs))))
+}
+
+fn copies(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
+    let pipeline = Rc::clone(&loops.pipeline);
+    Ok(move || pipeline.copies())
+}
+
+fn computes(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
+    let (pipeline, slowed) = (Rc::clone(&loops.pipeline), loops.slowed);
+    Ok(move || pipeline.computes(slowed))
+}
+
+/// The work of all copies of a loop.
+fn copied(elements: usize, steps: usize) -> Work {
+    let bytes = fp32_bytes(elements);
+    Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes)
+}
+
 pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize, ratio: f64) {
     let kind = fastest_memory(bench.engine());
-    let bytes = fp32_bytes(elements);
-    let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
     bench
         .group(
             "Double buffering, kernels of several lengths",
             [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", ratio.into())],
         )
-        .setup(move |device| {
-            let (pipeline, single) =
-                (Pipeline::new(device, kind, elements, steps)?, Single::new(device, kind, elements, steps)?);
-            let [copy, kernel] = single.times()?;
-            let spin = ratio * copy - kernel;
-            let slowed = (spin > 0.0).then(|| Duration::from_secs_f64(spin));
-            Ok((Rc::new(pipeline), Rc::new(single), slowed))
-        })
-        .host_time("overlap.sweep.total", "Two buffers", |(pipeline, _, slowed)| {
-            let (pipeline, slowed) = (Rc::clone(pipeline), *slowed);
-            Ok(move || pipeline.run(Waits::BothWays, slowed).map(|outputs| drop(black_box(outputs))))
-        })
-        .work(copies())
-        .host_time("overlap.sweep.copies", "Copies alone", |(pipeline, ..)| {
-            let pipeline = Rc::clone(pipeline);
-            Ok(move || pipeline.copies())
-        })
-        .work(copies())
-        .host_time("overlap.sweep.computes", "Kernels alone", |(pipeline, _, slowed)| {
-            let (pipeline, slowed) = (Rc::clone(pipeline), *slowed);
-            Ok(move || pipeline.computes(slowed))
-        })
-        .host_time("overlap.sweep.serial", "One buffer", |(_, single, slowed)| {
-            let (single, slowed) = (Rc::clone(single), *slowed);
+        .setup(move |device| Loops::new(device, kind, elements, steps, ratio))
+        .host_time("overlap.sweep.total", "Two buffers", total)
+        .work(copied(elements, steps))
+        .host_time("overlap.sweep.copies", "Copies alone", copies)
+        .work(copied(elements, steps))
+        .host_time("overlap.sweep.computes", "Kernels alone", computes)
+        .host_time("overlap.sweep.serial", "One buffer", |loops| {
+            let (single, slowed) = (Rc::clone(&loops.single), loops.slowed);
             Ok(move || single.run(slowed))
         })
-        .work(copies())
+        .work(copied(elements, steps))
         .derived(
             "overlap.sweep.sum",
             "No overlap: copies + kernels",
@@ -66,5 +94,22 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize, ratio: f64) 
             Unit::Seconds,
             Formula::of("max(copies, computes)", ALONE, |[copies, computes]| copies.max(computes)),
         )
+        .run();
+}
+
+/// Pageable memory, with kernels as long as copies.
+pub(super) fn pageable(bench: &mut Bench, elements: usize, steps: usize) {
+    const RATIO: f64 = 1.0;
+    bench
+        .group(
+            "Double buffering from pageable memory",
+            [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", RATIO.into())],
+        )
+        .setup(move |device| Loops::new(device, HostKind::Pageable, elements, steps, RATIO))
+        .host_time("overlap.pageable.total", "Two pageable buffers", total)
+        .work(copied(elements, steps))
+        .host_time("overlap.pageable.copies", "Pageable copies alone", copies)
+        .work(copied(elements, steps))
+        .host_time("overlap.pageable.computes", "Kernels of that length alone", computes)
         .run();
 }

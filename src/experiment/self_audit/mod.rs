@@ -40,7 +40,7 @@ pub struct SelfAudit {
 
 impl Default for SelfAudit {
     fn default() -> Self {
-        Self { calls: count(500), spins: vec![2e-6, 2e-5, 2e-4, 2e-3, 2e-2] }
+        Self { calls: count(500), spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2] }
     }
 }
 
@@ -51,7 +51,7 @@ impl Experiment for SelfAudit {
     /// On the CPU engine without the longest kernel, which would take most of a short run.
     fn default_for(engine: &str) -> Self {
         match engine {
-            "cpu" => Self { spins: vec![2e-6, 2e-5, 2e-4, 2e-3], ..Self::default() },
+            "cpu" => Self { spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3], ..Self::default() },
             _ => Self::default(),
         }
     }

@@ -137,16 +137,34 @@ def buffers(lab, p):
     parameters=["elements", "steps", "memory", "kernel_ratio"],
 )
 def sweep(lab, p):
-    """Kernels that are slowed until each lasts `kernel_ratio` times as long as a copy."""
-    pipeline = Pipeline(lab, p.get("memory", "pinned"), p["elements"], p["steps"])
-    copy, kernel = lab.once(("copy and kernel", p["elements"]), lambda: copy_and_kernel(lab, pipeline))
-    pipeline.slowed = max(0.0, p["kernel_ratio"] * copy - kernel)
+    pipeline = slowed_pipeline(lab, p, p.get("memory", "pinned"))
     return {
         "overlap.sweep.total": lab.host(pipeline.both_ways),
         "overlap.sweep.copies": lab.host(pipeline.copies),
         "overlap.sweep.computes": lab.host(pipeline.computes),
         "overlap.sweep.serial": lab.host(pipeline.single),
     }
+
+
+@produces(
+    *(f"overlap.pageable.{what}" for what in ("total", "copies", "computes")),
+    parameters=["elements", "steps", "kernel_ratio"],
+)
+def pageable(lab, p):
+    pipeline = slowed_pipeline(lab, p, "pageable")
+    return {
+        "overlap.pageable.total": lab.host(pipeline.both_ways),
+        "overlap.pageable.copies": lab.host(pipeline.copies),
+        "overlap.pageable.computes": lab.host(pipeline.computes),
+    }
+
+
+def slowed_pipeline(lab, p, memory):
+    """Kernels that are slowed until each lasts `kernel_ratio` times as long as a copy."""
+    pipeline = Pipeline(lab, memory, p["elements"], p["steps"])
+    copy, kernel = lab.once(("copy and kernel", memory, p["elements"]), lambda: copy_and_kernel(lab, pipeline))
+    pipeline.slowed = max(0.0, p["kernel_ratio"] * copy - kernel)
+    return pipeline
 
 
 def copy_and_kernel(lab, pipeline):
