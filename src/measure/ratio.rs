@@ -8,9 +8,9 @@
 //! true ratio.
 //!
 //! # What it does not cover
-//! One run a side has no interval. Runs of another day share what that day does to all of them.
+//! One run a side has no interval, and neither have runs that show no scatter. Runs of another day share what that day does to all of them.
 
-use super::runs::{mean, t_interval, t_quantile, variance};
+use super::runs::{mean, standard_error, t_half_width, t_quantile};
 
 /// The quotient of two values, with its interval.
 ///
@@ -50,28 +50,31 @@ pub enum Change {
 impl Ratio {
     /// The second over the first, from what each came to in its runs, which are no pairs.
     ///
-    /// `None` where it has no meaning or no interval: a value that is not greater than 0, or fewer than two runs of either.
+    /// `None` where it has no meaning or no interval: a value that is not greater than 0, fewer than two runs of either, or
+    /// runs of both that all came to the same.
     pub fn of_runs(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
         let (b, a) = (logarithms(b)?, logarithms(a)?);
-        let [of_b, of_a] = [&b, &a].map(|values| variance(values) / values.len() as f64);
+        let scatter = [&b, &a].map(|values| standard_error(values));
+        if scatter == [None, None] {
+            return None;
+        }
+        let [of_b, of_a] = scatter.map(|error| error.unwrap_or(0.0).powi(2));
         let error = of_b + of_a;
         let freedom = |of: f64, count: usize| of.powi(2) / (count as f64 - 1.0);
         let freedom = error.powi(2) / (freedom(of_b, b.len()) + freedom(of_a, a.len()));
-        let half_width = if error == 0.0 { 0.0 } else { t_quantile(freedom, level) * error.sqrt() };
-        Some(Self::around(mean(&b) - mean(&a), half_width, level))
+        Some(Self::around(mean(&b) - mean(&a), t_quantile(freedom, level) * error.sqrt(), level))
     }
 
-    /// The second over the first, from what each came to in runs that are pairs, in their order.
+    /// The second over the first, from what both came to in runs that are pairs: of each the second, then the first.
     ///
-    /// `None` as in [`of_runs`](Self::of_runs), and where the numbers of runs differ.
-    pub fn of_pairs(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
-        let (b, a) = (logarithms(b)?, logarithms(a)?);
-        if b.len() != a.len() {
-            return None;
-        }
+    /// `None` as in [`of_runs`](Self::of_runs).
+    pub fn of_pairs(pairs: &[(f64, f64)], level: f64) -> Option<Self> {
+        let of = |side: fn(&(f64, f64)) -> f64| logarithms(&pairs.iter().map(side).collect::<Vec<f64>>());
+        let (b, a) = (of(|(b, _)| *b)?, of(|(_, a)| *a)?);
+        let ratios: Vec<f64> = pairs.iter().map(|(b, a)| b / a).collect();
+        standard_error(&ratios)?;
         let differences: Vec<f64> = b.iter().zip(&a).map(|(b, a)| b - a).collect();
-        let (centre, half_width) = t_interval(&differences, level);
-        Some(Self::around(centre, half_width, level))
+        Some(Self::around(mean(&differences), t_half_width(&differences, level)?, level))
     }
 
     fn around(centre: f64, half_width: f64, level: f64) -> Self {
@@ -113,22 +116,29 @@ mod tests {
 
     #[test]
     fn what_moves_both_of_a_pair_cancels() {
-        let (a, b) = ([1.0, 2.0, 4.0], [1.1, 2.2, 4.4]);
-        let paired = Ratio::of_pairs(&b, &a, 0.95).unwrap();
-        assert!((paired.low - 1.1).abs() < 1e-9 && (paired.high - 1.1).abs() < 1e-9, "{paired:?}");
+        let (b, a) = ([1.1001, 2.1999, 4.4], [1.0, 2.0, 4.0]);
+        let pairs: Vec<(f64, f64)> = b.into_iter().zip(a).collect();
+        let paired = Ratio::of_pairs(&pairs, 0.95).unwrap();
+        assert!((paired.low - 1.1).abs() < 1e-3 && (paired.high - 1.1).abs() < 1e-3, "{paired:?}");
         let apart = Ratio::of_runs(&b, &a, 0.95).unwrap();
         assert!(apart.low < 0.5 && apart.high > 2.0, "{apart:?}");
-        assert_eq!(Ratio::of_pairs(&b, &a[..2], 0.95), None);
+        assert_eq!(Ratio::of_pairs(&pairs[..1], 0.95), None);
     }
 
     #[test]
     fn one_run_and_what_is_not_greater_than_zero_have_no_ratio() {
         assert_eq!(Ratio::of_runs(&[1.0], &[1.0, 1.0], 0.99), None);
         assert_eq!(Ratio::of_runs(&[0.0, 1.0], &[1.0, 1.0], 0.99), None);
-        assert_eq!(Ratio::of_pairs(&[1.0, 2.0], &[-1.0, 1.0], 0.99), None);
+        assert_eq!(Ratio::of_pairs(&[(1.0, -1.0), (2.0, 1.0)], 0.99), None);
         assert_eq!(Ratio::of_runs(&[], &[], 0.5), None);
-        let equal = Ratio::of_runs(&[3.0, 3.0], &[3.0, 3.0], 0.99).unwrap();
-        assert!((equal.low - 1.0).abs() < 1e-12 && (equal.high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn runs_that_show_no_scatter_have_no_ratio() {
+        assert_eq!(Ratio::of_runs(&[3.0, 3.0], &[2.0, 2.0], 0.99), None);
+        assert!(Ratio::of_runs(&[3.0, 3.1], &[2.0, 2.0], 0.99).is_some(), "one side shows some");
+        assert_eq!(Ratio::of_pairs(&[(0.1, 0.1), (0.3, 0.3)], 0.99), None);
+        assert_eq!(Ratio::of_pairs(&[(1.1, 1.0), (2.2, 2.0), (4.4, 4.0)], 0.99), None);
     }
 
     #[test]

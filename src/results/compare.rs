@@ -39,7 +39,8 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::diagnose::Diagnosed;
-use super::lookup::{Metric, MissingReason};
+use super::lookup::Metric;
+use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Change, Diagnosis, Estimate, Ratio, Samples};
@@ -281,11 +282,8 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
 }
 
 fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
-    if !a.is_interval() || !b.is_interval() {
-        return Shift::Uncertain;
-    }
     let known = |estimate: &Estimate| (estimate.median, estimate.low, estimate.high);
-    let apart = a.high < b.low || b.high < a.low;
+    let apart = a.is_interval() && b.is_interval() && (a.high < b.low || b.high < a.low);
     if known(a) == known(b) {
         Shift::Same
     } else if apart && faster == Direction::Neither {
