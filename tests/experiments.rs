@@ -148,6 +148,11 @@ fn lacking(device: &Device) -> Vec<String> {
 }
 
 #[test]
+fn what_experiments_compute_is_what_their_formulas_say() {
+    assert_eq!(whole().contradictions(), []);
+}
+
+#[test]
 fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_engine() {
     let (results, registry) = (whole(), Registry::builtin());
     let names = registry.entries().iter().map(|entry| entry.name);

@@ -89,6 +89,34 @@ fn a_system_of_the_same_work_has_a_column_and_a_ratio_with_its_interval() {
     assert!(!other.contains("PyTorch"), "a table without a row of the system has no column for it");
 }
 
+/// A common factor of each pair of runs, of which one side failed in two.
+#[test]
+fn the_ratio_of_two_systems_is_of_the_pairs_of_runs_that_have_both_sides() {
+    let mut results = fixture::run();
+    for (factor, run) in [(1.0, 1), (2.0, 2), (4.0, 3), (8.0, 4), (16.0, 5)] {
+        if run > 1 {
+            results = fixture::with_run(results, factor);
+        }
+        results.add_run(parsed(&finish()).unwrap());
+        let scatter = factor * (1.0 + 1e-4 * f64::from(run));
+        for row in results.rows.iter_mut().filter(|row| FINISH.contains(&row.spec.id.as_str())) {
+            let Some(series) = row.series.iter_mut().find(|series| series.run == format!("PyTorch-{run}")) else {
+                continue;
+            };
+            let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("it is measured") };
+            samples.iter_mut().for_each(|sample| *sample *= scatter);
+        }
+    }
+    let row = results.rows.iter_mut().find(|row| row.spec.id == FINISH[1]).unwrap();
+    for series in row.series.iter_mut().filter(|series| ["syncscope-2", "PyTorch-4"].contains(&series.run.as_str())) {
+        series.outcome = Outcome::Failed { reason: "planted".to_owned() };
+    }
+    let text = table(FINISH[1], results);
+    let line = text.lines().find(|line| line.contains("3 of 5 pairs of runs")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(" 0.500 ") || line.contains(" 0.49"), "{line}");
+    assert!(line.contains("4 of 5 runs"), "{line}");
+}
+
 #[test]
 fn other_parameters_are_named_and_have_no_ratio() {
     let mut other = finish();

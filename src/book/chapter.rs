@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{LeftOut, Machines, comparison_table, drawn, left_out_of, matrix, sampled};
+use super::tables::{LeftOut, Machines, comparison_table, drawn, lacking_in, left_out_of, matrix, sampled};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
@@ -30,7 +30,7 @@ pub(super) fn render(
             table => (!compared.groups.is_empty()).then(|| safe_html(compared.to_html())),
             left_out => LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and ")),
             parameters => parameters(table, machines),
-            sampled => in_turn(table, machines),
+            notes => [in_turn(table, machines), lacking(table, machines)].concat(),
         }
     });
     let figures = document.figures.iter().map(|figure| figure_context(document, figure, machines));
@@ -116,6 +116,11 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
 fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
     let named = machines.named();
     named.filter_map(|(results, machine)| Some(sampled(table, results)?.sentence(machine))).collect()
+}
+
+/// For each machine, which runs lack rows of a table.
+fn lacking(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
+    machines.named().flat_map(|(results, machine)| lacking_in(table, results, machine)).collect()
 }
 
 /// Which runs the chapter shows, and the command that made each.

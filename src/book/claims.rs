@@ -124,7 +124,6 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
         heading,
         name => judgement.verdict.name(),
         class => judgement.verdict.class(),
-        one_run => judgement.runs() == 1 && !matches!(judgement.verdict, Verdict::NotJudged(_)),
         why => judgement.why.as_str(),
         cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
         shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),

@@ -2,13 +2,13 @@
 
 use minijinja::{Value, context};
 
-use super::tables::{machine_labels, versions};
+use super::tables::{Lacks, lacking_of, machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
 use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
-use crate::results::{MissingReason, Results, Run};
+use crate::results::{Diagnosed, MissingReason, Results, Run};
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown.
@@ -27,6 +27,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<S
             ceilings => has("ceilings"),
             systems => others.map(|run| safe_html(system(results, run).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
+            lacking => lacking(results).map(|table| safe_html(table.to_html())),
             absences => absences(results).map(|table| safe_html(table.to_html())),
             work => work(results).map(|table| safe_html(table.to_html())),
         }
@@ -143,14 +144,30 @@ fn system(results: &Results, run: &Run) -> Table {
     Table::facts(&format!("{} on the same machine", run.system), ["fact", "value"], facts)
 }
 
-/// The diagnoses of the samples of each row: cause and remedy.
+/// The diagnoses of the samples of each row of each system: cause and remedy.
 fn diagnoses(results: &Results) -> Option<Table> {
-    let rows = results.diagnoses().into_iter().map(|(spec, diagnosis)| TableRow {
+    let of_system = |system: &'_ str| {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let row = |(spec, diagnosis): Diagnosed<'_>| TableRow {
+            id: None,
+            label: spec.title(),
+            cells: vec![text(system), text(diagnosis.name()), Cell::Text(diagnosis.to_string())],
+        };
+        results.diagnoses_of(system).into_iter().map(row).collect::<Vec<TableRow>>()
+    };
+    let rows = results.systems().into_iter().flat_map(of_system).collect();
+    table("Diagnostics", "row", &["system", "what", "cause and remedy"], rows)
+}
+
+/// The runs that lack rows which other runs of their system measured.
+fn lacking(results: &Results) -> Option<Table> {
+    let row = |lacks: Lacks| TableRow {
         id: None,
-        label: spec.title(),
-        cells: vec![Cell::Text(diagnosis.name().to_owned()), Cell::Text(diagnosis.to_string())],
-    });
-    table("Diagnostics", "row", &["what", "cause and remedy"], rows.collect())
+        label: lacks.run,
+        cells: [vec![Cell::Text(lacks.rows)], absence_cells(&lacks.reason)].concat(),
+    };
+    let rows = lacking_of(results).into_iter().map(row).collect();
+    table("Rows that a run lacks", "run", &["rows", "state", "reason"], rows)
 }
 
 /// What was not measured, and why: rows that share state and reason stand together.

@@ -39,17 +39,37 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
 
 /// The sentences of a document's answer. Empty for none.
 fn answer(document: &Document, results: &Results) -> String {
-    let mut sentences: Vec<String> = Vec::new();
+    let (mut sentences, mut undecided): (Vec<String>, Vec<String>) = Default::default();
     for sentence in &document.answer {
         let text = match sentence.said(document, results) {
-            Ok(pieces) => render_text(&pieces),
+            Ok(said) => {
+                undecided.extend(said.undecided.map(|reason| undecided_by(&escape(&reason))));
+                render_text(&said.pieces)
+            }
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
         };
-        if !sentences.contains(&text) {
-            sentences.push(text);
+        sentences.push(text);
+    }
+    sentences.extend(undecided);
+    distinct(sentences).join(" ")
+}
+
+/// Why the sentences before it decide nothing, as a sentence.
+fn undecided_by(reason: &str) -> String {
+    let mut letters = reason.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Each text once, where it comes first.
+fn distinct(texts: Vec<String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
         }
     }
-    sentences.join(" ")
+    found
 }
 
 /// What the documents answer from results, as plain text; nothing of those whose experiment did not run.
@@ -61,15 +81,14 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
         .iter()
         .filter(|document| results.run().order.iter().any(|ran| ran.name == document.id))
         .flat_map(|document| document.answer.iter().filter_map(|sentence| sentence.said(document, results).ok()));
-    let mut sentences: Vec<String> = Vec::new();
-    for pieces in answers {
-        let text: String = pieces.into_iter().map(plain).collect();
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !sentences.contains(&text) {
-            sentences.push(text);
-        }
+    let (mut sentences, mut undecided): (Vec<String>, Vec<String>) = Default::default();
+    for said in answers {
+        let text: String = said.pieces.into_iter().map(plain).collect();
+        sentences.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
+        undecided.extend(said.undecided.as_deref().map(undecided_by));
     }
-    sentences
+    sentences.extend(undecided);
+    distinct(sentences)
 }
 
 /// The exercises of a document. A text without values stands once, one with values for each run.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{MEASURING_CODE, Results, Run, RunOutcome, code_of};
+use crate::results::{MEASURING_CODE, Results, Row, Run, RunOutcome, code_of};
+use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,11 +35,20 @@ pub enum Warning {
         /// How much, at most.
         bytes: u64,
     },
-    /// An interrupt came before some rows or cut their sampling short.
+    /// An interrupt came before some rows of a run or cut their sampling short.
     Interrupted {
-        /// In which experiment.
-        experiment: String,
-        /// How many of its rows.
+        /// Which run.
+        run: String,
+        /// How many of the rows that are known of its system.
+        rows: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// What was computed does not follow from the samples beside it.
+    Contradiction {
+        /// The first such row, in words.
+        first: String,
+        /// How many there are.
         rows: usize,
     },
     /// The process of a run ended before its time.
@@ -87,6 +97,11 @@ impl Warning {
         for failed in results.runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
             warnings.push(Warning::RunFailed { run: failed.id.clone() });
         }
+        warnings.extend(results.runs.iter().filter_map(|run| Self::interrupted(results, run)));
+        let contradictions = results.contradictions();
+        if let Some(first) = contradictions.first() {
+            warnings.push(Warning::Contradiction { first: first.to_string(), rows: contradictions.len() });
+        }
         for experiment in results.experiments() {
             warnings.extend(Self::about(results, experiment));
         }
@@ -106,6 +121,16 @@ impl Warning {
         matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
     }
 
+    /// What an interrupt left of a run that is not over.
+    fn interrupted(results: &Results, run: &Run) -> Option<Self> {
+        let system: Vec<&str> = results.runs_of(&run.system).map(|run| run.id.as_str()).collect();
+        let known = |row: &&Row| system.iter().any(|run| row.outcome(run).is_some());
+        let rows: Vec<&Row> = results.rows.iter().filter(known).collect();
+        let open = rows.iter().filter(|row| row.outcome(&run.id).is_none_or(|outcome| !outcome.is_finished())).count();
+        let is_cut = !run.is_over() && open > 0;
+        is_cut.then(|| Warning::Interrupted { run: run.id.clone(), rows: open, of: rows.len() })
+    }
+
     /// What the runs say of one experiment.
     fn about(results: &Results, name: &str) -> Vec<Self> {
         let experiment = || name.to_owned();
@@ -119,12 +144,6 @@ impl Warning {
         let mut codes = codes.filter_map(|left| left.code.as_deref());
         if code_of(name).is_some_and(|now| codes.any(|then| then != now)) {
             warnings.push(Warning::Outdated { experiment: experiment() });
-        }
-        let open = runs.iter().filter(|run| !run.is_over());
-        let rows = open.flat_map(|run| results.rows.iter().filter_map(|row| Some((row, row.outcome(&run.id)?))));
-        let rows = rows.filter(|(row, outcome)| row.spec.experiment() == name && !outcome.is_finished()).count();
-        if rows > 0 {
-            warnings.push(Warning::Interrupted { experiment: experiment(), rows });
         }
         let mut reasons: Vec<&str> = runs.iter().flat_map(|run| run.throttle_reasons(name)).collect();
         reasons.sort_unstable();
@@ -157,10 +176,15 @@ impl fmt::Display for Warning {
                  Commit and run again.",
             ),
             Warning::NoCuda { reason } => write!(f, "CUDA could not be used: {reason}"),
-            Warning::Interrupted { experiment, rows } => write!(
+            Warning::Interrupted { run, rows, of } => write!(
                 f,
-                "The run was interrupted during {experiment}: {rows} of its rows hold fewer samples than its plan asks \
-                 for, or none. Resume it (`report run --resume`)."
+                "The run {run} was interrupted: {rows} of {of} rows hold fewer of its samples than its plan asks for, or \
+                 none. Resume it (`report run --resume`)."
+            ),
+            Warning::Contradiction { first, rows } => write!(
+                f,
+                "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
+                counted(*rows, "computed row")
             ),
             Warning::RunFailed { run } => write!(
                 f,
@@ -212,7 +236,34 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::results::{ExperimentRun, TelemetrySample};
+    use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
+
+    #[test]
+    fn a_run_that_was_interrupted_before_rows_of_other_runs_is_named() {
+        let mut results = nothing();
+        let (mut second, provenance) = (results.runs[0].clone(), Provenance::measured(crate::measure::Clock::Host));
+        (second.id, second.outcome) = ("syncscope-2".to_owned(), RunOutcome::Interrupted);
+        results.runs.push(second);
+        let spec = MetricSpec {
+            id: "a.b".to_owned(),
+            group: String::new(),
+            label: String::new(),
+            unit: crate::units::Unit::Seconds,
+            parameters: Parameters::new(),
+            provenance,
+            work: None,
+            floor: None,
+        };
+        let series = |run: &str| Series { run: run.to_owned(), outcome: Outcome::Skipped { reason: "R".to_owned() } };
+        results.rows = vec![Row { spec, series: vec![series("syncscope")] }];
+        let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
+        assert!(
+            warnings.len() == 1 && warnings[0].starts_with("The run syncscope-2 was interrupted: 1 of 1"),
+            "{warnings:?}"
+        );
+        results.rows[0].series.push(series("syncscope-2"));
+        assert_eq!(Warning::of(&results), []);
+    }
 
     #[test]
     fn another_process_on_the_device_is_said() {

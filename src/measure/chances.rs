@@ -11,7 +11,7 @@
 
 use statrs::distribution::{ContinuousCDF, DiscreteCDF, Hypergeometric, StudentsT};
 
-use super::runs::{mean, t_quantile, variance};
+use super::runs::{mean, standard_error, t_quantile};
 
 /// A value from several runs, with what Student's t needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,33 +23,33 @@ pub(crate) struct Student {
 }
 
 impl Student {
-    /// The mean of two values or more.
-    pub(crate) fn of(values: &[f64]) -> Self {
-        let count = values.len() as f64;
-        Self { centre: mean(values), error: (variance(values) / count).sqrt(), freedom: count - 1.0 }
+    /// The mean of two values or more. `None` where they show no scatter.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        let error = standard_error(values)?;
+        Some(Self { centre: mean(values), error, freedom: values.len() as f64 - 1.0 })
     }
 
-    /// The mean of `b` less that of `a`, which are no pairs; of two values or more each.
-    pub(crate) fn between(b: &[f64], a: &[f64]) -> Self {
-        let [of_b, of_a] = [b, a].map(|values| variance(values) / values.len() as f64);
+    /// The mean of `b` less that of `a`, which are no pairs; of two values or more each. `None` where neither shows scatter.
+    pub(crate) fn between(b: &[f64], a: &[f64]) -> Option<Self> {
+        let scatter = [b, a].map(standard_error);
+        if scatter == [None, None] {
+            return None;
+        }
+        let [of_b, of_a] = scatter.map(|error| error.unwrap_or(0.0).powi(2));
         let error = of_b + of_a;
         let freedom = |of: f64, count: usize| of.powi(2) / (count as f64 - 1.0);
         let freedom = error.powi(2) / (freedom(of_b, b.len()) + freedom(of_a, a.len()));
-        Self { centre: mean(b) - mean(a), error: error.sqrt(), freedom }
+        Some(Self { centre: mean(b) - mean(a), error: error.sqrt(), freedom })
     }
 
     /// How far the interval of `level` reaches to either side.
     pub(crate) fn half_width(&self, level: f64) -> f64 {
-        if self.error == 0.0 { 0.0 } else { t_quantile(self.freedom, level) * self.error }
+        t_quantile(self.freedom, level) * self.error
     }
 
     /// The chance of a value as large as this one, or larger, were the true one no greater than `bound`.
     pub(crate) fn chance_above(&self, bound: f64) -> f64 {
-        let distance = self.centre - bound;
-        if self.error == 0.0 {
-            return f64::from(u8::from(distance <= 0.0));
-        }
-        StudentsT::new(0.0, 1.0, self.freedom).map_or(1.0, |t| t.sf(distance / self.error))
+        StudentsT::new(0.0, 1.0, self.freedom).map_or(1.0, |t| t.sf((self.centre - bound) / self.error))
     }
 
     /// The chance of a value as small as this one, or smaller, were the true one no less than `bound`.
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_chance_of_a_mean_is_the_tail_of_students_t() {
         // Mean 2, standard error 0.57735, two degrees of freedom: t = 3.4641 has a tail of 0.0371.
-        let student = Student::of(&[1.0, 2.0, 3.0]);
+        let student = Student::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((student.chance_above(0.0) - 0.037_09).abs() < 1e-4, "{}", student.chance_above(0.0));
         assert!((student.chance_below(4.0) - student.chance_above(0.0)).abs() < 1e-12);
         assert!((student.chance_outside(-9.0, 0.0) - 2.0 * 0.037_09).abs() < 2e-4);
@@ -106,9 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn values_without_scatter_are_certain() {
-        let equal = Student::between(&[2.0, 2.0], &[1.0, 1.0]);
-        assert_eq!((equal.chance_above(0.5), equal.chance_above(1.0), equal.half_width(0.99)), (0.0, 1.0, 0.0));
+    fn values_without_scatter_show_no_chance() {
+        assert_eq!(Student::of(&[2.0, 2.0]), None);
+        assert_eq!(Student::between(&[2.0, 2.0], &[1.0, 1.0]), None);
+        assert!(Student::between(&[2.0, 2.0], &[1.0, 1.1]).is_some(), "one side shows some");
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub struct Estimate {
     /// 0.95 from six samples on. Below twelve samples the choice of the side can add up to 0.03.
     ///
     /// Fewer samples give no 95 % interval. `low` and `high` are then the least and the greatest sample, and this is the
-    /// coverage of that range: 0.9375 for five samples, 0.5 for two, 0 for one.
+    /// coverage of that range: 0.9375 for five samples, 0.5 for two, 0 for one. Of several runs that all came to the same
+    /// value it is 0, since they show no scatter.
     pub coverage: f64,
 }
 

@@ -6,7 +6,8 @@
 //! same as a 95 % interval that lies wholly inside: a test of equivalence (D. J. Schuirmann, *A comparison of the two
 //! one-sided tests procedure and the power approach for assessing the equivalence of average bioavailability*,
 //! J. Pharmacokinet. Biopharm. 15, 1987), so that "not distinguishable" shows nothing. It lies *outside* where it is beyond
-//! one of them. Of one run, the shares of its bootstrap resamples take the place of the t tests.
+//! one of them. One run says nothing of another one, and neither do runs that all came to the same value: they decide
+//! nothing, whatever the scatter within them.
 //!
 //! Where one of several cases decides (one that lies outside refutes "always", one that lies inside shows "can"), the error
 //! is held at 2.5 % over all of them by Holm's procedure ([`holm`]). Where all of them have to lie on one side, each is
@@ -16,8 +17,7 @@
 //! Trials that can only come out one way (a call behind a closed gate) decide where all agree.
 
 use super::chances::{Student, holm};
-use super::estimate::quantile;
-use super::runs::{mean, t_interval, variance};
+use super::runs::{mean, standard_error, t_half_width};
 
 /// The chance of a wrong finding on one side.
 const ERROR: f64 = 0.025;
@@ -54,15 +54,8 @@ impl Region {
 pub(crate) enum Known {
     /// Its value: it is computed, not measured.
     Exact(f64),
-    /// What it came to in each of several runs.
+    /// What it came to in each run, of which there is at least one.
     Runs(Vec<f64>),
-    /// What it came to in resamples of one run, in ascending order, and in the run itself.
-    Resampled {
-        /// In the run.
-        value: f64,
-        /// In the resamples.
-        draws: Vec<f64>,
-    },
     /// What each trial came to, where all trials have to come to the same.
     Trials(Vec<f64>),
     /// How many faults each trial met: one is enough to show that there are some, and none shows nothing.
@@ -70,6 +63,19 @@ pub(crate) enum Known {
 }
 
 impl Known {
+    /// Why it decides nothing, whatever it came to: nothing in it shows how far from it another run may lie.
+    pub(crate) fn without_scatter(&self) -> Option<String> {
+        match self {
+            Known::Runs(values) if standard_error(values).is_none() => Some(match values.len() {
+                0 | 1 => "one run: another may say otherwise; measure three or more".to_owned(),
+                several => format!(
+                    "all {several} runs came to the same value, which shows no scatter: the clock is too coarse"
+                ),
+            }),
+            _ => None,
+        }
+    }
+
     /// Its value with its 95 % interval, where it has one.
     pub(crate) fn value(&self) -> (f64, Option<(f64, f64)>) {
         self.at_level(1.0 - 2.0 * ERROR)
@@ -80,12 +86,8 @@ impl Known {
         match self {
             Known::Exact(value) => (*value, None),
             Known::Runs(values) => {
-                let (centre, half_width) = t_interval(values, level);
-                (centre, Some((centre - half_width, centre + half_width)))
-            }
-            Known::Resampled { value, draws } => {
-                let side = (1.0 - level) / 2.0;
-                (*value, Some((quantile(draws, side), quantile(draws, 1.0 - side))))
+                let centre = mean(values);
+                (centre, t_half_width(values, level).map(|reach| (centre - reach, centre + reach)))
             }
             Known::Trials(values) | Known::Faults(values) => (mean(values), None),
         }
@@ -94,8 +96,7 @@ impl Known {
     /// The chance of what was seen, or more, were the quantity no greater than `bound`.
     fn chance_above(&self, bound: f64) -> f64 {
         match self {
-            Known::Runs(values) => Student::of(values).chance_above(bound),
-            Known::Resampled { draws, .. } => draws.partition_point(|draw| *draw <= bound) as f64 / draws.len() as f64,
+            Known::Runs(values) => Student::of(values).map_or(1.0, |student| student.chance_above(bound)),
             Known::Exact(_) | Known::Trials(_) | Known::Faults(_) => 1.0,
         }
     }
@@ -103,10 +104,7 @@ impl Known {
     /// The chance of what was seen, or less, were the quantity no less than `bound`.
     fn chance_below(&self, bound: f64) -> f64 {
         match self {
-            Known::Runs(values) => Student::of(values).chance_below(bound),
-            Known::Resampled { draws, .. } => {
-                1.0 - draws.partition_point(|draw| *draw < bound) as f64 / draws.len() as f64
-            }
+            Known::Runs(values) => Student::of(values).map_or(1.0, |student| student.chance_below(bound)),
             Known::Exact(_) | Known::Trials(_) | Known::Faults(_) => 1.0,
         }
     }
@@ -140,14 +138,14 @@ impl Evidence {
             |inside: bool| Self { inside: f64::from(u8::from(!inside)), outside: f64::from(u8::from(inside)) };
         match known {
             Known::Exact(value) => certain(region.contains(*value)),
-            Known::Runs(values) if variance(values) == 0.0 => certain(region.contains(values[0])),
+            Known::Runs(values) if standard_error(values).is_none() => Self::NONE,
             Known::Trials(values) => {
                 let inside = values.iter().filter(|value| region.contains(**value)).count();
                 if inside == values.len() || inside == 0 { certain(inside > 0) } else { Self::NONE }
             }
             Known::Faults(values) if values.iter().all(|value| region.contains(*value)) => Self::NONE,
             Known::Faults(_) => certain(false),
-            Known::Runs(_) | Known::Resampled { .. } => {
+            Known::Runs(_) => {
                 let low = region.low.map(|low| (known.chance_above(low.value), known.chance_below(low.value)));
                 let high = region.high.map(|high| (known.chance_below(high.value), known.chance_above(high.value)));
                 let ends = || low.into_iter().chain(high);
@@ -249,11 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_all_equal_decide_and_an_end_counts_only_where_it_is_included() {
-        assert_eq!(finding(&[2.0, 2.0], above(1.0)), Finding::Inside);
-        assert_eq!(finding(&[2.0, 2.0], above(2.0)), Finding::Outside);
-        let included = Region { low: Some(Bound { value: 2.0, included: true }), high: None };
-        assert_eq!(finding(&[2.0, 2.0], included), Finding::Inside);
+    fn runs_that_are_all_equal_show_no_scatter_and_decide_nothing() {
+        assert_eq!(finding(&[2.0, 2.0], above(1.0)), Finding::Undecided);
+        assert_eq!(finding(&[2.0; 5], above(3.0)), Finding::Undecided);
+        assert_eq!(Known::Runs(vec![2.0, 2.0]).value(), (2.0, None));
+    }
+
+    #[test]
+    fn an_end_counts_only_where_it_is_included() {
+        let above = |included| Region { low: Some(Bound { value: 2.0, included }), high: None };
+        let of = |region| Evidence::of(&Known::Exact(2.0), &region).finding();
+        assert_eq!((of(above(true)), of(above(false))), (Finding::Inside, Finding::Outside));
     }
 
     #[test]
@@ -269,12 +273,18 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_judged_by_its_resamples() {
-        let known = Known::Resampled { value: 5.0, draws: (0..1000).map(|i| f64::from(i) / 100.0).collect() };
-        let of = |region| Evidence::of(&known, &region).finding();
-        assert_eq!(of(above(-0.1)), Finding::Inside);
-        assert_eq!(of(above(5.0)), Finding::Undecided);
-        assert_eq!(of(above(9.8)), Finding::Outside);
+    fn one_run_decides_nothing() {
+        for bound in [-1e9, 5.0, 1e9] {
+            assert_eq!(finding(&[5.0], above(bound)), Finding::Undecided, "{bound}");
+        }
+        let one = Known::Runs(vec![5.0]);
+        assert_eq!(one.value(), (5.0, None));
+        assert!(one.without_scatter().unwrap().starts_with("one run: another may say otherwise"));
+        assert!(
+            Known::Runs(vec![5.0, 5.0]).without_scatter().unwrap().starts_with("all 2 runs came to the same value")
+        );
+        assert_eq!(Known::Runs(vec![5.0, 6.0]).without_scatter(), None);
+        assert_eq!(Known::Trials(vec![1.0]).without_scatter(), None);
     }
 
     #[test]
@@ -327,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_reach_of_a_model_covers_its_largest_error() {
-        let errors = [Known::Exact(-0.2), Known::Runs(vec![0.1, 0.1])];
+        let errors = [Known::Exact(-0.2), Known::Runs(vec![0.1, 0.1001])];
         assert_eq!(furthest(&errors), 0.2);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
         let run = |truth: f64, rng: &mut Xoshiro256PlusPlus| {

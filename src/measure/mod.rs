@@ -88,7 +88,7 @@ pub use protocol::{Protocol, StoppedBy};
 #[cfg(feature = "report")]
 pub use ratio::{Change, Ratio};
 #[cfg(feature = "report")]
-pub(crate) use runs::mean;
+pub(crate) use runs::{LEVEL, mean};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
 pub use verdict::{Verdict, judge};

@@ -6,9 +6,10 @@
 //! (see `chances`). `tests/compare.rs` measures how often it holds the true ratio.
 //!
 //! # What it does not cover
-//! One run a side has no interval. Runs of another day share what that day does to all of them.
+//! One run a side has no interval, and neither have runs that show no scatter. Runs of another day share what that day does to all of them.
 
 use super::chances::Student;
+use super::runs::standard_error;
 
 /// The quotient of two values, with its interval.
 ///
@@ -51,22 +52,23 @@ pub enum Change {
 impl Ratio {
     /// The second over the first, from what each came to in its runs, which are no pairs.
     ///
-    /// `None` where it has no meaning or no interval: a value that is not greater than 0, or fewer than two runs of either.
+    /// `None` where it has no meaning or no interval: a value that is not greater than 0, fewer than two runs of either, or
+    /// runs of both that all came to the same.
     pub fn of_runs(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
         let (b, a) = (logarithms(b)?, logarithms(a)?);
-        Some(Self::around(Student::between(&b, &a), level))
+        Student::between(&b, &a).map(|logarithm| Self::around(logarithm, level))
     }
 
-    /// The second over the first, from what each came to in runs that are pairs, in their order.
+    /// The second over the first, from what both came to in runs that are pairs: of each the second, then the first.
     ///
-    /// `None` as in [`of_runs`](Self::of_runs), and where the numbers of runs differ.
-    pub fn of_pairs(b: &[f64], a: &[f64], level: f64) -> Option<Self> {
-        let (b, a) = (logarithms(b)?, logarithms(a)?);
-        if b.len() != a.len() {
-            return None;
-        }
+    /// `None` as in [`of_runs`](Self::of_runs).
+    pub fn of_pairs(pairs: &[(f64, f64)], level: f64) -> Option<Self> {
+        let of = |side: fn(&(f64, f64)) -> f64| logarithms(&pairs.iter().map(side).collect::<Vec<f64>>());
+        let (b, a) = (of(|(b, _)| *b)?, of(|(_, a)| *a)?);
+        let ratios: Vec<f64> = pairs.iter().map(|(b, a)| b / a).collect();
+        standard_error(&ratios)?;
         let differences: Vec<f64> = b.iter().zip(&a).map(|(b, a)| b - a).collect();
-        Some(Self::around(Student::of(&differences), level))
+        Student::of(&differences).map(|logarithm| Self::around(logarithm, level))
     }
 
     fn around(logarithm: Student, level: f64) -> Self {
@@ -116,22 +118,29 @@ mod tests {
 
     #[test]
     fn what_moves_both_of_a_pair_cancels() {
-        let (a, b) = ([1.0, 2.0, 4.0], [1.1, 2.2, 4.4]);
-        let paired = Ratio::of_pairs(&b, &a, 0.95).unwrap();
-        assert!((paired.low - 1.1).abs() < 1e-9 && (paired.high - 1.1).abs() < 1e-9, "{paired:?}");
+        let (b, a) = ([1.1001, 2.1999, 4.4], [1.0, 2.0, 4.0]);
+        let pairs: Vec<(f64, f64)> = b.into_iter().zip(a).collect();
+        let paired = Ratio::of_pairs(&pairs, 0.95).unwrap();
+        assert!((paired.low - 1.1).abs() < 1e-3 && (paired.high - 1.1).abs() < 1e-3, "{paired:?}");
         let apart = Ratio::of_runs(&b, &a, 0.95).unwrap();
         assert!(apart.low < 0.5 && apart.high > 2.0, "{apart:?}");
-        assert_eq!(Ratio::of_pairs(&b, &a[..2], 0.95), None);
+        assert_eq!(Ratio::of_pairs(&pairs[..1], 0.95), None);
     }
 
     #[test]
     fn one_run_and_what_is_not_greater_than_zero_have_no_ratio() {
         assert_eq!(Ratio::of_runs(&[1.0], &[1.0, 1.0], 0.99), None);
         assert_eq!(Ratio::of_runs(&[0.0, 1.0], &[1.0, 1.0], 0.99), None);
-        assert_eq!(Ratio::of_pairs(&[1.0, 2.0], &[-1.0, 1.0], 0.99), None);
+        assert_eq!(Ratio::of_pairs(&[(1.0, -1.0), (2.0, 1.0)], 0.99), None);
         assert_eq!(Ratio::of_runs(&[], &[], 0.5), None);
-        let equal = Ratio::of_runs(&[3.0, 3.0], &[3.0, 3.0], 0.99).unwrap();
-        assert!((equal.low - 1.0).abs() < 1e-12 && (equal.high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn runs_that_show_no_scatter_have_no_ratio() {
+        assert_eq!(Ratio::of_runs(&[3.0, 3.0], &[2.0, 2.0], 0.99), None);
+        assert!(Ratio::of_runs(&[3.0, 3.1], &[2.0, 2.0], 0.99).is_some(), "one side shows some");
+        assert_eq!(Ratio::of_pairs(&[(0.1, 0.1), (0.3, 0.3)], 0.99), None);
+        assert_eq!(Ratio::of_pairs(&[(1.1, 1.0), (2.2, 2.0), (4.4, 4.0)], 0.99), None);
     }
 
     #[test]
@@ -145,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_change_is_claimed_only_where_the_whole_interval_says_so() {
-        let some = Ratio::of_runs(&[1.0, 1.0], &[1.0, 1.0], 0.99).unwrap();
+        let some = Ratio::of_runs(&[1.0, 1.1], &[1.0, 1.1], 0.99).unwrap();
         let at = |low, high| Ratio { low, high, ..some }.change(0.05);
         assert_eq!(at(1.06, 1.2), Change::Above);
         assert_eq!(at(1.04, 1.2), Change::Unclear);

@@ -15,13 +15,16 @@
 //! Runs are taken to be exchangeable. A drift over the runs, or a state of the machine that lasts longer than all of them,
 //! is seen by none; another day or another board is another population. With three runs the factor of the interval is
 //! 4.3 (with five 2.8), and a mode of the machine that one run in five meets is missed by three runs in half of all cases.
+//!
+//! One run has no such interval. Nor have runs that all came to the same value: that is a clock whose step is longer than
+//! the scatter, and no proof that there is none.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use super::estimate::{Estimate, Larger, Spread, median, quantile};
 
 /// The level of the interval of an estimate.
-const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
 /// How much of the information on a normal scale is in the distance of the quartiles (D. C. Hoaglin, F. Mosteller, J. W.
 /// Tukey, *Understanding Robust and Exploratory Data Analysis*, 1983, 12).
@@ -47,16 +50,17 @@ impl Estimate {
         let mut sorted = runs.concat();
         sorted.sort_by(f64::total_cmp);
         let middles: Vec<f64> = runs.iter().map(|samples| median(samples.to_vec())).collect();
-        let (centre, half_width) = t_interval(&middles, LEVEL);
+        let half_width = t_half_width(&middles, LEVEL);
+        let (centre, reach) = (mean(&middles), half_width.unwrap_or(0.0));
         Some(Self {
             median: centre,
-            low: centre - half_width,
-            high: centre + half_width,
+            low: centre - reach,
+            high: centre + reach,
             lower_quartile: quantile(&sorted, 0.25),
             upper_quartile: quantile(&sorted, 0.75),
             n: sorted.len(),
             runs: runs.len(),
-            coverage: LEVEL,
+            coverage: if half_width.is_some() { LEVEL } else { 0.0 },
             spread: Some(Spread::of(runs, &middles)),
         })
     }
@@ -85,10 +89,18 @@ impl Spread {
     }
 }
 
-/// The mean of values, of which there are at least two, and half the width of its t interval.
-pub(crate) fn t_interval(values: &[f64], level: f64) -> (f64, f64) {
-    let count = values.len() as f64;
-    (mean(values), t_quantile(count - 1.0, level) * (variance(values) / count).sqrt())
+/// The standard error of the mean of what each run came to. `None` where the values show no scatter: of one run, and of
+/// several that came to the same, but for rounding.
+pub(crate) fn standard_error(values: &[f64]) -> Option<f64> {
+    const ROUNDING: f64 = 1e-12;
+    let first = *values.first()?;
+    let is_same = |value: &f64| (value - first).abs() <= ROUNDING * first.abs();
+    (!values.iter().all(is_same)).then(|| (variance(values) / values.len() as f64).sqrt())
+}
+
+/// Half the width of the t interval of the mean of what each run came to, where the values show their scatter.
+pub(crate) fn t_half_width(values: &[f64], level: f64) -> Option<f64> {
+    Some(t_quantile(values.len() as f64 - 1.0, level) * standard_error(values)?)
 }
 
 /// How many standard errors the interval of `level` reaches to either side.
@@ -127,6 +139,15 @@ mod tests {
         assert_eq!((estimate.median, estimate.runs, estimate.n), (2.0, 3, 6));
         assert!((estimate.high - (2.0 + 4.302_653 / 3.0_f64.sqrt())).abs() < 1e-5, "{estimate:?}");
         assert!(estimate.is_interval());
+    }
+
+    #[test]
+    fn runs_that_came_to_the_same_value_have_no_interval() {
+        let estimate = of(&[&[1e-5; 4], &[1e-5; 4], &[1e-5; 4]]);
+        assert!((estimate.median - 1e-5).abs() < 1e-18 && !estimate.is_interval() && !estimate.excludes_zero());
+        assert_eq!(standard_error(&[0.3, 0.1 + 0.2, 0.3]), None, "they differ by rounding alone");
+        assert_eq!(standard_error(&[2.0]), None);
+        assert_eq!(standard_error(&[1.0, 3.0]), Some(1.0));
     }
 
     #[test]

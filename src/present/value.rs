@@ -108,7 +108,7 @@ impl Value {
         }
     }
 
-    /// What samples come to. Too few of them have a range and no interval.
+    /// What samples come to. Too few of them have a range and no interval; runs that came to the same value, neither.
     pub fn estimated(estimate: &Estimate, unit: Unit, precision: Precision) -> Self {
         let ends = (estimate.low, estimate.high);
         let mut value = Self {
@@ -116,7 +116,9 @@ impl Value {
             samples: Some(Sampled { n: estimate.n, runs: estimate.runs, spread: estimate.spread }),
             ..Self::plain(estimate.median, unit, precision)
         };
-        if !estimate.is_interval() && estimate.n > 1 {
+        if !estimate.is_interval() && estimate.runs > 1 {
+            value.notes.push(format!("no interval: all {} runs came to the same value", estimate.runs));
+        } else if !estimate.is_interval() && estimate.n > 1 {
             let scale = value.scale();
             let decimals = precision.decimals(scale, estimate.median, Some(ends));
             value.notes.push(format!("range {}", scale.interval(ends, decimals)));

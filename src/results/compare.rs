@@ -50,7 +50,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::lookup::{Metric, MissingReason};
+use super::lookup::Metric;
+use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Change, Estimate, Ratio, Samples, Student, chance_of_shares, holm};
@@ -349,11 +350,8 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
 }
 
 fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
-    if !a.is_interval() || !b.is_interval() {
-        return Shift::Uncertain;
-    }
     let known = |estimate: &Estimate| (estimate.median, estimate.low, estimate.high);
-    let apart = a.high < b.low || b.high < a.low;
+    let apart = a.is_interval() && b.is_interval() && (a.high < b.low || b.high < a.low);
     if known(a) == known(b) {
         Shift::Same
     } else if apart && faster == Direction::Neither {
@@ -366,14 +364,18 @@ fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
 /// The chance that two values without a quotient differ as much as they do, or more, were they equal. One run says nothing
 /// of another, unless no sample of either differs from the rest: then it is no matter of chance.
 fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
-    let enough = a.runs.len() > 1 && b.runs.len() > 1;
-    let sets = [b, a].map(|metric| if enough { metric.run_medians() } else { metric.samples() });
-    let is_constant = |values: &Vec<f64>| values.len() > 1 && values.iter().all(|value| *value == values[0]);
-    if enough || sets.iter().all(is_constant) {
-        Student::between(&sets[0], &sets[1]).chance_outside(0.0, 0.0)
-    } else {
-        1.0
+    let constant = |metric: &Metric<'_>| {
+        let samples = metric.samples();
+        samples.first().copied().filter(|first| samples.len() > 1 && samples.iter().all(|value| value == first))
+    };
+    if let (Some(one), Some(other)) = (constant(a), constant(b)) {
+        return f64::from(u8::from(one == other));
     }
+    if a.runs.len() < 2 || b.runs.len() < 2 {
+        return 1.0;
+    }
+    let [b, a] = [b, a].map(Metric::run_medians);
+    Student::between(&b, &a).map_or(1.0, |student| student.chance_outside(0.0, 0.0))
 }
 
 /// Which of two values of a row is the faster one.

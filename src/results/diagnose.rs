@@ -15,9 +15,14 @@ use super::run::Results;
 pub type Diagnosed<'a> = (&'a MetricSpec, Diagnosis);
 
 impl Results {
-    /// The diagnoses of its measured times, in the order of the rows.
+    /// The diagnoses of the measured times of the system that the file is about, in the order of the rows.
     pub fn diagnoses(&self) -> Vec<Diagnosed<'_>> {
-        let lookup = self.lookup();
+        self.diagnoses_of(&self.run().system)
+    }
+
+    /// Those of one system.
+    pub fn diagnoses_of(&self, system: &str) -> Vec<Diagnosed<'_>> {
+        let lookup = self.lookup_of(system);
         let floors = Floors::of(&lookup);
         let mut all = Vec::new();
         for metric in lookup.metrics().filter_map(|(_, metric)| metric.ok()) {

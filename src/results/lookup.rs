@@ -4,10 +4,10 @@
 //! What has no samples says why. A lookup sees the runs of one system.
 
 use std::collections::HashMap;
-use std::fmt;
 
+use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
-use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
+use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
 use crate::units::Unit;
 
 /// Rows of one system to find things in.
@@ -28,14 +28,27 @@ pub struct Metric<'a> {
     pub spec: &'a MetricSpec,
     /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run.
     pub runs: Vec<&'a [f64]>,
+    /// Which runs these are: the place of each among those of its system.
+    places: Vec<usize>,
+    /// The runs that have none, and why.
+    pub lacking: Vec<Lacking<'a>>,
     /// The measured rows that it was computed from, where it is derived.
     operands: Vec<Metric<'a>>,
 }
 
 impl<'a> Metric<'a> {
-    /// A row with the samples of one run.
-    pub fn new(spec: &'a MetricSpec, samples: &'a [f64]) -> Self {
-        Self { spec, runs: vec![samples], operands: Vec::new() }
+    /// What it has in the runs that another row has samples of, too. Runs of two systems are a pair where they have the same
+    /// place among those of their system: those were neighbours.
+    #[must_use]
+    pub fn paired(&self, other: &Metric<'_>) -> Self {
+        let both = self.places.iter().zip(&self.runs).filter(|(place, _)| other.places.contains(place));
+        let (places, runs) = both.map(|(place, run)| (*place, *run)).unzip();
+        Self { runs, places, ..self.clone() }
+    }
+
+    /// How many runs the system made, whether they left samples or not.
+    pub fn planned(&self) -> usize {
+        self.runs.len() + self.lacking.len()
     }
 
     /// All samples, run by run.
@@ -64,6 +77,9 @@ impl<'a> Metric<'a> {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
         let found = Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate());
+        // A count may be the same in all runs: there is no clock whose step hides a scatter.
+        let is_certain = self.is_observed() && found.runs > 1;
+        let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
         // What is never below 0 has no interval that is.
         let is_amount = !self.is_difference() && samples.values().iter().all(|sample| *sample >= 0.0);
         Ok(Estimate { low: if is_amount { found.low.max(0.0) } else { found.low }, ..found })
@@ -76,9 +92,12 @@ impl<'a> Metric<'a> {
         yes_or_no && self.is_observed() && self.spec.unit == Unit::Ratio
     }
 
-    /// Whether its samples are observations and no times.
+    /// Whether its samples are observations and no times, or were computed from observations alone.
     pub fn is_observed(&self) -> bool {
-        matches!(self.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. })
+        match self.spec.provenance {
+            Provenance::Measured { clock, .. } => clock == Clock::Observed,
+            Provenance::Derived { .. } => !self.operands.is_empty() && self.operands.iter().all(Self::is_observed),
+        }
     }
 
     /// What each run came to: its median.
@@ -133,58 +152,6 @@ fn share(samples: &[f64], estimate: Estimate) -> Estimate {
     Estimate { median: share, low, high, ..estimate }
 }
 
-/// Why a row has no samples.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MissingReason {
-    /// There is no such row.
-    NotInRun,
-    /// It has no meaning on the engine.
-    NotApplicable(String),
-    /// The run was interrupted before it was reached.
-    Interrupted,
-    /// It could have been measured and was not.
-    Skipped(String),
-    /// It was tried and failed.
-    Failed(String),
-    /// The rows contradict themselves.
-    Inconsistent(String),
-}
-
-impl MissingReason {
-    /// The state in a word or two.
-    pub fn state(&self) -> &'static str {
-        match self {
-            MissingReason::NotInRun => "not in this run",
-            MissingReason::Interrupted => "not reached: the run was interrupted",
-            MissingReason::NotApplicable(_) => "not applicable",
-            MissingReason::Skipped(_) => "skipped",
-            MissingReason::Failed(_) => "failed",
-            MissingReason::Inconsistent(_) => "inconsistent",
-        }
-    }
-
-    /// The reason, where one is known.
-    pub fn reason(&self) -> Option<&str> {
-        match self {
-            MissingReason::NotInRun | MissingReason::Interrupted => None,
-            MissingReason::NotApplicable(reason)
-            | MissingReason::Skipped(reason)
-            | MissingReason::Failed(reason)
-            | MissingReason::Inconsistent(reason) => Some(reason),
-        }
-    }
-}
-
-impl fmt::Display for MissingReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason() {
-            Some(reason) => write!(f, "{}: {reason}", self.state()),
-            None => f.write_str(self.state()),
-        }
-    }
-}
-
 impl<'a> Lookup<'a> {
     /// A lookup among `rows`, for the runs with these identifiers.
     pub fn new(rows: impl IntoIterator<Item = &'a Row>, runs: Vec<&'a str>) -> Self {
@@ -197,6 +164,11 @@ impl<'a> Lookup<'a> {
             by_experiment.entry(row.spec.experiment()).or_default().push(row);
         }
         Self { rows, by_id, by_experiment, runs }
+    }
+
+    /// The rows, in the order of the file.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().copied()
     }
 
     /// What each row is, in the order of the file.
@@ -214,14 +186,29 @@ impl<'a> Lookup<'a> {
         self.rows_of(id, select).map(|row| &row.spec)
     }
 
-    /// The row with this identifier and these parameters. Of several, one that also holds all of `prefer` wins, else
-    /// the first.
+    /// The row with this identifier and these parameters. Of several, the one that also holds all of `prefer` or is nearest to
+    /// it, or the one without further parameters.
+    ///
+    /// # Errors
+    /// Says why there are no samples, or which rows there are to choose from.
+    pub fn find(&self, id: &str, select: &Parameters, prefer: &Parameters) -> Result<Metric<'a>, MissingReason> {
+        match preferred(self.specs_of(id, select), prefer).as_slice() {
+            [] => Err(MissingReason::NotInRun),
+            [spec] => self.of(spec),
+            [one, other, ..] => {
+                let (one, other) = (one.title(), other.title());
+                Err(MissingReason::Inconsistent(format!("`{id}` fits several rows, such as {one} and {other}")))
+            }
+        }
+    }
+
+    /// The row of a specification.
     ///
     /// # Errors
     /// Says why there are no samples.
-    pub fn find(&self, id: &str, select: &Parameters, prefer: &Parameters) -> Result<Metric<'a>, MissingReason> {
-        let row = self.rows_of(id, select).find(|row| holds(&row.spec.parameters, prefer));
-        self.metric(row.or_else(|| self.rows_of(id, select).next()).ok_or(MissingReason::NotInRun)?)
+    pub fn of(&self, spec: &MetricSpec) -> Result<Metric<'a>, MissingReason> {
+        let row = self.rows_of(&spec.id, &spec.parameters).find(|row| row.spec.parameters == spec.parameters);
+        self.metric(row.ok_or(MissingReason::NotInRun)?)
     }
 
     /// The estimate of the row with this identifier and these parameters.
@@ -250,32 +237,63 @@ impl<'a> Lookup<'a> {
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
-        let mut runs: Vec<&'a [f64]> = Vec::new();
-        let mut missing = MissingReason::NotInRun;
-        for series in self.runs.iter().rev().filter_map(|run| row.outcome(run)) {
-            match series {
-                Outcome::Measured { samples, .. } | Outcome::Derived { samples } if samples.is_empty() => {
-                    let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
-                    return Err(MissingReason::Inconsistent(reason));
+        let (mut runs, mut places, mut lacking): (Vec<&'a [f64]>, Vec<usize>, Vec<Lacking<'a>>) = Default::default();
+        for (place, run) in self.runs.iter().enumerate() {
+            let reason = match row.outcome(run) {
+                Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
+                    if samples.is_empty() {
+                        let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
+                        return Err(MissingReason::Inconsistent(reason));
+                    }
+                    runs.push(samples);
+                    places.push(place);
+                    continue;
                 }
-                Outcome::Measured { samples, .. } | Outcome::Derived { samples } => runs.push(samples),
-                Outcome::NotApplicable { reason } => missing = MissingReason::NotApplicable(reason.clone()),
-                Outcome::Interrupted => missing = MissingReason::Interrupted,
-                Outcome::Skipped { reason } => missing = MissingReason::Skipped(reason.clone()),
-                Outcome::Failed { reason } => missing = MissingReason::Failed(reason.clone()),
-            }
+                Some(Outcome::NotApplicable { reason }) => MissingReason::NotApplicable(reason.clone()),
+                Some(Outcome::Interrupted) => MissingReason::Interrupted,
+                Some(Outcome::Skipped { reason }) => MissingReason::Skipped(reason.clone()),
+                Some(Outcome::Failed { reason }) => MissingReason::Failed(reason.clone()),
+                None => MissingReason::NotInRun,
+            };
+            lacking.push(Lacking { run, reason });
         }
         if runs.is_empty() {
-            return Err(missing);
+            let reasons = lacking.into_iter().map(|lacking| lacking.reason);
+            let known = reasons.reduce(|first, next| if first == MissingReason::NotInRun { next } else { first });
+            return Err(known.unwrap_or(MissingReason::NotInRun));
         }
-        runs.reverse();
         let operands = match row.spec.provenance {
             Provenance::Derived { .. } => self.operands(row),
             Provenance::Measured { .. } => Vec::new(),
         };
         let operands = operands.into_iter().filter_map(|operand| self.metric(operand).ok()).collect();
-        Ok(Metric { spec: &row.spec, runs, operands })
+        Ok(Metric { spec: &row.spec, runs, places, lacking, operands })
     }
+}
+
+/// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
+/// the plain one, where one has no parameter that another lacks. Rows with the same parameters are one.
+pub(crate) fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
+    let mut found: Vec<&MetricSpec> = Vec::new();
+    for spec in specs {
+        if !found.iter().any(|known| known.parameters == spec.parameters) {
+            found.push(spec);
+        }
+    }
+    if found.iter().any(|spec| holds(&spec.parameters, prefer)) {
+        found.retain(|spec| holds(&spec.parameters, prefer));
+    }
+    let distance = |spec: &MetricSpec| {
+        let of = |(name, wanted): (&String, &Parameter)| {
+            let (own, wanted) = (spec.parameters.get(name)?.number()?, wanted.number()?);
+            Some((own / wanted).ln().abs()).filter(|distance| distance.is_finite())
+        };
+        prefer.iter().filter_map(of).sum::<f64>()
+    };
+    let nearest = found.iter().map(|spec| distance(spec)).fold(f64::INFINITY, f64::min);
+    found.retain(|spec| distance(spec) <= nearest);
+    let plain = found.iter().find(|plain| found.iter().all(|spec| holds(&spec.parameters, &plain.parameters)));
+    plain.map_or_else(|| found.clone(), |plain| vec![plain])
 }
 
 fn holds(parameters: &Parameters, select: &Parameters) -> bool {
@@ -317,13 +335,23 @@ mod tests {
     }
 
     #[test]
-    fn of_several_rows_the_preferred_parameters_win() {
+    fn of_several_rows_the_preferred_parameters_win_and_without_them_none_does() {
         let time = |dtype, sample| row(dtype, Unit::Seconds, Clock::DeviceEvents, &[measured(&[sample])]);
         let rows = [time("fp16", 1.0), time("fp32", 7.0)];
         let lookup = Lookup::new(&rows, vec!["1"]);
         let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
         assert_eq!(found.runs, [[7.0]]);
+        let several = lookup.find("a", &Parameters::new(), &Parameters::new()).unwrap_err().to_string();
+        assert!(several.contains("`a` fits several rows, such as a (dtype fp16) and a (dtype fp32)"), "{several}");
         assert_eq!(lookup.estimate("a", &text("dtype", "none")), Err(MissingReason::NotInRun));
+        let sized = |size: usize| Row {
+            spec: MetricSpec { parameters: [("size".to_owned(), size.into())].into(), ..rows[0].spec.clone() },
+            series: rows[0].series.clone(),
+        };
+        let rows = [sized(4), sized(400), sized(40)];
+        let nearest = Parameters::from([("size".to_owned(), Parameter::from(4000_usize))]);
+        let found = Lookup::new(&rows, vec!["1"]);
+        assert_eq!(found.find("a", &Parameters::new(), &nearest).unwrap().spec.parameters["size"], 400_usize.into());
     }
 
     #[test]
@@ -334,6 +362,28 @@ mod tests {
         let estimate = found.estimate().unwrap();
         assert_eq!((estimate.median, estimate.runs), (1.75, 2), "each run counts once, by its median");
         assert!(Lookup::new([&row], vec!["4"]).specs().next().is_none());
+    }
+
+    #[test]
+    fn rows_are_paired_by_the_run_and_not_by_their_place_among_those_that_have_samples() {
+        let failed = || Outcome::Failed { reason: "planted".to_owned() };
+        let lookup_of = |row: &Row| {
+            let lookup = Lookup::new([row], vec!["1", "2", "3"]);
+            lookup.metrics().map(|(_, metric)| metric.unwrap().run_medians()).next().unwrap()
+        };
+        let [one, other] = [
+            row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), failed(), measured(&[4.0])]),
+            row("fp32", Unit::Seconds, Clock::Host, &[failed(), measured(&[20.0]), measured(&[40.0])]),
+        ];
+        assert_eq!((lookup_of(&one), lookup_of(&other)), (vec![1.0, 4.0], vec![20.0, 40.0]));
+        let rows = [one, other];
+        let lookup = Lookup::new(&rows, vec!["1", "2", "3"]);
+        let metrics: Vec<Metric<'_>> = lookup.metrics().map(|(_, metric)| metric.unwrap()).collect();
+        assert_eq!(metrics[0].paired(&metrics[1]).run_medians(), [4.0]);
+        assert_eq!(metrics[1].paired(&metrics[0]).run_medians(), [40.0]);
+        assert_eq!(metrics[0].planned(), 3);
+        let reason = MissingReason::Failed("planted".to_owned());
+        assert_eq!(metrics[0].lacking, [Lacking { run: "2", reason }]);
     }
 
     #[test]

@@ -183,6 +183,14 @@ fn window(outcome: &Outcome) -> Option<[f64; 2]> {
 }
 
 impl Outcome {
+    /// Its samples, where it has some.
+    pub fn samples(&self) -> Option<&[f64]> {
+        match self {
+            Outcome::Measured { samples, .. } | Outcome::Derived { samples } => Some(samples),
+            _ => None,
+        }
+    }
+
     /// Whether there is nothing left to do for it: an interrupt neither came before it nor cut its sampling short.
     pub fn is_finished(&self) -> bool {
         !matches!(self, Outcome::Interrupted | Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })

@@ -26,6 +26,9 @@ impl<'a> Metric<'a> {
         }
         match estimate.is_interval() {
             true => Ok((estimate.low, estimate.high)),
+            false if estimate.runs > 1 => {
+                Err(format!("no interval: all {} runs came to the same value", estimate.runs))
+            }
             false => Err(format!("no interval: {} are too few samples", estimate.n)),
         }
     }
@@ -92,20 +95,31 @@ impl<'a> Lookup<'a> {
         measured
     }
 
+    /// The rows that a word in the formula of a row may name: those that end with it, or else those of which it is a part.
+    pub(super) fn named(&self, word: &str, row: &'a Row) -> Vec<&'a Row> {
+        let exact = self.exactly(word, row);
+        if !exact.is_empty() {
+            return exact;
+        }
+        families(&BTreeSet::from([word]), &stems(row), &self.beside(row).collect::<Vec<_>>())
+    }
+
+    fn exactly(&self, word: &str, row: &'a Row) -> Vec<&'a Row> {
+        let of = |stem: &&str| self.beside_of(row, &format!("{stem}.{word}"));
+        stems(row).iter().map(of).find(|rows| !rows.is_empty()).unwrap_or_default()
+    }
+
     fn named_in(&self, formula: &str, row: &'a Row) -> Vec<&'a Row> {
-        let id = row.spec.id.as_str();
         let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
         let words = formula.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(is_word);
         let words: BTreeSet<&str> = words.collect();
-        let stems: Vec<&str> = id.rmatch_indices('.').map(|(at, _)| &id[..at]).collect();
-        let of = |id: &str| self.beside_of(row, id);
-        let exact = |word: &&str| stems.iter().map(|stem| of(&format!("{stem}.{word}"))).find(|rows| !rows.is_empty());
-        let mut found: Vec<&'a Row> = words.iter().filter_map(exact).flatten().collect();
+        let stems = stems(row);
+        let mut found: Vec<&'a Row> = words.iter().flat_map(|word| self.exactly(word, row)).collect();
         if found.is_empty() {
             found = families(&words, &stems, &self.beside(row).collect::<Vec<_>>());
         }
         if found.is_empty() {
-            found = stems.first().map(|stem| of(stem)).unwrap_or_default();
+            found = stems.first().map(|stem| self.beside_of(row, stem)).unwrap_or_default();
         }
         if found.is_empty() {
             let stem = stems.first().copied().unwrap_or_default();
@@ -114,6 +128,12 @@ impl<'a> Lookup<'a> {
         }
         found
     }
+}
+
+/// What an identifier may begin with that stands beside a row: its own, less its last parts.
+fn stems(row: &Row) -> Vec<&str> {
+    let id = row.spec.id.as_str();
+    id.rmatch_indices('.').map(|(at, _)| &id[..at]).collect()
 }
 
 /// The rows `stem.word.tail` with a tail that each word has which begins such rows.

@@ -52,14 +52,54 @@ fn two_runs_of_a_system_stand_in_one_value_whose_interval_is_between_them() {
 }
 
 #[test]
-fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other() {
+fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other_and_says_so() {
     let mut two = with_run(probe::results(), SECOND, "syncscope", 1.0);
     for row in &mut two.rows {
         row.series[0].outcome = Outcome::Skipped { reason: "the first run left it out".to_owned() };
     }
     let text = chapter(&[two]);
     assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("n = 12")), "{text}");
-    assert!(!text.contains("the first run left it out"));
+    assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("1 of 2 runs")), "{text}");
+    let lacks = "the run syncscope-1 has no samples of all rows of this table (skipped: the first run left it out)";
+    assert!(text.contains(lacks), "{text}");
+}
+
+#[test]
+fn a_run_that_lacks_a_row_is_named_with_the_row_and_the_reason() {
+    let mut three = fixture::with_pytorch(fixture::three_runs(probe::results()));
+    for row in three.rows.iter_mut().filter(|row| row.spec.id == "probe.slow") {
+        for series in row.series.iter_mut().filter(|series| ["syncscope-2", "PyTorch-3"].contains(&series.run.as_str()))
+        {
+            series.outcome = Outcome::Failed { reason: "planted".to_owned() };
+        }
+    }
+    let files = source_as(&probe::project(probe::DOCUMENT), from_ref(&three));
+    let (chapter, machine) = (read(&files, "probe"), read(&files, "machine"));
+    for run in ["syncscope-2", "PyTorch-3"] {
+        let note =
+            format!("the run {run} has no samples of “Slow call” (half), “Slow call” (single) (failed: planted)");
+        assert!(chapter.contains(&note), "{note}\n{chapter}");
+        let row = machine.lines().find(|line| line.contains(run) && line.contains("planted")).unwrap();
+        assert!(row.contains("probe.slow (dtype fp16, size 8)") && row.contains("failed"), "{row}");
+        assert!(!row.contains("probe.fast"), "{row}");
+    }
+    for row in rows(&chapter, "probe.slow") {
+        assert!(
+            row.contains("2 of 3 runs") && row.contains("1 of 3 pairs of runs") | row.contains("one run of each"),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn the_diagnostics_name_the_system_of_each_row() {
+    let mut both = with_run(probe::results(), PYTORCH, "PyTorch", 1.0);
+    let two_regimes = (0..40).map(|round| if round % 2 == 0 { 1e-3 } else { 2e-3 } + 1e-7 * f64::from(round)).collect();
+    let slow = both.rows.iter_mut().find(|row| row.spec.id == "probe.slow").unwrap();
+    slow.series.iter_mut().find(|series| series.run == PYTORCH).unwrap().outcome = fixture::measured(two_regimes);
+    let machine = read(&source_as(&probe::project(probe::DOCUMENT), &[both]), "machine");
+    let row = machine.lines().find(|line| line.contains("probe.slow") && line.contains("two modes"));
+    assert!(row.is_some_and(|row| row.contains(">PyTorch<")), "{machine}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What the chapters say in sentences, and the first page.
 
 use syncscope::book::document::{Kind, Piece};
+use syncscope::book::takeaways;
+use syncscope::results::Outcome;
 
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
@@ -13,8 +15,8 @@ fn words(pieces: &[Piece]) -> String {
     pieces.iter().map(piece).collect()
 }
 
-/// The probe's results, with a slow call that takes this many times the fast one: the more, the less the other takes.
-fn slow_by(factor: f64) -> Results {
+/// A run of the probe, with a slow call that takes this many times the fast one: the more, the less the other takes.
+fn once_slow_by(factor: f64) -> Results {
     let mut results = results();
     let samples = |scale: f64, slope: f64| (0..12).map(|round| scale * (1.0 + slope * f64::from(round))).collect();
     fixture::replace(&mut results, "probe.fast", &fixture::measured(samples(1e-6, 1e-3)));
@@ -22,8 +24,33 @@ fn slow_by(factor: f64) -> Results {
     results
 }
 
+/// Three runs of it, of which the slow call scatters.
+fn slow_by(factor: f64) -> Results {
+    let mut results = fixture::with_run(fixture::with_run(once_slow_by(factor), 1.0), 1.0);
+    for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.slow") {
+        for (series, scatter) in row.series.iter_mut().zip([1.0, 1.01, 0.99]) {
+            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
+            samples.iter_mut().for_each(|sample| *sample *= scatter);
+        }
+    }
+    results
+}
+
 fn said(results: &Results) -> String {
-    words(&document().answer[0].said(&document(), results).unwrap())
+    words(&document().answer[0].said(&document(), results).unwrap().pieces)
+}
+
+#[test]
+fn one_run_answers_with_its_values_and_says_that_another_may_say_otherwise() {
+    const ONE_RUN: &str = "One run: another may say otherwise; measure three or more.";
+    let (one, three) = (once_slow_by(4.0), slow_by(4.0));
+    assert!(said(&one).starts_with("Open, "), "{}", said(&one));
+    let chapter = |results: &Results| read(&source_as(&project(DOCUMENT), std::slice::from_ref(results)), "probe");
+    assert!(chapter(&one).contains(ONE_RUN) && !chapter(&three).contains(ONE_RUN), "{}", chapter(&one));
+    let takeaways = |results: &Results| takeaways(&[document()], results);
+    assert_eq!(takeaways(&one).len(), 2);
+    assert_eq!(takeaways(&one)[1], ONE_RUN);
+    assert_eq!(takeaways(&three).len(), 1);
 }
 
 #[test]
@@ -36,9 +63,10 @@ fn the_measured_values_choose_what_is_said() {
 #[test]
 fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
     let chapter = |mut results: Results, sign: f64| {
-        let outcome = syncscope::results::Outcome::Derived { samples: vec![sign * 1e-6; 12] };
+        let outcome = Outcome::Derived { samples: vec![sign * 1e-6; 12] };
         fixture::replace(&mut results, "probe.delta", &outcome);
-        read(&source_as(&project(DOCUMENT), &[fixture::with_pytorch(results)]), "probe")
+        let runs = fixture::with_pytorch(fixture::three_runs(results));
+        read(&source_as(&project(DOCUMENT), &[runs]), "probe")
     };
     let words = "This machine contradicts what the text claims";
     assert!(!chapter(results(), 1.0).contains(words));
@@ -58,7 +86,7 @@ fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
     };
     let (text, detail) = value(&slow_by(4.0)).unwrap();
     assert_eq!(text, "4.02 µs");
-    assert!(detail.starts_with("slow.fp16.size_8 = ") && detail.contains("n = 12"), "{detail}");
+    assert!(detail.starts_with("slow.fp16.size_8 = ") && detail.contains("n = 36"), "{detail}");
     assert_eq!(value(&slow_by(8.0)).unwrap().0, "8.04 µs");
 }
 
@@ -108,15 +136,20 @@ fn a_number_of_the_first_page_has_its_interval_and_says_where_it_may_be_no_diffe
     let first = |gain: &dyn Fn(usize) -> f64| {
         let mut results = results();
         let samples = (0..12).map(gain).collect();
-        fixture::replace(&mut results, "probe.gain", &syncscope::results::Outcome::Derived { samples });
-        let page = read(&source_as(&project(DOCUMENT), &[results]), "README");
-        page.lines().find(|line| line.contains("as slow")).unwrap().to_owned()
+        fixture::replace(&mut results, "probe.gain", &Outcome::Derived { samples });
+        let number = |results: Results| {
+            let page = read(&source_as(&project(DOCUMENT), &[results]), "README");
+            page.lines().find(|line| line.contains("as slow")).unwrap().to_owned()
+        };
+        [number(fixture::three_runs(results.clone())), number(results)]
     };
-    let clear = first(&|round| 2.0 + 0.01 * (round * 7 % 12) as f64);
-    assert!(clear.contains(">2.05 ×<") && clear.contains("2.02 … 2.08 ×, one run"), "{clear}");
+    let [clear, once] = first(&|round| 2.05 + 0.01 * (round * 7 % 12) as f64);
+    assert!(clear.contains(">2.10 ×<") && clear.contains("2.05 … 2.16 ×, 3 runs"), "{clear}");
     assert!(!clear.contains("not distinguishable"), "{clear}");
-    let none = first(&|round| 0.95 + 0.01 * (round * 7 % 12) as f64);
+    assert!(once.contains(">2.10 ×<") && once.contains("(one run: another may say otherwise"), "{once}");
+    let [none, once] = first(&|round| 0.95 + 0.01 * (round * 7 % 12) as f64);
     assert!(none.contains("not distinguishable from no difference"), "{none}");
+    assert!(!once.contains("not distinguishable"), "{once}");
 }
 
 #[test]

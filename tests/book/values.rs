@@ -41,7 +41,7 @@ fn what_was_not_measured_is_shown_with_its_reason() {
 fn a_run_that_was_cut_short_and_a_device_that_slowed_down_are_warned_of() {
     let files = fixture_book();
     let machine = page(files, "site/machine.html");
-    for words in ["SW power cap", "The run was interrupted during", "uncommitted changes"] {
+    for words in ["SW power cap", "The run syncscope-1 was interrupted", "uncommitted changes"] {
         assert!(machine.contains(words), "{words}");
     }
 }

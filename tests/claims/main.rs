@@ -104,8 +104,10 @@ fn verdict(fields: &str, rows: &[Made]) -> Verdict {
 const STEADY: [f64; 5] = [1.00, 1.01, 0.99, 1.00, 1.02];
 const NOISY: [f64; 5] = [1.5, 0.6, 1.3, 0.8, 1.0];
 
+/// Runs about a level, each level with a scatter of its own.
 fn about(level: f64) -> Vec<f64> {
-    STEADY.iter().rev().map(|x| level * x).collect()
+    let scatter = |run: usize| 1.0 + 2e-3 * (level * 7.0 + run as f64 * 2.3).sin();
+    STEADY.iter().rev().enumerate().map(|(run, x)| level * x * scatter(run)).collect()
 }
 
 #[test]
@@ -162,17 +164,18 @@ fn can_asks_for_one_case_and_names_it() {
 fn a_model_is_good_to_within_its_largest_error_with_its_interval() {
     let rows = |errors: [f64; 2]| {
         let of = |size: usize, error: f64| {
-            let measured: Vec<f64> = STEADY.iter().map(|level| level * (1.0 + error)).collect();
+            let measured: Vec<f64> =
+                (0..).zip(&STEADY).map(|(run, level)| level * (1.0 + error + 1e-6 * f64::from(run % 2))).collect();
             [case("t.a", &[("size", size.into())], &measured), case("t.b", &[("size", size.into())], &STEADY)]
         };
         [of(1, errors[0]), of(2, errors[1])].into_iter().flatten().collect::<Vec<Made>>()
     };
     let model = "kind: model, on: pytorch, each: size, tests: [t.a / t.b - 1]";
     let Verdict::GoodToWithin(share) = verdict(model, &rows([0.02, -0.125])) else { panic!("a model") };
-    assert!((share - 0.125).abs() < 1e-9, "{share}");
+    assert!((share - 0.125).abs() < 1e-5, "{share}");
     let found = judged(model, &rows([0.02, -0.125]));
     let curve: Vec<f64> = found.cases.iter().map(|case| case.numbers.unwrap().0).collect();
-    assert!((curve[0] - 0.02).abs() < 1e-9 && (curve[1] + 0.125).abs() < 1e-9, "{curve:?}");
+    assert!((curve[0] - 0.02).abs() < 1e-6 && (curve[1] + 0.125).abs() < 1e-6, "{curve:?}");
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn equality_of_cases_needs_each_pair_inside_the_margin() {
         verdict(&fields, &sized(cases))
     };
     let (one, near, far) = (about(1.0), about(1.05), about(1.5));
-    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &one)]), Verdict::Confirmed);
+    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &about(1.01))]), Verdict::Confirmed);
     assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &far)]), Verdict::Refuted);
     assert_eq!(equal("difference", (-0.1, 0.1), &[(1, &one), (2, &near)]), Verdict::Confirmed);
     assert_eq!(equal("difference", (-0.01, 0.01), &[(1, &one), (2, &near)]), Verdict::Refuted);
@@ -268,7 +271,7 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
 #[test]
 fn a_claim_about_pytorch_is_judged_on_pytorch_with_this_program_beside_it() {
     let mut row = time("t.a", &about(1.0));
-    row.own = vec![vec![5.0; 3]; 5];
+    row.own = about(5.0).into_iter().map(|level| vec![level; 3]).collect();
     let fields = "kind: always, on: pytorch, tests: [t.a < 2]";
     let found = judged(fields, &[row]);
     let beside = found.beside.as_ref().unwrap();
@@ -326,17 +329,102 @@ fn a_case_whose_row_is_missing_is_named_and_decides_nothing() {
     assert!(matches!(&none.verdict, Verdict::NotJudged(why) if why.contains("no room")), "{none:?}");
 }
 
+const ONE_RUN: &str = "one run: another may say otherwise; measure three or more";
+
 #[test]
-fn one_run_is_judged_by_its_samples_and_too_few_of_them_judge_nothing() {
-    let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
-    let row = |id, from: f64, count: u32| {
-        let samples = (0..count).map(|i| from + f64::from(i * 7 % count) * 0.01).collect();
-        made(id, &[], (Unit::Seconds, Clock::Host), &[samples])
+fn a_time_of_one_run_is_shown_and_judges_nothing_however_clear_it_is() {
+    let row = |id: &str, from: f64| {
+        let samples = (0..40).map(|i| from + f64::from(i * 7 % 40) * 1e-6).collect();
+        made(id, &[("size", 1_usize.into())], (Unit::Seconds, Clock::Host), &[samples])
     };
-    let found = judged(fields, &[row("t.a", 2.0, 12), row("t.b", 1.0, 12)]);
-    assert_eq!((&found.verdict, found.runs()), (&Verdict::Confirmed, 1));
-    let few = verdict(fields, &[row("t.a", 2.0, 4), row("t.b", 1.0, 4)]);
-    assert!(matches!(&few, Verdict::NotJudged(why) if why.contains("too few")), "{few:?}");
+    let rows = [row("t.a", 2.0), row("t.b", 1.0)];
+    for fields in [
+        "kind: sign, on: pytorch, tests: [t.a - t.b > 0]",
+        "kind: always, on: pytorch, each: size, tests: [t.a / t.b < 9]",
+        "kind: exists, on: pytorch, tests: [t.a < t.b]",
+        "kind: value, on: pytorch, tests: [1 < t.a < 3]",
+        "kind: model, on: pytorch, each: size, tests: [t.a / t.b - 1]",
+    ] {
+        let found = judged(fields, &rows);
+        for judgement in [&found, found.beside.as_ref().unwrap()] {
+            assert_eq!(judgement.verdict, Verdict::NotJudged(ONE_RUN.to_owned()), "{fields}");
+            let case = &judgement.cases[0];
+            assert!(case.value.as_ref().unwrap().ends_with("(one run, no interval)"), "{case:?}");
+            assert!(case.numbers.unwrap().1.is_none() && judgement.why.starts_with(ONE_RUN), "{judgement:?}");
+        }
+        let text = claims_text(&[document(fields, &rows)], &results(&rows));
+        assert!(text.contains(&format!("PyTorch: not judged: {ONE_RUN}")), "{text}");
+        assert!(text.contains("NOT JUDGED") && text.ends_with("1 not judged\n"), "{text}");
+    }
+    let given = "kind: implementation, on: pytorch, given: t.a - t.b > 0, tests: [t.seen == 1]";
+    let rows = [row("t.a", 2.0), row("t.b", 1.0), seen("t.seen", Unit::Ratio, &[vec![1.0; 3]])];
+    assert_eq!(verdict(given, &rows), Verdict::NotJudged(ONE_RUN.to_owned()));
+}
+
+#[test]
+fn three_agreeing_trials_of_one_run_decide() {
+    let kind = "kind: always, on: pytorch, tests: [t.seen == 1]";
+    let trials = |samples: &[f64]| judged(kind, &[seen("t.seen", Unit::Ratio, &[samples.to_vec()])]);
+    let all = trials(&[1.0; 3]);
+    assert_eq!((&all.verdict, all.runs()), (&Verdict::Confirmed, 1));
+    assert_eq!(all.cases[0].value.as_deref(), Ok("1 in all 3 trials of one run"));
+    assert_eq!(trials(&[0.0; 3]).verdict, Verdict::Refuted);
+    assert_eq!(trials(&[0.0, 1.0, 1.0]).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn runs_that_all_came_to_the_same_time_judge_nothing() {
+    let fields = "kind: always, on: pytorch, tests: [-5 < t.a - t.b < 5]";
+    let same = |a: &[f64], b: &[f64]| verdict(fields, &[time("t.a", a), time("t.b", b)]);
+    for (a, b) in [([16.0; 2], [10.0; 2]), ([1.0; 2], [1.0; 2])] {
+        let none = same(&a, &b);
+        assert!(
+            matches!(&none, Verdict::NotJudged(why) if why.contains("all 2 runs came to the same value")),
+            "{none:?}"
+        );
+    }
+    assert_eq!(same(&[1.0, 1.001, 0.999], &[1.0; 3]), Verdict::Confirmed);
+}
+
+/// A row of which a run of each system failed, and a common factor of each pair of runs.
+#[test]
+fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
+    let levels = [1.0, 2.0, 4.0, 8.0, 16.0];
+    let twice: Vec<f64> =
+        [2.0, 2.001, 1.999, 2.0, 2.002].iter().zip(levels).map(|(ratio, level)| ratio * level).collect();
+    let rows = [time("t.a", &twice), time("t.b", &levels)];
+    let mut lacking = results(&rows);
+    for (row, run) in [(0, "PyTorch-1"), (1, "PyTorch-3")] {
+        let series = lacking.rows[row].series.iter_mut().find(|series| series.run == run).unwrap();
+        series.outcome = Outcome::Failed { reason: "planted".to_owned() };
+    }
+    let found = judged_in("kind: value, on: pytorch, tests: [1.9 < t.a / t.b < 2.1]", &rows, &lacking);
+    assert_eq!(found.verdict, Verdict::CarriesOver);
+    let value = found.cases[0].value.as_ref().unwrap();
+    assert!(value.starts_with("2.0") && value.ends_with("3 of 5 runs)"), "{value}");
+    // What stands beside the test is of the same runs.
+    let (a, b) = (&found.cases[0].operands[0].1, &found.cases[0].operands[1].1);
+    assert!(a.starts_with("14.0") && b.starts_with("7.0"), "{a}; {b}");
+}
+
+/// What is computed in a file is computed again when it is read.
+#[test]
+fn the_kept_results_follow_from_their_samples_and_a_changed_operand_is_found() {
+    for name in [H200, TWO_H200, "book/results/nvidia-h200-calls.json"] {
+        assert_eq!(kept(name).contradictions(), [], "{name}");
+    }
+    let mut doubled = kept(H200);
+    let forced = doubled.rows.iter_mut().find(|row| row.spec.id == "sync-points.small.forced").unwrap();
+    for series in &mut forced.series {
+        let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
+        samples.iter_mut().for_each(|sample| *sample *= 2.0);
+    }
+    let found = doubled.contradictions();
+    assert!(
+        found.len() >= 5 && found.iter().all(|found| found.row.starts_with("sync-points.small.delta")),
+        "{found:?}"
+    );
+    assert!(found[0].to_string().contains("where its formula `forced − async` gives"), "{}", found[0]);
 }
 
 #[test]

@@ -79,6 +79,28 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
 }
 
 #[test]
+fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_by_check_and_marked_in_its_book() {
+    let folder = folder_with(TINY);
+    let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"];
+    assert_eq!(code(&report(&run, folder.path())), 0);
+    let path = folder.path().join("r.json");
+    let mut results = Results::read(&path).unwrap();
+    let row = results.rows.iter_mut().find(|row| row.spec.id == "launch-path.same.b").unwrap();
+    for series in &mut row.series {
+        let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("it is measured") };
+        samples.iter_mut().for_each(|sample| *sample *= 2.0);
+    }
+    results.write(&path).unwrap();
+    let check = report(&["check", "r.json"], folder.path());
+    let said = "launch-path.same.ratio";
+    assert_eq!(code(&check), 2);
+    assert!(stderr(&check).contains("contradicts itself") && stderr(&check).contains(said), "{}", stderr(&check));
+    assert_eq!(code(&report(&["render", "r.json", "--out", "out"], folder.path())), 0);
+    let machine = fs::read_to_string(folder.path().join("out/book/src/machine.md")).unwrap();
+    assert!(machine.contains("The file contradicts itself in 1 computed row: launch-path.same.ratio"), "{machine}");
+}
+
+#[test]
 fn a_cold_start_is_measured_in_processes_of_its_own_and_holds_its_steps() {
     let suite = "title: Cold\nruns: 1\nsampling: { samples: 3 }\nexperiments: [cold-start: { processes: 2 }]\n";
     let folder = folder_with(suite);

@@ -145,6 +145,7 @@ fn document_row(spec: &MetricSpec) -> DocumentRow {
     DocumentRow {
         label: spec.label.clone(),
         id: spec.id.clone(),
+        select: Parameters::new(),
         unit: spec.unit,
         published: BTreeMap::new(),
         relative: None,

@@ -93,14 +93,20 @@ impl<'a> TableEntry<'a> {
     }
 
     fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
-        lookup.find(id, &self.case.select, &self.published_with())
+        let mut select = self.case.select.clone();
+        select.extend(self.table.row(id).map(|row| row.select.clone()).unwrap_or_default());
+        lookup.find(id, &select, &self.published_with())
     }
 
     fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Relative> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
-        let whole = self.find(lookup, &to.id).ok()?.estimate().ok()?.median;
-        let interval = metric.interval(estimate).ok().map(|(low, high)| (low / whole, high / whole));
-        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: estimate.median / whole, interval })
+        let whole = self.find(lookup, &to.id).ok()?;
+        // Of the runs that have both, so that what is common to a run stands on both sides.
+        let part = metric.paired(&whole);
+        let (of_part, whole) = (part.estimate().ok()?, whole.paired(metric).estimate().ok()?.median);
+        let interval = metric.interval(estimate).and(part.interval(&of_part)).ok();
+        let interval = interval.map(|(low, high)| (low / whole, high / whole));
+        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: of_part.median / whole, interval })
     }
 
     /// The parameters with which the document measured this row.

@@ -27,7 +27,7 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, Systems};
-pub use sentence::{Exercise, Form, Headline, Number, Piece, Sentence, Text};
+pub use sentence::{Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 
 use super::predicate::Judgement;
@@ -120,6 +120,9 @@ pub struct DocumentRow {
     pub label: String,
     /// The measurement that it is set against: `sync-points.big.async`.
     pub id: String,
+    /// Which of several measurements of that name it is, by parameters beside those of the case.
+    #[serde(default)]
+    pub select: Parameters,
     /// The unit of the row, in which its published figures are.
     #[serde(skip, default = "seconds")]
     pub unit: Unit,

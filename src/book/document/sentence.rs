@@ -11,8 +11,8 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Found, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
-    singled_out, stand_in,
+    Held, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in, singled_out,
+    stand_in,
 };
 use super::Document;
 use crate::measure::Finding;
@@ -88,6 +88,15 @@ pub enum Form {
     Percent,
 }
 
+/// What a sentence says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The sentence.
+    pub pieces: Vec<Piece>,
+    /// Why its tests decide nothing, whatever was measured: one run says nothing of another.
+    pub undecided: Option<String>,
+}
+
 /// What a headline says of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
@@ -108,25 +117,25 @@ impl Headline {
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results) -> Result<Number, String> {
         let system = &results.run().system;
-        let Found { known, operands, unsteady, runs, .. } =
-            Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
-        let (value, interval) = known.value();
-        let (low, high) = interval.unwrap_or((value, value));
+        let found = Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
+        let (value, interval) = found.known.value();
         let (factor, sign) = match self.form {
             Form::Times => (1.0, "×"),
             Form::Percent => (100.0, "%"),
         };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
-        let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
-        let steady = unsteady.is_empty();
+        let runs = found.counted();
+        let operands = found.operands.iter().map(|(name, value)| format!("{name} = {value}"));
+        let reason = found.unsteady.first().cloned().or_else(|| found.known.without_scatter());
         Ok(Number {
             value: format!("{} {sign}", written(value)),
-            interval: match unsteady.first() {
-                None => format!("{} … {} {sign}, {runs}", written(low), written(high)),
-                Some(reason) => format!("{reason}; {runs}"),
+            interval: match (&reason, interval) {
+                (None, Some((low, high))) => format!("{} … {} {sign}, {runs}", written(low), written(high)),
+                (Some(reason), _) if found.runs > 1 => format!("{reason}; {runs}"),
+                (reason, _) => reason.clone().unwrap_or(runs),
             },
-            detail: operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; "),
-            may_be_none: steady && low <= 1.0 && 1.0 <= high,
+            detail: operands.collect::<Vec<_>>().join("; "),
+            may_be_none: reason.is_none() && interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high),
         })
     }
 }
@@ -136,12 +145,14 @@ impl Sentence {
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn said(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
-        match holds(&self.condition, document, results)? {
-            Finding::Inside => self.then.filled(document, results),
-            Finding::Outside => self.otherwise.filled(document, results),
-            Finding::Undecided => self.unclear.filled(document, results),
-        }
+    pub fn said(&self, document: &Document, results: &Results) -> Result<Said, String> {
+        let Held { finding, without_scatter } = holds(&self.condition, document, results)?;
+        let text = match finding {
+            Finding::Inside => &self.then,
+            Finding::Outside => &self.otherwise,
+            Finding::Undecided => &self.unclear,
+        };
+        Ok(Said { pieces: text.filled(document, results)?, undecided: without_scatter })
     }
 }
 
@@ -208,21 +219,19 @@ fn wording() -> Environment<'static> {
 
 fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
-    let names = names_in(&environment, expression).map_err(|unknown| unknown.message)?;
     let system = &results.run().system;
-    let (mut context, mut details, mut alone) = (BTreeMap::new(), Vec::new(), None);
-    for (place, name) in names.iter().enumerate() {
-        let values = Quantity::of(name, document, results, system, &Parameters::new())?.values()?;
-        let Some((value, words, written)) = values.into_iter().next() else { continue };
-        details.push(format!("{name} = {written}"));
-        context.insert(flat_name(place), value);
-        alone = alone.or((name == expression).then_some(words));
+    let quantity = Quantity::of_names(&environment, expression, document, results, system, &Parameters::new())?;
+    let values = quantity.values()?;
+    let detail: Vec<String> = values.iter().map(|(name, _, _, written)| format!("{name} = {written}")).collect();
+    let detail = detail.join("; ");
+    if let [(name, _, text, _)] = values.as_slice()
+        && *name == expression
+    {
+        return Ok(Piece::Value { text: text.clone(), detail });
     }
-    let detail = details.join("; ");
-    if let Some(text) = alone {
-        return Ok(Piece::Value { text, detail });
-    }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let context: BTreeMap<String, f64> =
+        values.iter().enumerate().map(|(place, (_, value, ..))| (flat_name(place), *value)).collect();
+    let names: Vec<&str> = values.iter().map(|(name, ..)| *name).collect();
     let flat = flattened(expression, &names);
     let result = compile(&environment, &flat)?.eval(Value::from(context));
     let text = result.map_err(|error| format!("`{expression}` fails: {error:#}"))?.to_string();

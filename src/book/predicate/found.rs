@@ -17,6 +17,8 @@ pub(in crate::book) struct Found {
     pub unsteady: Vec<String>,
     /// How many runs it was computed in; 0 where nothing was measured.
     pub runs: usize,
+    /// How many the system made: those that lack a part of it are left out.
+    pub of_runs: usize,
     /// Whether it was computed round by round.
     pub by_rounds: bool,
 }
@@ -24,10 +26,7 @@ pub(in crate::book) struct Found {
 impl Found {
     /// The value with its interval, or what the trials came to.
     pub(in crate::book) fn written(&self) -> String {
-        let runs = match self.runs {
-            1 => "one run".to_owned(),
-            runs => format!("{runs} runs"),
-        };
+        let runs = self.counted();
         let trials = |values: &[f64]| {
             let (least, most) = ends(values);
             let count = values.len();
@@ -48,7 +47,17 @@ impl Found {
                 let [low, high] = [low, high].map(|end| scale.number(end, decimals));
                 format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
             }
+            (Known::Runs(_), (value, None)) => format!("{} ({runs}, no interval)", self.unit.format(value, 4)),
             (_, (value, None)) => self.unit.format(value, 4),
+        }
+    }
+
+    /// Of how many runs it is: `one run`, `3 runs`, `3 of 5 runs`.
+    pub(in crate::book) fn counted(&self) -> String {
+        match (self.runs, self.of_runs) {
+            (1, 1) => "one run".to_owned(),
+            (runs, all) if runs < all => format!("{runs} of {all} runs"),
+            (runs, _) => format!("{runs} runs"),
         }
     }
 }
@@ -82,8 +91,8 @@ mod tests {
     use crate::measure::Bound;
 
     fn written(known: Known, unit: Unit, runs: usize) -> String {
-        Found { known, unit, filled: None, operands: Vec::new(), unsteady: Vec::new(), runs, by_rounds: false }
-            .written()
+        let (operands, unsteady) = (Vec::new(), Vec::new());
+        Found { known, unit, filled: None, operands, unsteady, runs, of_runs: runs, by_rounds: false }.written()
     }
 
     #[test]
@@ -91,6 +100,7 @@ mod tests {
         assert_eq!(written(Known::Runs(vec![1e-3, 2e-3, 3e-3]), Unit::Seconds, 3), "2.00 ms (−0.48 … 4.48, 3 runs)");
         assert_eq!(written(Known::Exact(2e-3), Unit::Seconds, 0), "2.000 ms");
         assert_eq!(written(Known::Trials(vec![1.0; 12]), Unit::Ratio, 2), "1 in all 12 trials of 2 runs");
+        assert_eq!(written(Known::Runs(vec![2e-3]), Unit::Seconds, 1), "2.000 ms (one run, no interval)");
         let faults = Known::Faults(vec![0.0, 0.0, 64.0]);
         assert_eq!(written(faults, Unit::Number, 1), "0 in 2 of 3 trials of one run, at most 64");
     }

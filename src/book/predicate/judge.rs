@@ -5,6 +5,9 @@
 //! several). The kind then decides: of a claim that says *can*, one case inside is enough; of the others, every case has to
 //! lie inside. A model has no region: its verdict is how far it misses at most.
 //!
+//! Only the scatter between runs carries a verdict on times. What was measured in one run is shown, and judged it is not.
+//! Trials that can only come out one way decide also in one run, where all agree.
+//!
 //! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
 //! case whose rows are missing decides nothing, and the verdict says so.
 
@@ -79,13 +82,16 @@ impl Claim {
 
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
-        match self.given.as_deref().map(|given| held(given, document, results, system)) {
-            None | Some(Ok(Finding::Inside)) => {}
-            Some(Ok(_)) => {
-                let given = self.given.as_deref().unwrap_or_default();
-                return self.not_judged(format!("it asks why {given}, and the samples do not show that"), system);
+        if let Some(given) = &self.given {
+            let reason = match held(given, document, results, system) {
+                Ok(Held { finding: Finding::Inside, .. }) => None,
+                Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
+                Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
+                Err(reason) => Some(reason),
+            };
+            if let Some(reason) = reason {
+                return self.not_judged(reason, system);
             }
-            Some(Err(reason)) => return self.not_judged(reason, system),
         }
         let made = |tests: &[String]| -> Vec<Made> {
             tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
@@ -100,7 +106,11 @@ impl Claim {
             return Judgement { shown, ..self.not_judged(reason.clone(), system) };
         }
         let verdict = if self.kind == Kind::Model {
-            Verdict::GoodToWithin(furthest(&known.into_iter().flatten().collect::<Vec<Known>>()))
+            let errors: Vec<Known> = known.into_iter().flatten().collect();
+            match errors.iter().find_map(Known::without_scatter) {
+                Some(reason) => Verdict::NotJudged(reason),
+                None => Verdict::GoodToWithin(furthest(&errors)),
+            }
         } else {
             let (finding, each) = match self.kind {
                 Kind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
@@ -112,7 +122,13 @@ impl Claim {
             for ((case, each), evidence) in cases.iter_mut().zip(each).zip(&evidence) {
                 case.finding = Some(if alone { evidence.finding() } else { each });
             }
-            Verdict::of(finding, self.kind)
+            match without_scatter(
+                finding,
+                cases.iter().filter_map(|case| case.finding).zip(known.iter().map(Option::as_ref)),
+            ) {
+                Some(reason) => Verdict::NotJudged(reason),
+                None => Verdict::of(finding, self.kind),
+            }
         };
         let why = why(&verdict, self.kind, self.compare, &cases);
         Judgement { verdict, system: system.to_owned(), beside: None, cases, shown, why }
@@ -133,7 +149,7 @@ impl Claim {
         let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
         pairs
             .map(|(one, other)| {
-                let both = of(one).and_then(|one| Ok(one.compared(compare, of(other)?)));
+                let both = of(one).and_then(|one| one.compared(compare, of(other)?));
                 found(both, format!("{} against {}", named(one), named(other)), one)
             })
             .collect()
@@ -182,16 +198,35 @@ impl Judgement {
     }
 }
 
+/// Why nothing is decided, where all measured cases that are undecided could decide nothing: of each its finding, and what is
+/// known of it.
+fn without_scatter<'k>(finding: Finding, cases: impl Iterator<Item = (Finding, Option<&'k Known>)>) -> Option<String> {
+    let open = cases.filter(|(of_case, _)| finding == Finding::Undecided && *of_case == Finding::Undecided);
+    let reasons: Option<Vec<String>> = open.filter_map(|(_, known)| Some(known?.without_scatter())).collect();
+    reasons?.into_iter().next()
+}
+
+/// What the tests of a text come to together.
+pub(in crate::book) struct Held {
+    /// Whether all of them hold.
+    pub finding: Finding,
+    /// Why that could not be decided, whatever was measured.
+    pub without_scatter: Option<String>,
+}
+
 /// Whether all tests of a text hold on the system that the file is about.
-pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Finding, String> {
+pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Held, String> {
     held(text, document, results, &results.run().system)
 }
 
-fn held(text: &str, document: &Document, results: &Results, system: &str) -> Result<Finding, String> {
+fn held(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
-    let evidence = |test: &Test| -> Result<Evidence, String> {
+    let known = |test: &Test| -> Result<(Evidence, Known), String> {
         let found = Quantity::of(&test.quantity, document, results, system, &Parameters::new())?.found()?;
-        Ok(Evidence::of(&found.known, &test.region.unwrap_or_default()))
+        Ok((Evidence::of(&found.known, &test.region.unwrap_or_default()), found.known))
     };
-    Ok(Evidence::all(&tests.iter().map(evidence).collect::<Result<Vec<_>, _>>()?))
+    let (evidence, known): (Vec<Evidence>, Vec<Known>) = tests.iter().map(known).collect::<Result<_, _>>()?;
+    let finding = Evidence::all(&evidence);
+    let cases = evidence.iter().map(Evidence::finding).zip(known.iter().map(Some));
+    Ok(Held { finding, without_scatter: without_scatter(finding, cases) })
 }

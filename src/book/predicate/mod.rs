@@ -38,9 +38,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::{Environment, ErrorKind, Expression, Value};
 
 pub use case::CaseResult;
-pub(super) use found::Found;
 pub use judge::Judgement;
-pub(super) use judge::holds;
+pub(super) use judge::{Held, holds};
 pub use operand::{Extreme, Operand};
 pub(super) use operand::{UnknownName, operands_in, singled_out};
 pub(super) use quantity::{Quantity, flat_name, flattened};

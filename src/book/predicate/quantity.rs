@@ -1,30 +1,31 @@
 //! A quantity of a test, with the rows of one system in it, and what it comes to in their runs.
 //!
-//! In each run it is computed from the medians of its rows. Where these were sampled in turn, it is computed in each round,
+//! It is of the runs that have samples of all its rows: what one of them lacks is left out of all. In each run it is computed
+//! from the medians of its rows. Where these were sampled in turn, it is computed in each round,
 //! and its median is taken: what moves a round moves all its samples. A quantity that is one observation (a call that
 //! blocked or did not, a count of faults) is what each trial came to.
 
 use std::collections::BTreeMap;
 
-use minijinja::Value;
+use minijinja::{Environment, Value};
 
 use super::found::{Found, whole};
 use super::operand::{Extreme, Operand, agrees, is_selected};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
-use crate::measure::{Bootstrap, Known, mean, median};
+use crate::measure::{Known, mean, median};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run};
 use crate::units::Unit;
-
-/// How many resamples judge what one run measured.
-const RESAMPLES: usize = 1000;
 
 /// A quantity with what its names stand for.
 pub(in crate::book) struct Quantity<'a> {
     /// The expression, with flat names.
     flat: String,
     operands: Vec<Resolved<'a>>,
+    /// The runs that measured all of it.
     runs: Vec<&'a Run>,
+    /// How many runs of the system there are.
+    of_runs: usize,
 }
 
 struct Resolved<'a> {
@@ -49,7 +50,19 @@ impl<'a> Quantity<'a> {
         system: &'a str,
         select: &Parameters,
     ) -> Result<Self, String> {
-        let names = names_in(&environment(), expression).map_err(|unknown| unknown.message)?;
+        Self::of_names(&environment(), expression, document, results, system, select)
+    }
+
+    /// The same of an expression with the filters of an environment.
+    pub(in crate::book) fn of_names(
+        environment: &Environment<'_>,
+        expression: &str,
+        document: &Document,
+        results: &'a Results,
+        system: &'a str,
+        select: &Parameters,
+    ) -> Result<Self, String> {
+        let names = names_in(environment, expression).map_err(|unknown| unknown.message)?;
         let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
         let lookup = results.lookup_of(system);
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
@@ -69,11 +82,31 @@ impl<'a> Quantity<'a> {
             resolved.push(Resolved { name: name.clone(), source: Source::Fixed(value, unit, unit.format(value, 3)) });
         }
         let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
-        Ok(Self { flat: flattened(expression, &names), operands: resolved, runs: results.runs_of(system).collect() })
+        let (flat, runs) = (flattened(expression, &names), results.runs_of(system).collect::<Vec<&Run>>());
+        Self { flat, operands: resolved, of_runs: runs.len(), runs }.in_common()
+    }
+
+    /// With what its rows have in the runs that measured all of them.
+    fn in_common(mut self) -> Result<Self, String> {
+        let rows: Vec<&Row> = self.rows().collect();
+        self.runs.retain(|run| rows.iter().all(|row| samples_of(row, run).is_some()));
+        let metrics: Vec<Metric<'a>> = self.metrics().cloned().collect();
+        for operand in &mut self.operands {
+            if let Source::Row(_, metric) = &mut operand.source {
+                *metric = metrics.iter().fold(metric.clone(), |own, other| own.paired(other));
+            }
+        }
+        match self.runs.is_empty() && !rows.is_empty() {
+            true => Err("no run measured all of it".to_owned()),
+            false => Ok(self),
+        }
     }
 
     /// This compared with another quantity of the same system.
-    pub(in crate::book) fn compared(self, how: Compare, other: Self) -> Self {
+    ///
+    /// # Errors
+    /// No run measured both.
+    pub(in crate::book) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
         // The other's names come after its own; from the last, since the first is the beginning of some.
         let own = self.operands.len();
         let shift = |flat: String, place: usize| flat.replace(&flat_name(place), &flat_name(place + own));
@@ -84,13 +117,13 @@ impl<'a> Quantity<'a> {
         };
         let flat = format!("({}) {sign} ({other_flat})", self.flat);
         let operands = self.operands.into_iter().chain(other.operands).collect();
-        Self { flat, operands, runs: self.runs }
+        Self { flat, operands, ..self }.in_common()
     }
 
     /// What it came to.
     ///
     /// # Errors
-    /// It has no value, such as a division by zero; or the samples of one run are too few.
+    /// It has no value, such as a division by zero.
     pub(in crate::book) fn found(&self) -> Result<Found, String> {
         let environment = environment();
         let expression = compile(&environment, &self.flat)?;
@@ -108,10 +141,12 @@ impl<'a> Quantity<'a> {
         let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
         let unit = self.unit(&middles, value)?;
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
-        let runs: Vec<&Run> = self.runs.iter().copied().filter(|run| self.measured_in(run)).collect();
+        let runs = self.runs.as_slice();
         let filled = self.filled();
         let unsteady = self.operands.iter().filter_map(Resolved::unsteady).collect();
-        let found = |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: runs.len(), by_rounds };
+        let (count, of_runs) = (runs.len(), self.of_runs);
+        let found =
+            |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: count, of_runs, by_rounds };
         if self.rows().next().is_none() {
             return Ok(Found { runs: 0, ..found(Known::Exact(value(&middles)?), false) });
         }
@@ -135,35 +170,8 @@ impl<'a> Quantity<'a> {
             }
         };
         let by_rounds = runs.iter().any(|run| self.rounds(run, &self.sets(run)).is_some());
-        match runs.as_slice() {
-            [] => Err("no run measured all of it".to_owned()),
-            [run] => {
-                let sets = self.sets(run);
-                let samples: Vec<&[f64]> = sets.iter().filter_map(Set::samples).collect();
-                let mut failed = None;
-                let draws = Bootstrap::default().with_resamples(RESAMPLES).distribution(&samples, |resampled| {
-                    let mut resampled = resampled.iter();
-                    let middle = |set: &Set<'_>| match set {
-                        Set::Samples { .. } => resampled.next().map_or(f64::NAN, |set| median(set.clone())),
-                        Set::Fixed(value) => *value,
-                    };
-                    value(&sets.iter().map(middle).collect::<Vec<f64>>()).unwrap_or_else(|reason| {
-                        failed.get_or_insert(reason);
-                        f64::NAN
-                    })
-                });
-                if let Some(reason) = failed {
-                    return Err(reason);
-                }
-                let mut draws = draws;
-                draws.sort_by(f64::total_cmp);
-                Ok(found(Known::Resampled { value: in_run(run)?, draws }, by_rounds))
-            }
-            several => {
-                let values = several.iter().map(|run| in_run(run)).collect::<Result<Vec<f64>, _>>()?;
-                Ok(found(Known::Runs(values), by_rounds))
-            }
-        }
+        let values = runs.iter().map(|run| in_run(run)).collect::<Result<Vec<f64>, _>>()?;
+        Ok(found(Known::Runs(values), by_rounds))
     }
 
     /// The expression with values in the place of names, where it is more than one name.
@@ -175,14 +183,24 @@ impl<'a> Quantity<'a> {
     }
 
     /// What its names come to, each by itself: the value, as it stands in a sentence, and with its interval.
-    pub(in crate::book) fn values(&self) -> Result<Vec<(f64, String, String)>, String> {
-        let value = |operand: &Resolved<'_>| Ok((operand.middle()?, operand.in_words(), operand.written()));
-        self.operands.iter().map(value).collect()
+    pub(in crate::book) fn values(&self) -> Result<Vec<(&str, f64, String, String)>, String> {
+        let values = self
+            .operands
+            .iter()
+            .map(|operand| Ok((operand.name.as_str(), operand.middle()?, operand.in_words(), operand.written())));
+        values.collect()
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
         self.operands.iter().filter_map(|operand| match operand.source {
             Source::Row(row, _) => Some(row),
+            Source::Fixed(..) => None,
+        })
+    }
+
+    fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
+        self.operands.iter().filter_map(|operand| match &operand.source {
+            Source::Row(_, metric) => Some(metric),
             Source::Fixed(..) => None,
         })
     }
@@ -203,10 +221,6 @@ impl<'a> Quantity<'a> {
             (value(middles)?, value(&self.operands.iter().zip(middles).map(doubled).collect::<Vec<f64>>())?);
         let is_time = once != 0.0 && (twice / once - 2.0).abs() < 1e-6;
         Ok(if is_time { Unit::Seconds } else { Unit::Ratio })
-    }
-
-    fn measured_in(&self, run: &Run) -> bool {
-        self.rows().all(|row| samples_of(row, run).is_some())
     }
 
     fn sets(&self, run: &Run) -> Vec<Set<'a>> {
@@ -314,10 +328,7 @@ impl Set<'_> {
 }
 
 fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
-    match row.outcome(&run.id)? {
-        Outcome::Measured { samples, .. } | Outcome::Derived { samples } => Some(samples),
-        _ => None,
-    }
+    row.outcome(&run.id).and_then(Outcome::samples)
 }
 
 /// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
@@ -331,16 +342,12 @@ fn source<'a>(
         Operand::Measured { id, selectors, of_several, .. } => {
             let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
             let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
-            let found = |spec: &&MetricSpec| lookup.find(id, &spec.parameters, &spec.parameters);
+            let found = |spec: &&MetricSpec| lookup.of(spec);
             let metric = match (specs.as_slice(), of_several) {
                 ([], _) => return Err(MissingReason::NotInRun),
                 ([spec, ..], None) => found(spec)?,
                 (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
             };
-            let estimate = metric.estimate()?;
-            if !estimate.is_interval() {
-                return Err(MissingReason::Inconsistent(format!("{} samples are too few to judge by", estimate.n)));
-            }
             let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
             Source::Row(row.ok_or(MissingReason::NotInRun)?, metric)
         }
@@ -420,9 +427,9 @@ mod tests {
             let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let operands = (0..count).map(operand).collect();
-            Quantity { flat: flattened(expression, &names), operands, runs: Vec::new() }
+            Quantity { flat: flattened(expression, &names), operands, runs: Vec::new(), of_runs: 0 }
         };
-        let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0"));
+        let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0")).unwrap();
         assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");
         assert_eq!(both.found().unwrap().known, Known::Exact(1.0 - (12.0 / 2.0 + 1.0)));
     }

@@ -19,11 +19,13 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let precision = if counts { Precision::Whole } else { Precision::Interval };
     let found = Value::estimated(estimate, metric.spec.unit, precision);
     let unsteady = metric.unsteady();
+    let fewer = format!("{} of {} runs", metric.runs.len(), metric.planned());
+    let fewer = Some(fewer).filter(|_| !metric.lacking.is_empty());
     Value {
         interval: metric.interval(estimate).ok(),
         difference: metric.is_difference(),
         source: Some(source),
-        notes: notes.into_iter().chain(found.notes).chain(unsteady).collect(),
+        notes: notes.into_iter().chain(found.notes).chain(unsteady).chain(fewer).collect(),
         ..found
     }
 }

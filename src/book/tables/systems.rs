@@ -110,20 +110,25 @@ fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
     if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {
         return Cell::Nothing;
     }
-    if own.runs.len().min(other.runs.len()) < 2 {
+    let (measured, beside) = (own.paired(other), other.paired(own));
+    let pairs: Vec<(f64, f64)> = measured.run_medians().into_iter().zip(beside.run_medians()).collect();
+    if pairs.len() < 2 {
         return no_ratio("one run of each has no interval");
     }
-    match Ratio::of_pairs(&own.run_medians(), &other.run_medians(), LEVEL) {
+    match Ratio::of_pairs(&pairs, LEVEL) {
         Some(ratio) => {
             let named = |metric: &Metric<'_>, whose: &str| Some(format!("{}, {whose}", metric.unsteady()?));
             let reason = named(own, "of what is measured").or_else(|| named(other, "of the other system"));
+            let all = own.planned().max(other.planned());
+            let fewer = format!("{} of {all} pairs of runs: of the others one has no samples", pairs.len());
+            let fewer = Some(fewer).filter(|_| pairs.len() < all);
             Cell::Value(Box::new(Value {
                 interval: Some((ratio.low, ratio.high)).filter(|_| reason.is_none()),
-                notes: reason.into_iter().collect(),
+                notes: reason.into_iter().chain(fewer).collect(),
                 ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)
             }))
         }
-        None => no_ratio("the runs are no pairs"),
+        None => no_ratio("the pairs of runs show no scatter, or a value is not above 0"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Source;
+use super::single::{self, Several};
 use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
 use crate::error::FileError;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
@@ -53,7 +54,8 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
             let what = format!("draws the matrix of `{}` and something else", matrix.id);
             return Err(wrong(&way.key("matrix"), what, String::new()));
         }
-        return check_matrix(rows, matrix, &way.key("matrix"), wrong);
+        check_matrix(rows, matrix, &way.key("matrix"), wrong)?;
+        return one_each(single::in_matrix(document, matrix), &way.key("matrix").key("beside"), wrong);
     }
     let Some(table) = document.table(&panel.table) else {
         let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
@@ -69,12 +71,22 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
     }
     if let Some(lines) = &panel.lines {
         units.extend(check_lines(document, table, lines, &way.key("lines"), wrong)?);
+        one_each(single::in_lines(document, table, lines), &way.key("lines").key("series"), wrong)?;
     }
     if units.iter().any(|unit| *unit != units[0]) {
         let what = format!("draws rows of table `{}` whose units differ on one axis", table.id);
         return Err(wrong(&way.key("table"), what, String::new()));
     }
     Ok(())
+}
+
+/// Refuses what stands for several measurements, in the list at the end of a way.
+fn one_each(several: Option<Several>, list: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
+    let refused = |(place, several): Several| {
+        let hint = "; name a parameter, by `select`".to_owned();
+        wrong(&list.item(place).key("id"), format!("draws a row of which {several}"), hint)
+    };
+    several.map_or(Ok(()), |several| Err(refused(several)))
 }
 
 fn draws_rows(panel: &Panel) -> bool {

@@ -2,6 +2,7 @@
 
 mod claim;
 mod figure;
+mod single;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,10 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         source.named(&way.key("id"), "table", &table.id, &mut anchors)?;
         check_rows(document, table, &way, &mut rows, &source)?;
         check_cases(document, table, &way, &source)?;
+        if let Some((place, several)) = single::in_table(document, table) {
+            let hint = "; name a parameter, by `select`, `cases`, `each` or `published_with`".to_owned();
+            return Err(source.error(&way.key("rows").item(place).key("id"), several, hint));
+        }
     }
     figure::check(document, &source, &mut anchors)?;
     claim::check(document, &source, &mut anchors)?;
@@ -49,9 +54,11 @@ fn check_rows<'a>(
             let message = format!("no experiment has a row `{}`", row.id);
             return Err(source.error(&way.key("id"), message, nearest(&row.id, known.ids())));
         }
-        if let Some(unknown) = known.unknown_parameter(&[&row.id], &row.published_with) {
-            let whose = format!("row `{}` does not have", row.id);
-            return Err(source.parameter(&way.key("published_with"), &whose, unknown));
+        for (key, parameters) in [("published_with", &row.published_with), ("select", &row.select)] {
+            if let Some(unknown) = known.unknown_parameter(&[&row.id], parameters) {
+                let whose = format!("row `{}` does not have", row.id);
+                return Err(source.parameter(&way.key(key), &whose, unknown));
+            }
         }
         if let Some(relative) = row.relative.as_ref().filter(|relative| table.row(&relative.to).is_none()) {
             let message = format!("row `{}` is relative to `{}`, which its table does not hold", row.id, relative.to);
@@ -323,7 +330,7 @@ tables:
     }
 
     /// Names with a second size of the row `d.a`, which one file holds.
-    fn two_sizes() -> Names {
+    pub(super) fn two_sizes() -> Names {
         let mut names = names();
         let mut second = names.rows.get("d.a").unwrap().clone();
         second.parameters.insert("size".to_owned(), Parameter::from(16_usize));
@@ -342,7 +349,8 @@ tables:
             format!("claims: [{{id: c, claim: C, rationale: R, kind: always, on: cuda, tests: [{name} > 0]}}]\n")
         };
         let each = |name: &str| claim(name).replace("on: cuda", "on: cuda, each: size");
-        let parsed = |tail: String| Document::parse("d.yaml", &format!("{HEAD}{tail}"), &two_sizes());
+        let head = HEAD.replace("{id: d.a,", "{id: d.a, select: {size: 8},");
+        let parsed = |tail: String| Document::parse("d.yaml", &format!("{head}{tail}"), &two_sizes());
         for tail in [answer, headline, exercise, claim] {
             let text = tail("fp16.a");
             let column = text.find("fp16.a").unwrap() + 1;

@@ -1,0 +1,75 @@
+//! Which runs lack rows that others of their system measured, and why.
+
+use std::collections::BTreeMap;
+
+use crate::book::document::{DocumentTable, TableEntry};
+use crate::results::{Metric, MissingReason, Results};
+
+/// A run that lacks rows for one reason.
+pub(in crate::book) struct Lacks {
+    /// The run's identifier.
+    pub run: String,
+    /// Why it lacks them.
+    pub reason: MissingReason,
+    /// The rows in words; those of a part of which it has none, by the part.
+    pub rows: String,
+}
+
+/// What runs lack of a table, in a sentence each, for what the machine is called.
+pub(in crate::book) fn lacking_in(table: &DocumentTable, results: &Results, machine: &str) -> Vec<String> {
+    let cases = table.cases_in(std::slice::from_ref(results));
+    let of_system = |system| {
+        let lookup = results.lookup_of(system);
+        let named = TableEntry::all(table, &cases).filter_map(|entry| {
+            let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
+            Some(("this table", format!("“{}”{case}", entry.row.label), entry.measured(&lookup).ok()?.metric))
+        });
+        lacking(named)
+    };
+    let sentence = |Lacks { run, reason, rows }: Lacks| {
+        format!("On {machine}, the run {run} has no samples of {rows} ({reason}): the values are of the other runs.")
+    };
+    results.systems().into_iter().flat_map(of_system).map(sentence).collect()
+}
+
+/// What the runs of all systems lack of the rows of their system.
+pub(in crate::book) fn lacking_of(results: &Results) -> Vec<Lacks> {
+    let of_system = |system| {
+        let lookup = results.lookup_of(system);
+        let measured = |(_, metric): (_, Result<_, _>)| metric.ok();
+        let metrics = lookup.metrics().filter_map(measured);
+        lacking(metrics.map(|metric: Metric<'_>| (metric.spec.experiment(), metric.spec.title(), metric)))
+    };
+    results.systems().into_iter().flat_map(of_system).collect()
+}
+
+/// What the runs of a system lack of its rows, each given with the part that it is of and with its name.
+fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec<Lacks> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found: Vec<(String, MissingReason, Vec<(&str, Vec<String>)>)> = Vec::new();
+    for (part, row, metric) in rows {
+        *count.entry(part).or_default() += 1;
+        for lacking in metric.lacking {
+            let known =
+                |(run, reason, _): &(String, MissingReason, _)| *run == lacking.run && *reason == lacking.reason;
+            let place = found.iter().position(known).unwrap_or_else(|| {
+                found.push((lacking.run.to_owned(), lacking.reason.clone(), Vec::new()));
+                found.len() - 1
+            });
+            let parts = &mut found[place].2;
+            match parts.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, rows)) => rows.push(row.clone()),
+                None => parts.push((part, vec![row.clone()])),
+            }
+        }
+    }
+    let words = |(part, rows): &(&str, Vec<String>)| match rows.len() == count[part] {
+        true => format!("all rows of {part}"),
+        false => rows.join(", "),
+    };
+    let lacks = |(run, reason, parts): (String, MissingReason, Vec<(&str, Vec<String>)>)| {
+        let rows = parts.iter().map(words).collect::<Vec<String>>().join(", ");
+        Lacks { run, reason, rows }
+    };
+    found.into_iter().map(lacks).collect()
+}

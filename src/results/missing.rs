@@ -1,0 +1,64 @@
+//! Why a row has no samples, in a run or in all of them.
+
+use std::fmt;
+
+/// Why a row has no samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingReason {
+    /// There is no such row.
+    NotInRun,
+    /// It has no meaning on the engine.
+    NotApplicable(String),
+    /// The run was interrupted before it was reached.
+    Interrupted,
+    /// It could have been measured and was not.
+    Skipped(String),
+    /// It was tried and failed.
+    Failed(String),
+    /// The rows contradict themselves.
+    Inconsistent(String),
+}
+
+impl MissingReason {
+    /// The state in a word or two.
+    pub fn state(&self) -> &'static str {
+        match self {
+            MissingReason::NotInRun => "not in this run",
+            MissingReason::Interrupted => "not reached: the run was interrupted",
+            MissingReason::NotApplicable(_) => "not applicable",
+            MissingReason::Skipped(_) => "skipped",
+            MissingReason::Failed(_) => "failed",
+            MissingReason::Inconsistent(_) => "inconsistent",
+        }
+    }
+
+    /// The reason, where one is known.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            MissingReason::NotInRun | MissingReason::Interrupted => None,
+            MissingReason::NotApplicable(reason)
+            | MissingReason::Skipped(reason)
+            | MissingReason::Failed(reason)
+            | MissingReason::Inconsistent(reason) => Some(reason),
+        }
+    }
+}
+
+impl fmt::Display for MissingReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason() {
+            Some(reason) => write!(f, "{}: {reason}", self.state()),
+            None => f.write_str(self.state()),
+        }
+    }
+}
+
+/// A run that left no samples of a row which others measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking<'a> {
+    /// The run's identifier.
+    pub run: &'a str,
+    /// Why it has none.
+    pub reason: MissingReason,
+}
