@@ -5,7 +5,8 @@ use syncscope::book::document::{Kind, Piece};
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
 
-fn words(pieces: &[Piece]) -> String {
+/// What pieces of a sentence say together.
+pub(super) fn words(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
         Piece::Value { text, .. } => text.clone(),
@@ -38,13 +39,14 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
     let chapter = |mut results: Results, sign: f64| {
         let outcome = syncscope::results::Outcome::Derived { samples: vec![sign * 1e-6; 12] };
         fixture::replace(&mut results, "probe.delta", &outcome);
-        read(&source_as(&project(DOCUMENT), &[fixture::with_pytorch(results)]), "probe")
+        let marked = DOCUMENT.replace("claim: The slow call is slow.", "claim: The `slow` call *can* be slow.");
+        read(&source_as(&project(&marked), &[fixture::with_pytorch(results)]), "probe")
     };
     let words = "This machine contradicts what the text claims";
     assert!(!chapter(results(), 1.0).contains(words));
     let refuted = chapter(results(), -1.0);
     let beside = refuted.split(words).nth(1).unwrap_or_else(|| panic!("{refuted}"));
-    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call is slow.</a>"));
+    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call can be slow.</a>"));
 }
 
 #[test]
