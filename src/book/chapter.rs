@@ -36,7 +36,7 @@ pub(super) fn render(
     let figures = document.figures.iter().map(|figure| figure_context(document, figure, machines));
     let context = context! {
         title => document.title.as_str(),
-        source => document.source.as_deref(),
+        source => document.cited(),
         gpu => document.gpu.as_deref(),
         has_published => document.tables.iter().any(DocumentTable::has_published),
         question => safe_html(document.question.trim()),

@@ -53,7 +53,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
         id => claim.id.as_str(),
         chapter => document.id.as_str(),
         claim => safe_html(escape(&claim.plain())),
-        places => claim.places.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
+        places => claim.sources(document).join("; "),
         kind => claim.kind.name(),
         about => claim.on.map(|on| on.words()),
         machines => judgements.iter().map(machine).collect::<Vec<Value>>(),

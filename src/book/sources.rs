@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Document, Hardware, PrintedText};
+use super::document::{Document, Hardware};
 use super::templates::Templates;
 use crate::error::BookError;
 
@@ -14,8 +14,7 @@ pub(super) fn render(
 ) -> Result<String, BookError> {
     let texts = documents.iter().filter_map(|document| {
         let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
-        let source = document.source.as_deref()?;
-        let text = document.names.texts.of_file(source).map(PrintedText::dated);
+        let (text, source) = (document.cited()?, document.source.as_deref());
         Some(context! { id, title, source, text, gpu })
     });
     let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });

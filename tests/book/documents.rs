@@ -214,6 +214,23 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
     }
 }
 
+/// Nobody knows a text by the name of its file: that stands with its title on the page of sources.
+#[test]
+fn a_text_is_cited_by_its_title_and_date_and_its_file_stands_on_the_page_of_sources_alone() {
+    let texts = BookProject::embedded().texts().unwrap();
+    for document in documents() {
+        let Some(file) = &document.source else { continue };
+        let text = texts.of_file(file).unwrap();
+        for name in [document.id.as_str(), "claims", "sources"] {
+            assert!(read(whole_source(), name).contains(&text.dated()), "{name} does not name {}", text.title);
+        }
+        for path in whole_source().keys().filter(|path| path.extension().is_some_and(|end| end == "md")) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert_eq!(read(whole_source(), name).contains(file.as_str()), name == "sources", "{name}");
+        }
+    }
+}
+
 #[test]
 fn the_chapters_stand_in_the_order_that_their_documents_state() {
     let summary = read(whole_source(), "SUMMARY");

@@ -11,6 +11,8 @@ mod intervals;
 mod pages;
 mod probe;
 mod projects;
+mod prose;
+mod readability;
 mod runs;
 mod sentences;
 mod unknown;

@@ -7,7 +7,8 @@ use syncscope::results::Outcome;
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
 
-fn words(pieces: &[Piece]) -> String {
+/// What pieces of a sentence say together.
+pub(super) fn words(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
         Piece::Value { text, .. } => text.clone(),
@@ -66,13 +67,14 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
         let outcome = Outcome::Derived { samples: vec![sign * 1e-6; 12] };
         fixture::replace(&mut results, "probe.delta", &outcome);
         let runs = fixture::with_pytorch(fixture::three_runs(results));
-        read(&source_as(&project(DOCUMENT), &[runs]), "probe")
+        let marked = DOCUMENT.replace("claim: The slow call is slow.", "claim: The `slow` call *can* be slow.");
+        read(&source_as(&project(&marked), &[runs]), "probe")
     };
     let words = "This machine contradicts what the text claims";
     assert!(!chapter(results(), 1.0).contains(words));
     let refuted = chapter(results(), -1.0);
     let beside = refuted.split(words).nth(1).unwrap_or_else(|| panic!("{refuted}"));
-    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call is slow.</a>"));
+    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call can be slow.</a>"));
 }
 
 #[test]

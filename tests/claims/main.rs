@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
-use syncscope::book::document::{Claim, Document, Hardware, Names, On, Texts};
+use syncscope::book::document::{Claim, Document, Hardware, Names, On, Place, Texts};
 use syncscope::book::predicate::{Judgement, Verdict};
 use syncscope::book::{BookProject, claims_text};
 use syncscope::experiment::Registry;
@@ -462,7 +462,9 @@ fn each_text_that_is_mirrored_has_claims_and_each_claim_stands_in_one() {
         for place in &claim.places {
             let text = texts.get(&place.text).unwrap();
             assert!(place.last <= text.lines, "{}: {place}", claim.id);
-            let named = |source: &String| source.contains(&text.file) && source.contains(&place.lines());
+            let lines = Place::lines(&[place]);
+            let range = lines.split_once(' ').unwrap().1;
+            let named = |source: &String| source.starts_with(&text.dated()) && source.contains(range);
             assert!(sources.iter().any(named), "{}: {sources:?}", claim.id);
             files.insert(text.file.clone());
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Document;
-use super::text::Place;
+use super::text::{Place, PrintedText};
 use crate::results::Parameters;
 
 /// A claim of a document.
@@ -91,7 +91,7 @@ impl Kind {
             }
             Kind::Exists => "Can be so: one case that lies inside the bounds is enough.",
             Kind::Value => {
-                "A figure of the text's own machine: on another one it carries over, or this machine differs."
+                "A figure of the text's own machine: it carries over to another machine, or that machine differs."
             }
             Kind::Sign => "A direction: the sign of a difference of paired samples.",
             Kind::Model => "A model: how far it misses.",
@@ -137,19 +137,19 @@ impl Claim {
         words.split_whitespace().collect::<Vec<&str>>().join(" ")
     }
 
-    /// Where it stands: each text once, with its title and date, its file, and the lines.
+    /// Where it stands: each text once, with its title, its date and the lines.
     pub fn sources(&self, document: &Document) -> Vec<String> {
-        let mut texts: Vec<(&str, Vec<String>)> = Vec::new();
+        let mut texts: Vec<(&str, Vec<&Place>)> = Vec::new();
         for place in &self.places {
             match texts.iter_mut().find(|(text, _)| *text == place.text) {
-                Some((_, lines)) => lines.push(place.lines()),
-                None => texts.push((&place.text, vec![place.lines()])),
+                Some((_, places)) => places.push(place),
+                None => texts.push((&place.text, vec![place])),
             }
         }
-        let source = |(name, lines): (&str, Vec<String>)| {
+        let source = |(name, places): (&str, Vec<&Place>)| {
             let text = document.names.texts.get(name);
-            let text = text.map_or_else(|| name.to_owned(), |text| format!("{}, {}", text.dated(), text.file));
-            format!("{text}, {}", lines.join(" and "))
+            let text = text.map_or_else(|| name.to_owned(), PrintedText::dated);
+            format!("{text}, {}", Place::lines(&places))
         };
         texts.into_iter().map(source).collect()
     }

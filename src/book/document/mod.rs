@@ -222,6 +222,12 @@ impl Document {
         rows.chain(drawn)
     }
 
+    /// The text behind it by its title and date; by its file where the project does not name it.
+    pub fn cited(&self) -> Option<String> {
+        let file = self.source.as_deref()?;
+        Some(self.names.texts.of_file(file).map_or_else(|| file.to_owned(), PrintedText::dated))
+    }
+
     /// The table with this identifier.
     pub fn table(&self, id: &str) -> Option<&DocumentTable> {
         self.tables.iter().find(|table| table.id == id)

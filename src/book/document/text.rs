@@ -88,19 +88,24 @@ impl Texts {
 }
 
 impl PrintedText {
-    /// The title with the date, or that it has none.
+    /// The title in quotation marks with the date, or that it has none.
     pub fn dated(&self) -> String {
-        format!("{} ({})", self.title, self.date.as_deref().unwrap_or("undated"))
+        format!("“{}” ({})", self.title, self.date.as_deref().unwrap_or("undated"))
     }
 }
 
 impl Place {
-    /// The lines in words: `line 46`, `lines 92–94`.
-    pub fn lines(&self) -> String {
-        if self.first == self.last {
-            format!("line {}", self.first)
-        } else {
-            format!("lines {}–{}", self.first, self.last)
+    /// The lines of places in one text, in words: `line 46`, `lines 92–94`, `lines 220, 235 and 464`.
+    pub fn lines(places: &[&Self]) -> String {
+        let range = |place: &&Self| match place.first == place.last {
+            true => place.first.to_string(),
+            false => format!("{}–{}", place.first, place.last),
+        };
+        let word = if matches!(places, [one] if one.first == one.last) { "line" } else { "lines" };
+        let ranges: Vec<String> = places.iter().map(range).collect();
+        match ranges.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{word} {} and {last}", rest.join(", ")),
+            _ => format!("{word} {}", ranges.concat()),
         }
     }
 
@@ -135,11 +140,22 @@ mod tests {
     #[test]
     fn a_place_is_a_text_and_a_range_of_lines() {
         let place = Place::of("003:92-94").unwrap();
-        assert_eq!((place.to_string(), place.lines()), ("003:92-94".to_owned(), "lines 92–94".to_owned()));
-        assert_eq!(Place::of("000:46").unwrap().lines(), "line 46");
+        assert_eq!(place.to_string(), "003:92-94");
         for wrong in ["003", "003:", ":4", "003:0", "003:9-4", "003:a", "003:1-2-3"] {
             assert_eq!(Place::of(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn places_in_one_text_are_said_as_its_lines() {
+        let lines = |written: &[&str]| {
+            let places: Vec<Place> = written.iter().map(|place| Place::of(place).unwrap()).collect();
+            Place::lines(&places.iter().collect::<Vec<&Place>>())
+        };
+        assert_eq!(lines(&["000:46"]), "line 46");
+        assert_eq!(lines(&["003:92-94"]), "lines 92–94");
+        assert_eq!(lines(&["004:235", "004:464"]), "lines 235 and 464");
+        assert_eq!(lines(&["004:220", "004:235-240", "004:464"]), "lines 220, 235–240 and 464");
     }
 
     #[test]

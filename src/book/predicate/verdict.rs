@@ -106,7 +106,7 @@ pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases
         }
         Verdict::Inconclusive if count == 1 => match open.first() {
             Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
-            _ => "The interval reaches over a bound.".to_owned(),
+            _ => "The interval contains a bound.".to_owned(),
         },
         Verdict::Inconclusive if !missing.is_empty() => {
             format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))

@@ -31,8 +31,7 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
     let mut text = format!("  {:<13} {}: {}\n", judgement.verdict.name().to_uppercase(), claim.id, claim.claim.trim());
     let mut line = |what: &str| text.push_str(&format!("{:16}{what}\n", ""));
     let about = claim.on.map_or("figures", |on| on.words());
-    let places: Vec<String> = claim.places.iter().map(ToString::to_string).collect();
-    let places = if places.is_empty() { "of this book".to_owned() } else { places.join(", ") };
+    let places = if claim.places.is_empty() { "of this book".to_owned() } else { claim.sources(document).join("; ") };
     line(&format!("{places}; {}, about {about}", claim.kind.name()));
     let mut judged = |judgement: &Judgement| {
         let system = if claim.is_about_figures() { "the figures" } else { &judgement.system };
