@@ -25,6 +25,9 @@ use crate::units::Unit;
 /// By how much of itself, or of the greatest operand of its unit, a value may miss what its formula gives.
 const ROUNDING: f64 = 1e-9;
 
+/// The most bytes of a formula: a file may come from anybody, and brackets are read by recursion.
+const MOST_BYTES: usize = 200;
+
 /// The most ways to read a formula that are tried.
 const MOST_READINGS: usize = 64;
 
@@ -88,6 +91,9 @@ struct Reading<'a> {
 
 /// The ways to read a formula; none where it is prose.
 fn readings<'a>(lookup: &Lookup<'a>, row: &'a Row, formula: &str, derivation: Derivation) -> Vec<Reading<'a>> {
+    if formula.len() > MOST_BYTES {
+        return Vec::new();
+    }
     let parent = row.spec.id.rsplit_once('.').map_or("", |(parent, _)| parent);
     if derivation == Derivation::Extrapolation {
         let factor = formula.rsplit_once('×').map(|(_, factor)| format!("row · {factor}"));
@@ -330,6 +336,8 @@ mod tests {
 
     #[test]
     fn a_formula_in_prose_is_not_computed_again() {
+        let deep = format!("{}async{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert!(!differs("a.delta", &deep, [9.0, 9.0]));
         for formula in ["launch of 8 − launch of 1", "forced, less what else is known", "forced − unknown", "(forced"]
         {
             assert!(!differs("a.delta", formula, [9.0, 9.0]), "{formula}");

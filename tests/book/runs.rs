@@ -60,7 +60,7 @@ fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other_and_says_so() {
     let text = chapter(&[two]);
     assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("n = 12")), "{text}");
     assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("1 of 2 runs")), "{text}");
-    let lacks = "the run syncscope-1 has no samples of all rows of this table (skipped: the first run left it out)";
+    let lacks = "the run syncscope-1 has no samples of any row of this table (skipped: the first run left it out)";
     assert!(text.contains(lacks), "{text}");
 }
 

@@ -64,7 +64,7 @@ fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec
         }
     }
     let words = |(part, rows): &(&str, Vec<String>)| match rows.len() == count[part] {
-        true => format!("all rows of {part}"),
+        true => format!("any row of {part}"),
         false => rows.join(", "),
     };
     let lacks = |(run, reason, parts): (String, MissingReason, Vec<(&str, Vec<String>)>)| {
