@@ -28,7 +28,8 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             refuted && !claim.is_about_figures() && !claim.places.is_empty()
         });
         let refuted = claims.map(|(claim, _)| {
-            context! { id => claim.id.as_str(), claim => safe_html(claim.claim.trim()) }
+            // It stands in HTML, where marks of Markdown would be shown as they are.
+            context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())) }
         });
         let (text, refuted) = (answer(document, results), refuted.collect::<Vec<Value>>());
         let is_answer = !text.is_empty() || !refuted.is_empty();

@@ -54,7 +54,7 @@ pub(super) struct What {
     /// How often the suite runs, each time in a process of its own; else as often as it says itself
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroU32>,
-    /// Measure another system by turns with this one
+    /// Measure another system as well, in runs that alternate with those of this one
     #[arg(long, value_name = "SYSTEM")]
     with: Option<Peer>,
     /// A name for this machine, which the results file keeps: one a GPU, such as node7-gpu3, where there are many

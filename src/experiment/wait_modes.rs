@@ -103,15 +103,10 @@ fn waits(bench: &mut Bench, length: Duration) {
                 let wait = tried[place].clone()?;
                 Ok(move || wait.waited().map(|waited| waited.latency))
             })
-            .observed(
-                "wait-modes.processor",
-                "Share of the wait that the thread computes",
-                Unit::Ratio,
-                move |tried| {
-                    let wait = tried[place].clone()?;
-                    Ok(move || wait.waited().map(|waited| waited.computed))
-                },
-            );
+            .observed("wait-modes.processor", "Processor time as a share of the wait", Unit::Ratio, move |tried| {
+                let wait = tried[place].clone()?;
+                Ok(move || wait.waited().map(|waited| waited.computed))
+            });
     }
     group.run();
 }
@@ -131,7 +126,7 @@ impl WaitModes {
             }
         };
         let mut group =
-            group.time_by(Clock::Host, "wait-modes.neighbour.alone", "One launch, while nobody waits", launch(None));
+            group.time_by(Clock::Host, "wait-modes.neighbour.alone", "One launch, while no thread waits", launch(None));
         for manner in Manner::ALL {
             let mut ratio = Formula::of(
                 "launch / alone",
@@ -147,7 +142,12 @@ impl WaitModes {
                     "One launch, while another thread waits",
                     launch(Some(manner)),
                 )
-                .derived("wait-modes.neighbour.ratio", "A wait beside / nobody waits", Unit::Ratio, ratio);
+                .derived(
+                    "wait-modes.neighbour.ratio",
+                    "One launch, during a wait / while no thread waits",
+                    Unit::Ratio,
+                    ratio,
+                );
         }
         group.run();
     }

@@ -85,7 +85,7 @@ pub(super) fn cells(
     let ratio = match measured {
         None => Cell::Nothing,
         Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
-        Some(_) if !results.by_turns(&run.system) => no_ratio("not measured by turns"),
+        Some(_) if !results.by_turns(&run.system) => no_ratio("the runs did not alternate"),
         Some(measured) => ratio(&measured.metric, &metric),
     };
     [Cell::Value(Box::new(value)), ratio]
