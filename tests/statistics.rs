@@ -99,7 +99,7 @@ fn a_drift_and_two_clocks_are_found_in_most_trials() {
 fn the_interval_between_runs_holds_whatever_the_samples_of_a_run_have_to_do_with_each_other() {
     for factor in [0.0, 0.4, 0.6, 0.8] {
         for count in [3, 5] {
-            let (covered, _) = runs_covered(Kind::Dependent(factor), count, 10, TRIALS);
+            let covered = runs_covered(Kind::Dependent(factor), count, 10, TRIALS);
             // 95 % are expected; three standard errors of 2,000 trials are 1.5 %.
             assert!((0.93..=0.97).contains(&covered), "{factor}, R = {count}: {covered}");
         }
@@ -116,8 +116,26 @@ fn equal_rows_are_said_to_differ_in_one_file_of_twenty() {
 
 #[test]
 fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
-    let (covered, said) = runs_covered(Kind::RegimesWithin, 5, 10, 500);
-    assert!(said > 0.25, "{said} of the files have a diagnosis, {covered} of the intervals hold");
-    let (_, plain) = runs_covered(Kind::Dependent(0.0), 5, 10, 500);
+    let said = runs_diagnosed(Kind::RegimesWithin, 5, 10, 500);
+    assert!(said > 0.25, "{said} of the files have a diagnosis");
+    let plain = runs_diagnosed(Kind::Dependent(0.0), 5, 10, 500);
     assert!(plain < 0.1, "{plain}");
+}
+
+/// The table is what `cargo run --example coverage -- runs` prints.
+#[test]
+fn the_table_of_coverage_of_the_method_chapter_holds_every_kind_of_runs_with_its_coverage() {
+    let page = include_str!("../report-templates/machine.md.j2");
+    let rows: Vec<Vec<&str>> = page.lines().map(|line| line.split('|').map(str::trim).collect()).collect();
+    for kind in Kind::ALL {
+        let label = kind.label();
+        let row = rows.iter().find(|row| row.get(1) == Some(&label.as_str()));
+        let row = row.unwrap_or_else(|| panic!("the table has no row `{label}`"));
+        for (place, count) in (2..).zip([3, 5, 10]) {
+            let said: f64 = row[place].trim_end_matches(" %").parse().unwrap();
+            let covered = 100.0 * runs_covered(kind, count, 10, TRIALS);
+            // Three standard errors of 2,000 trials, at the least favourable share.
+            assert!((covered - said).abs() < 3.4, "{label}, R = {count}: {covered} and not {said}");
+        }
+    }
 }
