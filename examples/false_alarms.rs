@@ -34,7 +34,9 @@ fn main() {
     }
     for runs in [3, 5] {
         let [alone, survive] = alarms(runs, 1000);
-        println!("{runs} runs, equal files of 60 rows, no margin: some row alone changed in {alone:.3}, some survives in {survive:.3}");
+        println!(
+            "{runs} runs, equal files of 60 rows, no margin: some row alone changed in {alone:.3}, some survives in {survive:.3}"
+        );
         println!("{runs} runs, one row of 600 takes 20 % longer: it survives in {:.3}", found(runs, 300));
     }
 }

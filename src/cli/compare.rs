@@ -21,7 +21,8 @@ runs or more in each file. Counts, quotients and differences are different or th
 both files have (such as PyTorch) is compared with itself.
 
 Of hundreds of rows, some change by chance. So --fail-on slower, faster and different count only the changes that survive \
-Holm's correction over all rows: where nothing changed, 5% of comparisons fail at most.
+Holm's correction over all rows: where nothing changed, 5% of comparisons fail at most. Take five runs in each file: of \
+600 rows, one that takes 20% longer is then found in 99% of simulated cases, with three runs in 13%.
 
 Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
 

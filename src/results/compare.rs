@@ -30,10 +30,11 @@
 //! of shares of yes Fisher's exact test, and of what has no quotient Welch's test of a difference. Holm's procedure then
 //! says which changes [survive](Pair::survives). Rows need not be independent for that.
 //!
-//! `tests/compare.rs` simulates it. At a threshold of 0, where no margin helps, 4 % of 400 pairs of equal files of 60 rows
-//! have a surviving change, of three runs as of five; of the rows alone it is 30 % of pairs and more. One row of 600 that
-//! takes 20 % longer, with five runs on each side that scatter by 1 % and samples by 2 %, is found in 95 % of cases; with
-//! three runs in 30 %, since the tail of Student's t is then long.
+//! `examples/false_alarms.rs` simulates it, and `tests/compare.rs` holds it. At a threshold of 0, where no margin helps,
+//! 2.8 % of pairs of equal files of 60 rows have a surviving change with three runs on each side, and 3.8 % with five; by the
+//! rows alone it is 27 % and 38 %. With the threshold of 5 %, one row of 600 that takes 20 % longer survives in 99.7 % of
+//! cases with five runs on each side that scatter by 1 % (their samples by 2 %), and in 13 % with three, since the tail of
+//! Student's t is then long: a gate takes five runs.
 //!
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
 //! interval of one day. [`Compared::moved`] is the middle of all quotients of times and rates, so that it can be said.
@@ -258,7 +259,8 @@ impl Side<'_> {
         }
         // Taken from the end.
         others.values_mut().for_each(|rows| rows.reverse());
-        let near: HashSet<String> = [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
+        let near: HashSet<String> =
+            [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
         for (spec, metric) in one.metrics() {
             let other = others.get_mut(&key(spec)).and_then(Vec::pop);
             let other = other.map_or(Err(MissingReason::NotInRun), |(_, metric)| value(metric));
@@ -293,7 +295,9 @@ impl Side<'_> {
         let faster = Direction::of(&one);
         let (shift, chance) = match &ratio {
             Some(ratio) => (faster.shift(ratio.change(threshold)), ratio.chance(threshold)),
-            None if share => (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples())),
+            None if share => {
+                (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples()))
+            }
             None => (without_ratio(&first, &second, faster), chance_of_difference(&one, &other)),
         };
         let hidden = near_floor && shift.is_change();
@@ -365,7 +369,11 @@ fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
     let enough = a.runs.len() > 1 && b.runs.len() > 1;
     let sets = [b, a].map(|metric| if enough { metric.run_medians() } else { metric.samples() });
     let is_constant = |values: &Vec<f64>| values.len() > 1 && values.iter().all(|value| *value == values[0]);
-    if enough || sets.iter().all(is_constant) { Student::between(&sets[0], &sets[1]).chance_outside(0.0, 0.0) } else { 1.0 }
+    if enough || sets.iter().all(is_constant) {
+        Student::between(&sets[0], &sets[1]).chance_outside(0.0, 0.0)
+    } else {
+        1.0
+    }
 }
 
 /// Which of two values of a row is the faster one.

@@ -49,7 +49,8 @@ impl Wording {
 /// are any.
 pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
-    let columns = || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
+    let columns =
+        || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
     let mut tables = Vec::new();
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.shift);
