@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn what_is_no_test_is_refused() {
-        for text in ["a about b", "a about 1 to", "a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""] {
+        for text in
+            ["a about b", "a about 1 to", "a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""]
+        {
             assert!(Test::parse(text).is_err(), "{text}");
         }
     }

@@ -3,8 +3,9 @@
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "fixtures/run.rs"]
+#[path = "../fixtures/run.rs"]
 mod fixture;
+mod planted;
 
 use std::collections::BTreeSet;
 use std::path::Path;

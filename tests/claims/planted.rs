@@ -1,0 +1,236 @@
+//! Whether each claim can be confirmed and refuted at all: some values of its rows confirm it, and some refute it. A claim
+//! that no values refute is no claim.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+const RUNS: usize = 5;
+
+/// The rows that a claim names, with values of our own in several runs of the system that it is about.
+struct Planted {
+    results: Results,
+}
+
+impl Planted {
+    fn of(document: &Document, claim: &Claim, all: &Results) -> Self {
+        let texts = claim.tests.iter().chain(&claim.given);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let names: Vec<Vec<&str>> =
+            texts.flat_map(|text| text.split(|c| !is_name(c))).map(|name| name.split('.').collect()).collect();
+        // The parts of an identifier stand in a name, between values of parameters.
+        let is_named = |row: &Row| {
+            let id = row.spec.id.replace('-', "_");
+            let own = usize::from(row.spec.experiment() == document.id);
+            names.iter().any(|name| id.split('.').skip(own).all(|part| name.contains(&part)))
+        };
+        let system = if claim.on == Some(On::Program) { "syncscope" } else { "PyTorch" };
+        let run = all.run().clone();
+        let runs = (0..RUNS).map(|place| Run { id: format!("run-{place}"), system: system.to_owned(), ..run.clone() });
+        let rows = all.rows.iter().filter(|row| is_named(row));
+        let rows = rows.map(|row| Row { spec: row.spec.clone(), series: Vec::new() }).collect();
+        Self { results: Results { runs: std::iter::once(run.clone()).chain(runs).collect(), rows, ..all.clone() } }
+    }
+
+    /// Plants the value that `value` gives a row: of a time with a scatter of a thousandth between runs, of what is observed
+    /// the same in each trial.
+    fn plant(&mut self, mut value: impl FnMut(&MetricSpec) -> Option<f64>) {
+        let runs: Vec<String> = self.results.runs.iter().skip(1).map(|run| run.id.clone()).collect();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        for row in &mut self.results.rows {
+            let Some(value) = value(&row.spec) else { continue };
+            let scatter = if is_observed(&row.spec) { 0.0 } else { 1e-3 };
+            let samples = |level: f64| vec![level; 3];
+            let series = runs.iter().map(|run| {
+                let level = value * (1.0 + scatter * (rng.random::<f64>() - 0.5));
+                Series { run: run.clone(), outcome: fixture::sampled(&row.spec.provenance, samples(level)) }
+            });
+            row.series = series.collect();
+        }
+    }
+
+    fn verdict(&self, document: &Document, claim: &Claim) -> Verdict {
+        claim.judge(document, &self.results).verdict
+    }
+}
+
+fn is_observed(spec: &MetricSpec) -> bool {
+    matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. })
+}
+
+/// Whether some values of its rows confirm a claim, and some refute it.
+fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
+    const TRIALS: u64 = 600;
+    let mut planted = Planted::of(document, claim, all);
+    let mut reached = [false; 2];
+    for seed in 0..TRIALS {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // All times of one identifier are equal, or grow with a parameter.
+        let mut chosen: BTreeMap<String, (f64, Option<String>)> = BTreeMap::new();
+        planted.plant(|spec| {
+            if is_observed(spec) {
+                return Some(f64::from(u8::from(rng.random_bool(0.5))));
+            }
+            let (level, grows) = chosen.entry(spec.id.clone()).or_insert_with(|| choose(spec, &mut rng));
+            let by = grows.as_ref().and_then(|name| spec.parameters.get(name)?.number());
+            Some(*level * by.unwrap_or(1.0))
+        });
+        match planted.verdict(document, claim) {
+            Verdict::Confirmed | Verdict::CarriesOver => reached[0] = true,
+            Verdict::Refuted | Verdict::DiffersHere => reached[1] = true,
+            Verdict::GoodToWithin(share) => reached[usize::from(share > 0.5)] |= !(0.05..=0.5).contains(&share),
+            Verdict::Inconclusive | Verdict::NotJudged(_) => {}
+        }
+        if reached == [true; 2] {
+            break;
+        }
+    }
+    reached
+}
+
+/// A value for the rows of an identifier, and the parameter that it grows with, where it does.
+fn choose(spec: &MetricSpec, rng: &mut Xoshiro256PlusPlus) -> (f64, Option<String>) {
+    let numbers = spec.parameters.iter().filter(|(_, value)| value.number().is_some());
+    let names: Vec<&String> = numbers.map(|(name, _)| name).collect();
+    let grows = !names.is_empty() && spec.unit == Unit::Seconds && rng.random_bool(0.4);
+    let grows = grows.then(|| names[rng.random_range(0..names.len())].clone());
+    let levels: &[f64] = match (spec.unit, &grows) {
+        (_, Some(_)) => &[0.5, 1.0, 2.0],
+        (Unit::Ratio, None) => &[0.01, 0.5, 1.0, 2.0],
+        _ => &[1e-6, 1e-5, 2e-5, 1e-4, 1e-3, 2e-3, 5e-3, 2e-2],
+    };
+    (levels[rng.random_range(0..levels.len())], grows)
+}
+
+#[test]
+#[ignore = "it takes many minutes in a build without optimisation: --release -- --ignored"]
+fn every_claim_can_be_confirmed_and_refuted_by_values_of_its_rows() {
+    let all = fixture::run();
+    let mut wrong = Vec::new();
+    for (document, claim) in claims().filter(|(_, claim)| !claim.is_about_figures()) {
+        // That no fault was seen shows nothing, so that a claim of none can be refuted alone.
+        let counts = claim.tests.iter().all(|test| test.ends_with("== 0"))
+            && matches!(claim.id.as_str(), "c-final-sync-orders" | "c-printed-order");
+        let [confirmed, refuted] = reached(document, claim, &all);
+        if !refuted || confirmed == counts {
+            wrong.push(format!("{}: confirmed {confirmed}, refuted {refuted}", claim.id));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_claim_that_no_values_refute_is_found() {
+    let rows = [time("t.a", &STEADY)];
+    let claim = |test: &str| {
+        let document = document(&format!("kind: always, on: pytorch, tests: [{test}]"), &rows);
+        reached(&document, &document.claims[0], &results(&rows))
+    };
+    assert_eq!(claim("t.a > 1e-3"), [true, true]);
+    assert_eq!(claim("t.a * t.a > -1"), [true, false]);
+    assert_eq!(claim("t.a < -1"), [false, true]);
+}
+
+/// The verdict on a claim where the rows have the values that their identifier and parameters give; other rows have none.
+fn with(id: &str, value: impl Fn(&str, &dyn Fn(&str) -> f64) -> Option<f64>) -> Verdict {
+    let (document, claim) = claims().find(|(_, claim)| claim.id == id).unwrap();
+    let mut planted = Planted::of(document, claim, &fixture::run());
+    planted.plant(|spec| {
+        let parameter = |name: &str| spec.parameters.get(name).and_then(Parameter::number).unwrap_or(f64::NAN);
+        value(&spec.id, &parameter)
+    });
+    planted.verdict(document, claim)
+}
+
+#[test]
+fn two_pageable_buffers_that_hide_kernels_refute_that_pinned_ones_are_required() {
+    let hiding = |hidden: f64| {
+        with("c-pinned-required", |id, _| match id {
+            "overlap.pageable.copies" => Some(5.6e-3),
+            "overlap.pageable.computes" => Some(5.5e-3),
+            "overlap.pageable.total" => Some(11.1e-3 - hidden * 5.5e-3),
+            _ => None,
+        })
+    };
+    assert_eq!([0.0, -0.2, 0.9].map(hiding), [Verdict::Confirmed, Verdict::Confirmed, Verdict::Refuted]);
+    let Verdict::NotJudged(reason) = with("c-pinned-required", |_, _| None) else { panic!("without its rows") };
+    assert!(reason.contains("pageable.") && reason.contains("not in this run"), "{reason}");
+}
+
+#[test]
+fn about_is_a_tenth_for_the_cost_of_a_synchronization_and_for_its_share() {
+    let cost = |seconds: f64| with("c-sync-cost", |id, _| (id == "sync-points.small.delta").then_some(seconds));
+    let expected = [Verdict::DiffersHere, Verdict::CarriesOver, Verdict::CarriesOver, Verdict::DiffersHere];
+    assert_eq!([8.8e-6, 9.2e-6, 16.3e-6, 16.7e-6].map(cost), expected);
+    let share = |share: f64| {
+        with("c-big-negligible", |id, _| match id {
+            "sync-points.big.delta" => Some(share * 1e-3),
+            "sync-points.big.async" => Some(1e-3),
+            _ => None,
+        })
+    };
+    let expected = [Verdict::DiffersHere, Verdict::DiffersHere, Verdict::CarriesOver, Verdict::DiffersHere];
+    assert_eq!([-0.02, 0.001, 0.0105, 0.02].map(share), expected);
+}
+
+#[test]
+fn printing_that_is_much_slower_is_slower_and_not_slightly() {
+    let times = |claim: &str, factor: f64| {
+        with(claim, |id, _| match id {
+            "sync-points.item.pending" | "sync-points.item.ready" => Some(1e-3),
+            "sync-points.print.pending" => Some(1e-3 * (1.0 + (factor - 1.0) / 2.0)),
+            "sync-points.print.ready" => Some(1e-3 * factor),
+            _ => None,
+        })
+    };
+    assert_eq!(
+        [0.9, 1.1, 30.0].map(|factor| times("c-print-slower", factor)),
+        [Verdict::Refuted, Verdict::Confirmed, Verdict::Confirmed]
+    );
+    assert_eq!([1.1, 30.0].map(|factor| times("c-print-slightly", factor)), [Verdict::Confirmed, Verdict::Refuted]);
+}
+
+#[test]
+fn what_overlap_loses_is_the_cause_only_where_it_makes_up_the_difference() {
+    let launch = |each: f64, launch: f64| {
+        move |claim: &str| {
+            with(claim, |id, _| match id {
+                "synchronize.loop.each" => Some(each),
+                "synchronize.loop.complete" => Some(60e-3),
+                "synchronize.timing.without" => Some(launch),
+                _ => None,
+            })
+        }
+    };
+    // The loop has 1,000 iterations: 10 µs each are lost.
+    let [both, other, none] = [launch(70e-3, 9e-6), launch(70e-3, 2e-6), launch(50e-3, 9e-6)];
+    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(both), [Verdict::Confirmed, Verdict::Confirmed]);
+    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(other), [Verdict::Confirmed, Verdict::Refuted]);
+    assert_eq!(none("c-overuse-hurts"), Verdict::Refuted);
+    assert!(matches!(none("c-overuse-because"), Verdict::NotJudged(_)), "there is no slowdown whose cause it could be");
+}
+
+#[test]
+fn events_have_to_be_right_from_five_microseconds_on() {
+    let shown = |excess: f64| {
+        with("c-events-right", |id, parameter| {
+            let spin = parameter("spin_seconds");
+            id.starts_with("self-audit.stopwatch.events").then_some(spin + excess)
+        })
+    };
+    assert_eq!([0.0, 0.3e-6, 1e-6].map(shown), [Verdict::Confirmed, Verdict::Confirmed, Verdict::Refuted]);
+}
+
+#[test]
+fn what_a_text_says_with_about_is_tested_with_about() {
+    for (_, claim) in claims() {
+        let words = claim.plain();
+        let says = words.contains("about 1") || words.contains("about 2") || words.contains(" nearly ");
+        let tests = claim.tests.iter().any(|test| test.contains(" about "));
+        assert!(!says || tests, "{}: {words}", claim.id);
+        assert!(!claim.tests.iter().any(|test| test.contains("0.9 <=")), "{}: about is declared once", claim.id);
+    }
+}
