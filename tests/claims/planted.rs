@@ -106,10 +106,7 @@ fn choose(spec: &MetricSpec, rng: &mut Xoshiro256PlusPlus) -> (f64, Option<Strin
 }
 
 #[test]
-<<<<<<< HEAD
-=======
 #[ignore = "it takes many minutes in a build without optimisation: --release -- --ignored"]
->>>>>>> refs/heads/a15B
 fn every_claim_can_be_confirmed_and_refuted_by_values_of_its_rows() {
     let all = fixture::run();
     let mut wrong = Vec::new();
