@@ -138,7 +138,8 @@ fn one_run_a_side_tells_no_change() {
 #[test]
 fn a_row_near_the_floor_of_its_clock_is_never_slower() {
     let run = |seconds: f64| (0..30).map(|i| seconds * (1.0 + 1e-3 * f64::from(i))).collect::<Vec<f64>>();
-    let times = |id: &str, seconds: f64| timed_in_runs(id, vec![run(seconds), run(seconds), run(seconds)]);
+    let times =
+        |id: &str, seconds: f64| timed_in_runs(id, [1.0, 1.001, 0.999].map(|run_of| run(run_of * seconds)).to_vec());
     let audited =
         |seconds: f64| in_runs(results_of(vec![floor(times("audit.timer", 20e-9)), times("calls.view", seconds)]), 3);
     let shift = |a: f64, b: f64| compared(&audited(a), &audited(b)).pairs[1].shift;
@@ -154,8 +155,8 @@ fn floor(row: Row) -> Row {
 #[test]
 fn a_rate_that_falls_is_slower_and_a_count_that_changes_is_different() {
     let rate = |value: f64| {
-        let samples: Vec<f64> = (0..15).map(|i| value * (1.0 + 1e-3 * f64::from(i))).collect();
-        let mut row = timed_in_runs("r", vec![samples.clone(), samples]);
+        let samples = |run: f64| (0..15).map(|i| run * value * (1.0 + 1e-3 * f64::from(i))).collect();
+        let mut row = timed_in_runs("r", vec![samples(1.0), samples(1.001)]);
         row.spec = spec("r", Unit::BytesPerSecond, Clock::Observed);
         in_runs(results_of(vec![row]), 2)
     };
@@ -235,7 +236,7 @@ fn rows_that_one_run_lacks_are_listed_with_the_reason() {
 #[test]
 fn rows_of_an_experiment_that_runs_twice_are_paired_in_order() {
     let twice = |second: f64| {
-        let row = |value: f64| timed_in_runs("r", vec![vec![value; 15], vec![value; 15]]);
+        let row = |value: f64| timed_in_runs("r", vec![vec![value; 15], vec![1.001 * value; 15]]);
         in_runs(results_of(vec![row(1.0), row(second)]), 2)
     };
     let (a, b) = (twice(2.0), twice(4.0));
