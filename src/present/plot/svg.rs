@@ -140,6 +140,9 @@ pub(super) struct Svg<'a> {
     pub(super) patterns: &'a [Pattern],
 }
 
+/// What texts and lines are painted with: there are thousands, so that each does not say it.
+const PAINTED: &str = ".plot text{fill:currentColor}.plot polyline,.plot line{stroke:currentColor}";
+
 /// The whole picture around what has been drawn. It has no empty line, so that it can stand in Markdown.
 pub(super) fn finished(
     (id, patterns): (&str, &[Pattern]),
@@ -148,7 +151,7 @@ pub(super) fn finished(
     body: &str,
 ) -> String {
     let (title, description) = (escape(title), escape(description));
-    let style = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat();
+    let style = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat() + PAINTED;
     let definitions: String = patterns.iter().map(|pattern| pattern.definition(id)).collect();
     format!(
         "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" \
@@ -171,11 +174,17 @@ impl Svg<'_> {
         }
     }
 
-    fn stroked(&self, color: BackendColor, width: u32) -> String {
+    /// Of a shape with an outline.
+    fn outlined(&self, color: BackendColor, width: u32) -> String {
+        format!("stroke=\"currentColor\" {}", self.line(color, width))
+    }
+
+    /// Of a line, which the style sheet strokes.
+    fn line(&self, color: BackendColor, width: u32) -> String {
         let paint = Paint::of(color);
         let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
         let dashes = paint.dashes().map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
-        format!("class=\"{}\" stroke=\"currentColor\"{width}{dashes}", paint.class())
+        format!("class=\"{}\"{width}{dashes}", paint.class())
     }
 
     fn shape(&mut self, shape: impl Display, paint: &str) -> Drawn {
@@ -211,19 +220,19 @@ impl DrawingBackend for Svg<'_> {
     }
 
     fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
-        let paint = self.stroked(style.color(), style.stroke_width());
+        let paint = self.line(style.color(), style.stroke_width());
         let ((x1, y1), (x2, y2)) = (from, to);
         self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &paint)
     }
 
     fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, fill: bool) -> Drawn {
-        let paint = if fill { self.filled(style.color()) } else { self.stroked(style.color(), style.stroke_width()) };
+        let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
         let ((x, y), (width, height)) = (from, (to.0 - from.0, to.1 - from.1));
         self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), &paint)
     }
 
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Drawn {
-        let paint = self.stroked(style.color(), style.stroke_width());
+        let paint = self.line(style.color(), style.stroke_width());
         self.shape(format_args!("polyline points=\"{}\"", points(path)), &paint)
     }
 
@@ -233,7 +242,7 @@ impl DrawingBackend for Svg<'_> {
     }
 
     fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> Drawn {
-        let paint = if fill { self.filled(style.color()) } else { self.stroked(style.color(), style.stroke_width()) };
+        let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
         let (x, y) = centre;
         self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint)
     }
@@ -250,11 +259,14 @@ impl DrawingBackend for Svg<'_> {
             VPos::Bottom => "-0.5ex",
         };
         let weight = if matches!(style.style(), FontStyle::Bold) { " font-weight=\"bold\"" } else { "" };
-        let (paint, text) = (self.filled(style.color()), escape(text));
+        let (class, text) = (Paint::of(style.color()).class(), escape(text));
         if text.is_empty() {
             return Ok(());
         }
-        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" dy=\"{below}\"{anchor}{weight} {paint}>{text}</text>");
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x}\" y=\"{y}\" dy=\"{below}\"{anchor}{weight} class=\"{class}\">{text}</text>"
+        );
         Ok(())
     }
 }

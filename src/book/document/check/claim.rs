@@ -1,7 +1,5 @@
 //! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
 
-use std::collections::BTreeSet;
-
 use super::Source;
 use crate::book::document::{Claim, Document, Kind};
 use crate::book::predicate::{Operand, Test, operands_of, singled_out};
@@ -11,14 +9,9 @@ use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
-pub(super) fn check<'a>(
-    document: &'a Document,
-    source: &Source<'_>,
-    anchors: &mut BTreeSet<&'a str>,
-) -> Result<(), FileError> {
+pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
     for (place, claim) in document.claims.iter().enumerate() {
         let way = Way::default().key("claims").item(place);
-        source.named(&way.key("id"), "claim", &claim.id, anchors)?;
         Checked { document, claim, way, source }.all()?;
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Figures: what they draw is there.
 
-use std::collections::BTreeSet;
-
 use super::Source;
 use super::single::{self, Several};
 use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
@@ -11,14 +9,9 @@ use crate::units::Unit;
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the figures of a document.
-pub(super) fn check<'a>(
-    document: &'a Document,
-    source: &Source<'_>,
-    anchors: &mut BTreeSet<&'a str>,
-) -> Result<(), FileError> {
+pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
     for (place, figure) in document.figures.iter().enumerate() {
         let way = Way::default().key("figures").item(place);
-        source.named(&way.key("id"), "figure", &figure.id, anchors)?;
         let wrong =
             |way: &Way, what: String, hint: String| source.error(way, format!("figure `{}` {what}", figure.id), hint);
         for (place, panel) in figure.panels.iter().enumerate() {

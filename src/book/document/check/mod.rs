@@ -19,11 +19,10 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     if !is_name(&document.id) {
         return Err(source.no_name(&top.key("id"), &document.id));
     }
-    // Tables, figures and claims are anchors of one page.
-    let (mut anchors, mut rows) = (BTreeSet::new(), BTreeSet::new());
+    check_anchors(document, &source)?;
+    let mut rows = BTreeSet::new();
     for (place, table) in document.tables.iter().enumerate() {
         let way = top.key("tables").item(place);
-        source.named(&way.key("id"), "table", &table.id, &mut anchors)?;
         check_rows(document, table, &way, &mut rows, &source)?;
         check_cases(document, table, &way, &source)?;
         if let Some((place, several)) = single::in_table(document, table) {
@@ -31,9 +30,29 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
             return Err(source.error(&way.key("rows").item(place).key("id"), several, hint));
         }
     }
-    figure::check(document, &source, &mut anchors)?;
-    claim::check(document, &source, &mut anchors)?;
+    figure::check(document, &source)?;
+    claim::check(document, &source)?;
     check_sentences(document, &source)
+}
+
+/// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
+fn check_anchors(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let tables = document.tables.iter().map(|table| table.id.as_str()).enumerate();
+    let figures = document.figures.iter().map(|figure| figure.id.as_str()).enumerate();
+    let claims = document.claims.iter().map(|claim| claim.id.as_str()).enumerate();
+    let all = tables.map(|own| ("table", own)).chain(figures.map(|own| ("figure", own)));
+    let mut taken = BTreeSet::new();
+    for (what, (place, id)) in all.chain(claims.map(|own| ("claim", own))) {
+        let way = Way::default().key(&format!("{what}s")).item(place).key("id");
+        if !is_name(id) {
+            return Err(source.no_name(&way, id));
+        }
+        if !taken.insert(id) {
+            let message = format!("{what} `{id}` has the name of another table, figure or claim");
+            return Err(source.error(&way, message, String::new()));
+        }
+    }
+    Ok(())
 }
 
 /// Every row is one that there is, once, set against rows of its table and with parameters of its own.
@@ -179,21 +198,6 @@ impl Source<'_> {
     fn error(&self, way: &Way, message: String, hint: String) -> FileError {
         let (line, column) = way.place(self.text).unwrap_or((0, 0));
         FileError::Invalid { origin: self.origin.to_owned(), line, column, message, hint }
-    }
-
-    /// Takes an identifier that has to be a name, and the only one among `taken`.
-    fn named<'a>(&self, way: &Way, what: &str, id: &'a str, taken: &mut BTreeSet<&'a str>) -> Result<(), FileError> {
-        if !is_name(id) {
-            return Err(self.no_name(way, id));
-        }
-        if !taken.insert(id) {
-            return Err(self.error(
-                way,
-                format!("{what} `{id}` has the name of another table, figure or claim"),
-                String::new(),
-            ));
-        }
-        Ok(())
     }
 
     fn no_name(&self, way: &Way, id: &str) -> FileError {
