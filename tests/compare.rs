@@ -234,17 +234,6 @@ fn rows_that_one_run_lacks_are_listed_with_the_reason() {
 }
 
 #[test]
-fn rows_of_an_experiment_that_runs_twice_are_paired_in_order() {
-    let twice = |second: f64| {
-        let row = |value: f64| timed_in_runs("r", vec![vec![value; 15], vec![1.001 * value; 15]]);
-        in_runs(results_of(vec![row(1.0), row(second)]), 2)
-    };
-    let (a, b) = (twice(2.0), twice(4.0));
-    let shifts: Vec<_> = compared(&a, &b).pairs.iter().map(|pair| pair.shift).collect();
-    assert_eq!(shifts, [Shift::Same, Shift::Slower]);
-}
-
-#[test]
 fn what_forbids_a_comparison_is_named() {
     let results = fixture::run();
     assert!(mismatches(&results, &results).is_empty());

@@ -49,14 +49,10 @@ impl Catalog {
         self
     }
 
-    /// With the rows of results files, of which those of one system in one file are looked for together.
+    /// With the rows of results files. Which of them are looked for together is the files' own: where a name fits several
+    /// rows of one, a lookup says so.
     #[must_use]
-    pub fn with_results(mut self, all: &[Results]) -> Self {
-        for results in all {
-            for system in results.systems() {
-                self = self.with_together(results.lookup_of(system).specs().cloned());
-            }
-        }
+    pub fn with_results(self, all: &[Results]) -> Self {
         self.with(all.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone()))
     }
 

@@ -254,24 +254,18 @@ struct Side<'a> {
 impl Side<'_> {
     fn compare(&self, compared: &mut Compared) {
         let [one, other] = [self.a, self.b].map(|results| results.lookup_of(self.system));
-        let mut others: HashMap<String, Vec<Found<'_>>> = HashMap::new();
-        for found in other.metrics() {
-            others.entry(key(found.0)).or_default().push(found);
-        }
-        // Taken from the end.
-        others.values_mut().for_each(|rows| rows.reverse());
+        let mut others: HashMap<String, Found<'_>> = other.metrics().map(|found| (key(found.0), found)).collect();
         let near: HashSet<String> =
             [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
         for (spec, metric) in one.metrics() {
-            let other = others.get_mut(&key(spec)).and_then(Vec::pop);
-            let other = other.map_or(Err(MissingReason::NotInRun), |(_, metric)| value(metric));
+            let other = others.remove(&key(spec)).map_or(Err(MissingReason::NotInRun), |(_, metric)| value(metric));
             match self.pair(spec, value(metric), other, near.contains(&key(spec))) {
                 Ok(pair) => compared.pairs.push(pair),
                 Err(absent) => compared.unpaired.push(*absent),
             }
         }
         for (spec, _) in other.metrics() {
-            if let Some((_, metric)) = others.get_mut(&key(spec)).and_then(Vec::pop) {
+            if let Some((_, metric)) = others.remove(&key(spec)) {
                 compared.unpaired.push(self.lone(spec, Some(MissingReason::NotInRun), value(metric).err()));
             }
         }

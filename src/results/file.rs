@@ -1,6 +1,6 @@
 //! Reading and writing results files (JSON).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -44,14 +44,15 @@ impl Results {
         if let Some(run) = self.runs.iter().find(|run| !runs.insert(run.id.as_str())) {
             return Err(format!("two runs are named `{}`", run.id));
         }
+        let mut seen = HashSet::new();
         for row in &self.rows {
-            let mut seen = BTreeSet::new();
+            let title = row.spec.title();
             for run in row.series.iter().map(|series| series.run.as_str()) {
                 if !runs.contains(run) {
-                    return Err(format!("`{}` has samples of a run `{run}`, which is not there", row.spec.title()));
+                    return Err(format!("`{title}` has samples of a run `{run}`, which is not there"));
                 }
-                if !seen.insert(run) {
-                    return Err(format!("`{}` has samples of the run `{run}` twice", row.spec.title()));
+                if !seen.insert((title.clone(), run)) {
+                    return Err(format!("`{title}` has samples of the run `{run}` twice"));
                 }
             }
         }
@@ -142,5 +143,15 @@ mod tests {
         assert!(read.samples_digest() != results.samples_digest());
         results.rows.reverse();
         assert!(read.samples_digest() != results.samples_digest());
+    }
+
+    #[test]
+    fn a_row_that_a_run_measured_twice_is_refused_wherever_it_stands() {
+        let (_, mut results) = kept();
+        let (row, last) = (results.rows[0].clone(), results.rows.len() - 1);
+        results.rows.insert(last, row);
+        let text = results.to_json(Path::new("r.json")).unwrap();
+        let error = Results::parse(&text, Path::new("r.json")).unwrap_err().to_string();
+        assert!(error.contains("has samples of the run `syncscope-1` twice"), "{error}");
     }
 }

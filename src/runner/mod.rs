@@ -164,11 +164,7 @@ impl Session<'_> {
             .selecting(running.results.selection.clone())
             .continuing(&running.earlier);
         let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
-        // One for one: a suite may name an experiment twice.
-        for row in &rows {
-            let before = running.earlier.iter().position(|earlier| earlier.spec == row.spec);
-            before.map(|place| running.earlier.remove(place));
-        }
+        running.earlier.retain(|earlier| rows.iter().all(|row| row.spec != earlier.spec));
         running.rows.extend(rows);
         left
     }

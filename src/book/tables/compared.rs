@@ -67,7 +67,7 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
         tables.push(Table {
             title: format!("Rows {}", wording.unpaired()),
             columns: columns(),
-            groups: by_system(compared, &rows, |row| &row.system, |row| unpaired(row)),
+            groups: by_system(compared, &rows, |row| &row.system, unpaired),
         });
     }
     tables

@@ -43,15 +43,17 @@ pub(in crate::book) fn lacking_of(results: &Results) -> Vec<Lacks> {
     results.systems().into_iter().flat_map(of_system).collect()
 }
 
+/// A run, why it has nothing, and of which rows of which parts.
+type Found<'a> = (String, MissingReason, Vec<(&'a str, Vec<String>)>);
+
 /// What the runs of a system lack of its rows, each given with the part that it is of and with its name.
 fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec<Lacks> {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut found: Vec<(String, MissingReason, Vec<(&str, Vec<String>)>)> = Vec::new();
+    let mut found: Vec<Found<'_>> = Vec::new();
     for (part, row, metric) in rows {
         *count.entry(part).or_default() += 1;
         for lacking in metric.lacking {
-            let known =
-                |(run, reason, _): &(String, MissingReason, _)| *run == lacking.run && *reason == lacking.reason;
+            let known = |(run, reason, _): &Found<'_>| *run == lacking.run && *reason == lacking.reason;
             let place = found.iter().position(known).unwrap_or_else(|| {
                 found.push((lacking.run.to_owned(), lacking.reason.clone(), Vec::new()));
                 found.len() - 1
@@ -67,7 +69,7 @@ fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec
         true => format!("any row of {part}"),
         false => rows.join(", "),
     };
-    let lacks = |(run, reason, parts): (String, MissingReason, Vec<(&str, Vec<String>)>)| {
+    let lacks = |(run, reason, parts): Found<'_>| {
         let rows = parts.iter().map(words).collect::<Vec<String>>().join(", ");
         Lacks { run, reason, rows }
     };

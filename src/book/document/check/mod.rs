@@ -375,7 +375,11 @@ tables:
         let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
         let kept: Vec<Results> = files.map(|path| Results::read(&path).unwrap()).collect();
         assert!(!kept.is_empty());
-        let catalog = crate::experiment::Registry::builtin().catalog("cuda").with_results(&kept);
+        let together = |catalog: Catalog, (results, system): (&Results, &str)| {
+            catalog.with_together(results.lookup_of(system).specs().cloned())
+        };
+        let systems = kept.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
+        let catalog = systems.fold(crate::experiment::Registry::builtin().catalog("cuda"), together);
         let read = crate::book::BookProject::embedded().documents(&catalog);
         assert!(read.is_ok(), "{}", read.unwrap_err());
     }

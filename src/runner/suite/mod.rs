@@ -1,5 +1,7 @@
 //! Suites: which experiments to run, with which parameters, on which device (YAML).
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,11 +10,11 @@ use std::path::Path;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use self::check::{Contradiction, check};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
-use crate::results::nearest;
-use crate::yaml::{self, Way};
+use crate::yaml;
 
 /// Which experiments to run, with which parameters, on which device.
 ///
@@ -44,9 +46,6 @@ pub struct Suite {
 
 /// How often a suite runs that does not say.
 pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
-
-/// How often a suite may run.
-const MOST_RUNS: u32 = 1000;
 
 /// The engines that there are.
 const ENGINES: [&str; 2] = ["cuda", "cpu"];
@@ -82,13 +81,11 @@ impl Suite {
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source: Value = yaml::parse(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
-        let refused = |(way, message, hint): (Way, String, String)| {
+        let refused = |Contradiction { way, message, hint }| {
             let (line, column) = way.place(text).unwrap_or_default();
             FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
         };
-        names(&suite).map_err(refused)?;
-        suite.check().map_err(|message| FileError::whole(origin, message))?;
-        Ok(suite)
+        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
 
     /// The suite of a results file; `origin` names the file in errors.
@@ -99,16 +96,8 @@ impl Suite {
         let seed = SuiteSeed { registry, source: source.clone() };
         let suite =
             seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
-        suite.check().map_err(|message| FileError::whole(origin, message))?;
-        Ok(suite)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.sampling.validate().map_err(|error| error.to_string())?;
-        match self.on.iter().find(|(_, experiments)| experiments.is_empty()) {
-            Some((engine, _)) => Err(format!("it names no experiment for `{engine}`")),
-            None => Ok(()),
-        }
+        let refused = |found: Contradiction| FileError::whole(origin, format!("its suite: {}", found.message));
+        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
 
     /// Whether its device may be one of `engine`.
@@ -187,38 +176,6 @@ fn suited<E: serde::de::Error>(
         entry.suited(engine, stated).map_err(E::custom)
     };
     list.into_iter().flatten().filter_map(Value::as_object).flatten().map(one).collect()
-}
-
-/// Finds the first thing in a suite's text that stands for nothing: a device that none can be, a list without an item.
-fn names(suite: &Suite) -> Result<(), (Way, String, String)> {
-    let device = suite.device.as_str();
-    let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
-    if device != "auto" && !device.split_once(':').is_some_and(is_one) {
-        let message = format!("`{device}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
-        let hint = nearest(device, ["auto", "cuda:0", "cpu:0"].into_iter());
-        return Err((Way::default().key("device"), message, hint));
-    }
-    if suite.runs.get() > MOST_RUNS {
-        let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);
-        return Err((Way::default().key("runs"), message, String::new()));
-    }
-    match empty_list(&suite.source, &Way::default()) {
-        Some(way) => {
-            let message = "an empty list measures nothing: name an item, or leave the parameter out".to_owned();
-            Err((way, message, String::new()))
-        }
-        None => Ok(()),
-    }
-}
-
-/// The way to the first empty list within a value.
-fn empty_list(value: &Value, way: &Way) -> Option<Way> {
-    match value {
-        Value::Array(items) if items.is_empty() => Some(way.clone()),
-        Value::Array(items) => items.iter().enumerate().find_map(|(place, item)| empty_list(item, &way.item(place))),
-        Value::Object(map) => map.iter().find_map(|(key, value)| empty_list(value, &way.key(key))),
-        _ => None,
-    }
 }
 
 /// The name of an engine.
@@ -425,12 +382,13 @@ mod tests {
 
     #[test]
     fn a_sampling_that_cannot_end_and_no_experiment_are_refused() {
-        assert!(error(&GOOD.replace("samples: 3", "warmup: 1")).contains("sampling plan"));
+        let text = error(&GOOD.replace("samples: 3", "warmup: 1"));
+        assert!(text.starts_with("s.yaml:2:11: ") && text.contains("sampling plan"), "{text}");
         let text = error("title: T\nsampling: { samples: 3 }\nexperiments: []\n");
         assert!(text.starts_with("s.yaml:3:14: an empty list"), "{text}");
         let source = serde_json::json!({"title": "T", "sampling": {"samples": 3}, "experiments": []});
         let text = Suite::of_results(&source, "r.json", &Registry::builtin()).err().unwrap().to_string();
-        assert!(text.contains("no experiment for"), "{text}");
+        assert!(text.starts_with("r.json: its suite: an empty list"), "{text}");
     }
 
     #[test]
