@@ -252,7 +252,9 @@ fn a_verdict_shows_the_mean_of_the_runs_with_its_t_interval_and_the_values_put_i
 fn rows_sampled_in_turn_are_paired_round_by_round() {
     let swing = |place: usize| -> Vec<f64> { (0..9).map(|round| 1.0 + ((round * 7 + place * 4) % 9) as f64).collect() };
     let (a, b): (Vec<_>, Vec<_>) = (0..4)
-        .map(|place| (swing(place), swing(place).iter().enumerate().map(|(i, x)| x - 0.01 - 1e-4 * i as f64).collect()))
+        .map(|place| {
+            (swing(place), swing(place).iter().enumerate().map(|(i, x)| x - 0.01 - 1e-4 * (i + place) as f64).collect())
+        })
         .unzip();
     let of = |id, runs: &[Vec<f64>]| made(id, &[], (Unit::Seconds, Clock::Host), runs);
     let rows = [of("t.a", &a), of("t.b", &b)];
@@ -499,8 +501,9 @@ fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it()
             let start = text.find(&format!(" {}: {}", claim.id, claim.claim.trim())).unwrap();
             let line = text[..start].lines().last().unwrap();
             assert_eq!(line.trim().to_lowercase(), judgement.verdict.name().to_lowercase(), "{}", claim.id);
-            let about: String = text[start..].lines().skip(1).take_while(|line| line.starts_with("       ")).collect();
-            assert!(claim.places.iter().all(|place| about.contains(&place.to_string())), "{about}");
+            let about = text[start..].lines().skip(1).take_while(|line| line.starts_with("       "));
+            let about = about.map(str::trim).collect::<Vec<_>>().join(" ");
+            assert!(claim.sources(document).iter().all(|source| about.contains(source)), "{about}");
             for case in &judgement.cases {
                 let value = case.value.as_ref().unwrap_or_else(|reason| reason);
                 assert!(about.contains(&case.quantity) && about.contains(value), "{} in {about}", case.quantity);
