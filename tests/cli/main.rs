@@ -97,7 +97,7 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_by_check
     assert!(stderr(&check).contains("contradicts itself") && stderr(&check).contains(said), "{}", stderr(&check));
     assert_eq!(code(&report(&["render", "r.json", "--out", "out"], folder.path())), 0);
     let machine = fs::read_to_string(folder.path().join("out/book/src/machine.md")).unwrap();
-    assert!(machine.contains("The file contradicts itself in 1 computed row: launch-path.same.ratio"), "{machine}");
+    assert!(machine.contains("The file contradicts itself in 1 computed row"), "{machine}");
 }
 
 #[test]
