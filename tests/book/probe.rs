@@ -71,7 +71,7 @@ tables:
     caption: Over the size.
     each: size
     rows:
-      - {id: probe.gain}
+      - {id: probe.gain, published_with: { dtype: fp16 }}
 figures:
   - id: drawn-bars
     title: Bars

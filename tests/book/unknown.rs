@@ -29,7 +29,7 @@ type Misspelt = (&'static str, &'static str, &'static str, &'static str);
 
 const ROWS: &[Misspelt] = &[
     ("{id: probe.fast, published", "{id: probe.fats, published", "probe.fats", "probe.fast"),
-    ("- {id: probe.gain}", "- {id: probe.gian}", "probe.gian", "probe.gain"),
+    ("{id: probe.gain, published", "{id: probe.gian, published", "probe.gian", "probe.gain"),
     ("relative: {to: probe.fast", "relative: {to: probe.fats", "probe.fats", "probe.fast"),
     ("bars: [probe.slow]", "bars: [probe.slwo]", "probe.slwo", "probe.slow"),
     ("{id: probe.gain, select", "{id: probe.gian, select", "probe.gian", "probe.gain"),
@@ -134,7 +134,12 @@ fn the_place_is_that_of_the_wrong_use_of_a_name() {
             "draws `probe.gain`, which table `pairs` does not hold",
         ),
         ("{to: probe.fast", "{to: probe.gain", "probe.gain", "relative to `probe.gain`, which its table does not hold"),
-        ("{id: probe.gain}\nfig", "{id: probe.fast}\nfig", "probe.fast", "row `probe.fast` is named twice"),
+        (
+            "{id: probe.gain, published_with: { dtype: fp16 }}\nfig",
+            "{id: probe.fast}\nfig",
+            "probe.fast",
+            "row `probe.fast` is named twice",
+        ),
         ("id: c-printed", "id: c-slow", "c-slow", "claim `c-slow` has the name of another table, figure or claim"),
         ("id: gains", "id: pairs", "pairs", "table `pairs` has the name of another table, figure or claim"),
         ("published: {half: 0.5}", "published: {size: 0.5}", "size", "has a figure for `size`"),
