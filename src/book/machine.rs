@@ -8,7 +8,7 @@ use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
 use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
-use crate::results::{Diagnosed, MissingReason, Results, Run};
+use crate::results::{ExperimentRun, MissingReason, Results, Run, TelemetrySample};
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown.
@@ -86,26 +86,38 @@ fn sampling(results: &Results) -> Table {
     Table::facts("Sampling", ["rule", "value"], facts)
 }
 
-/// The device's sensors in the order of time, where it has any.
+/// What the device's sensors said around each experiment, where it has any: the least and the most.
 fn telemetry(run: &Run) -> Option<Table> {
-    let cell = |value: Option<String>| value.map_or(Cell::Nothing, Cell::Text);
-    let row = |sample: &crate::results::TelemetrySample| {
-        let sensors = &sample.sensors;
-        TableRow {
-            id: None,
-            label: sample.experiment.clone(),
-            cells: vec![
-                cell(sample.at.map(|at| Unit::Seconds.format(at, 3))),
-                cell(sensors.sm_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
-                cell(sensors.memory_clock_mhz.map(|mhz| format!("{mhz} MHz"))),
-                cell(sensors.temperature_c.map(|degrees| format!("{degrees} °C"))),
-                cell(sensors.power_w.map(|watts| format!("{watts:.0} W"))),
-                cell((!sensors.throttle_reasons.is_empty()).then(|| sensors.throttle_reasons.join(", "))),
-            ],
-        }
+    let row = |ran: &ExperimentRun| {
+        let samples = run.telemetry_of(&ran.name);
+        let began = samples.iter().find_map(|sample| sample.at);
+        let held = run.throttle_reasons(&ran.name).join(", ");
+        let of = |unit: &str, value: fn(&TelemetrySample) -> Option<f64>| {
+            range(unit, samples.iter().filter_map(|sample| value(sample)))
+        };
+        let cells = vec![
+            began.map_or(Cell::Nothing, |at| Cell::Text(Unit::Seconds.format(at, 3))),
+            of("MHz", |sample| sample.sensors.sm_clock_mhz.map(f64::from)),
+            of("MHz", |sample| sample.sensors.memory_clock_mhz.map(f64::from)),
+            of("°C", |sample| sample.sensors.temperature_c.map(f64::from)),
+            of("W", |sample| sample.sensors.power_w.map(f64::from)),
+            if held.is_empty() { Cell::Nothing } else { Cell::Text(held) },
+        ];
+        (!samples.is_empty()).then(|| TableRow { id: None, label: ran.name.clone(), cells })
     };
-    let headings = ["at", "processor clock", "memory clock", "temperature", "power", "held back by"];
-    table("Telemetry", "before and after", &headings, run.telemetry.iter().map(row).collect())
+    let headings = ["from", "processor clock", "memory clock", "temperature", "power", "held back by"];
+    table("Telemetry", "experiment", &headings, run.order.iter().filter_map(row).collect())
+}
+
+/// The least and the most of what a sensor said; one figure where they are equal.
+fn range(unit: &str, values: impl Iterator<Item = f64>) -> Cell {
+    let values: Vec<f64> = values.collect();
+    let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+    match (format!("{least:.0}"), format!("{most:.0}")) {
+        _ if values.is_empty() => Cell::Nothing,
+        (least, most) if least == most => Cell::Text(format!("{most} {unit}")),
+        (least, most) => Cell::Text(format!("{least}–{most} {unit}")),
+    }
 }
 
 /// The least work that lies in each row, where that is known, and what limits it.
@@ -144,19 +156,22 @@ fn system(results: &Results, run: &Run) -> Table {
     Table::facts(&format!("{} on the same machine", run.system), ["fact", "value"], facts)
 }
 
-/// The diagnoses of the samples of each row of each system: cause and remedy.
+/// The diagnoses of the samples of each row of each system: what each kind may come from stands over its rows.
 fn diagnoses(results: &Results) -> Option<Table> {
-    let of_system = |system: &'_ str| {
-        let text = |text: &str| Cell::Text(text.to_owned());
-        let row = |(spec, diagnosis): Diagnosed<'_>| TableRow {
-            id: None,
-            label: spec.title(),
-            cells: vec![text(system), text(diagnosis.name()), Cell::Text(diagnosis.to_string())],
-        };
-        results.diagnoses_of(system).into_iter().map(row).collect::<Vec<TableRow>>()
-    };
-    let rows = results.systems().into_iter().flat_map(of_system).collect();
-    table("Diagnostics", "row", &["system", "what", "cause and remedy"], rows)
+    let mut groups: Vec<Group> = Vec::new();
+    for system in results.systems() {
+        for (spec, diagnosis) in results.diagnoses_of(system) {
+            let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
+            let row = TableRow { id: None, label: spec.title(), cells };
+            let label = Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy()));
+            match groups.iter_mut().find(|group| group.label == label) {
+                Some(group) => group.rows.push(row),
+                None => groups.push(Group { label, rows: vec![row] }),
+            }
+        }
+    }
+    let columns = [Column::new(Role::Label, "row"), Column::new(Role::Fact, "system"), Column::new(Role::Fact, "what")];
+    filled(Table { title: "Diagnostics".to_owned(), columns: columns.into(), groups })
 }
 
 /// The runs that lack rows which other runs of their system measured.

@@ -96,8 +96,9 @@ impl Diagnosis {
     }
 }
 
-impl fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Diagnosis {
+    /// What was found, with its figures.
+    pub fn finding(&self) -> String {
         let time = |seconds: f64| Unit::Seconds.format(seconds, 3);
         match *self {
             Diagnosis::Trend { correlation, change } => {
@@ -107,50 +108,52 @@ impl fmt::Display for Diagnosis {
                 } else {
                     String::new()
                 };
-                write!(
-                    f,
-                    "the samples {direction}{by} from the first to the last: the clock rate or the temperature was still \
-                     changing. Add `warmup` rounds, and compare the telemetry"
-                )
+                format!("the samples {direction}{by} from the first to the last")
             }
-            Diagnosis::TwoModes { low, high, share } => write!(
-                f,
-                "two modes, around {} and {} ({} of the samples in the upper): a clock rate, a code path or the load of \
-                 the machine changed during sampling. The median describes one mode only. Look at the samples; lock \
-                 the clock rates or take more samples",
-                time(low),
-                time(high),
-                percent(share)
-            ),
-            Diagnosis::Outliers { far, n } => write!(
-                f,
-                "{far} of {n} samples are extreme: something else ran on this machine. The median tolerates that, a \
-                 total or a mean does not. Repeat the run on an idle machine"
-            ),
-            Diagnosis::FewValues { values: 1, n, .. } => write!(
-                f,
-                "all {n} samples are equal: the clock's step hides their scatter. Put more work into one sample"
-            ),
-            Diagnosis::FewValues { values, n, step } => write!(
-                f,
-                "{values} values in {n} samples, {} apart or more: the clock's step is too coarse for the interval to \
-                 mean much. Put more work into one sample",
-                time(step)
-            ),
+            Diagnosis::TwoModes { low, high, share } => {
+                let (low, high, share) = (time(low), time(high), percent(share));
+                format!("two modes, around {low} and {high} ({share} of the samples in the upper)")
+            }
+            Diagnosis::Outliers { far, n } => format!("{far} of {n} samples are extreme"),
+            Diagnosis::FewValues { values: 1, n, .. } => format!("all {n} samples are equal"),
+            Diagnosis::FewValues { values, n, step } => {
+                format!("{values} values in {n} samples, {} apart or more", time(step))
+            }
             Diagnosis::NearFloor { clock, median, floor } => {
                 let of = match clock {
                     Clock::DeviceEvents => "two events with nothing in between",
                     Clock::Host | Clock::Observed => "the host's clock by itself",
                 };
-                write!(
-                    f,
-                    "{} is less than {CLEAR_OF_FLOOR} times the {} of {of}: much of it may be measurement overhead. Time \
-                     a loop and divide",
-                    time(median),
-                    time(floor)
-                )
+                format!("{} is less than {CLEAR_OF_FLOOR} times the {} of {of}", time(median), time(floor))
             }
         }
+    }
+
+    /// The possible cause, and what to do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Diagnosis::Trend { .. } => {
+                "the clock rate or the temperature was still changing. Add `warmup` rounds, and compare the telemetry"
+            }
+            Diagnosis::TwoModes { .. } => {
+                "a clock rate, a code path or the load of the machine changed during sampling. The median describes one \
+                 mode only. Look at the samples; lock the clock rates or take more samples"
+            }
+            Diagnosis::Outliers { .. } => {
+                "something else ran on this machine. The median tolerates that, a total or a mean does not. Repeat the \
+                 run on an idle machine"
+            }
+            Diagnosis::FewValues { .. } => {
+                "the clock's step is too coarse for the scatter to be seen. Put more work into one sample"
+            }
+            Diagnosis::NearFloor { .. } => "much of it may be measurement overhead. Time a loop and divide",
+        }
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.finding(), self.remedy())
     }
 }
 

@@ -118,9 +118,9 @@ fn value_cell(value: &Value, role: &str) -> String {
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
 }
 
-/// The tooltip of the cell: the same, in full words.
+/// The tooltip of the cell: what its value is of.
 fn hint(value: &Value) -> String {
-    let (Some(samples), formatted) = (value.samples, value.formatted()) else { return String::new() };
+    let Some(samples) = value.samples else { return String::new() };
     let n = samples.n;
     let is_share = value.unit == Unit::Ratio && value.source.as_deref() == Some("observed");
     let median = if value.difference { "median difference" } else { "median" };
@@ -132,9 +132,6 @@ fn hint(value: &Value) -> String {
     };
     if let Some(source) = &value.source {
         hint.push_str(&format!(", {source}"));
-    }
-    if let Some(interval) = formatted.interval {
-        hint.push_str(&format!("; 95 % interval {interval}"));
     }
     format!(" title=\"{}\"", escape(&hint))
 }

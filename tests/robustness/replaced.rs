@@ -96,10 +96,8 @@ fn a_file_whose_name_begins_like_a_flag_is_written_and_named_so_that_it_can_be_r
 fn a_run_says_what_failed_and_why() {
     let folder = folder();
     let suite = fs::read_to_string(folder.path().join("suite.yaml")).unwrap();
-    for (good, bad) in [("elements: 8", "elements: 60000000000"), ("[1, 2]", "[1, 1]")] {
-        fs::write(folder.path().join("suite.yaml"), suite.replace(good, bad)).unwrap();
-        let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
-        assert_eq!(code(&output), 1, "{}", stderr(&output));
-        assert!(stderr(&output).contains(" failed: "), "{bad}: {}", stderr(&output));
-    }
+    fs::write(folder.path().join("suite.yaml"), suite.replace("elements: 8", "elements: 60000000000")).unwrap();
+    let output = report(&[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains(" failed: "), "{}", stderr(&output));
 }

@@ -253,20 +253,18 @@ impl DrawingBackend for Svg<'_> {
             HPos::Right => " text-anchor=\"end\"",
             HPos::Center => " text-anchor=\"middle\"",
         };
-        let below = match style.anchor().v_pos {
-            VPos::Top => "0.76em",
-            VPos::Center => "0.5ex",
-            VPos::Bottom => "-0.5ex",
+        // From the place to the line that the letters stand on, at the drawing's size of 13.
+        let y = match style.anchor().v_pos {
+            VPos::Top => y + 10,
+            VPos::Center => y + 4,
+            VPos::Bottom => y - 4,
         };
         let weight = if matches!(style.style(), FontStyle::Bold) { " font-weight=\"bold\"" } else { "" };
         let (class, text) = (Paint::of(style.color()).class(), escape(text));
         if text.is_empty() {
             return Ok(());
         }
-        let _ = writeln!(
-            self.body,
-            "<text x=\"{x}\" y=\"{y}\" dy=\"{below}\"{anchor}{weight} class=\"{class}\">{text}</text>"
-        );
+        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\"{anchor}{weight} class=\"{class}\">{text}</text>");
         Ok(())
     }
 }
