@@ -100,7 +100,7 @@ fn telemetry(run: &Run) -> Option<Table> {
             of("MHz", |sample| sample.sensors.sm_clock_mhz.map(f64::from)),
             of("MHz", |sample| sample.sensors.memory_clock_mhz.map(f64::from)),
             of("°C", |sample| sample.sensors.temperature_c.map(f64::from)),
-            of("W", |sample| sample.sensors.power_w.map(f64::from)),
+            of("W", |sample| sample.sensors.power_w),
             if held.is_empty() { Cell::Nothing } else { Cell::Text(held) },
         ];
         (!samples.is_empty()).then(|| TableRow { id: None, label: ran.name.clone(), cells })
