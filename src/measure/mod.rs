@@ -19,7 +19,7 @@
 //! | `verdict` | does a statement about the medians hold |
 //! | `evidence` | does a quantity of several runs lie in a region, and do several |
 //! | `ratio` | what is the ratio of two values of several runs each |
-//! | `chances` | how likely is what was seen, were nothing there, and what of many such findings counts |
+//! | `chances` | how likely is a finding by chance alone, and which of many findings count |
 //! | `change_points` | when did a series of values over many days change its level |
 //! | `outliers` | which of many machines differ from the rest |
 //! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |

@@ -2,7 +2,7 @@
 //!
 //! # Method
 //! Each system that both files have is compared with itself. Of a system, rows of the same identifier and parameters belong
-//! together; where a suite names an experiment twice, in their order.
+//! together.
 //! Of a pair the quotient of the expected medians of a run is taken with its interval ([`Ratio`]), and the interval is held
 //! against the threshold of a change that matters:
 //!
@@ -254,18 +254,18 @@ struct Side<'a> {
 impl Side<'_> {
     fn compare(&self, compared: &mut Compared) {
         let [one, other] = [self.a, self.b].map(|results| results.lookup_of(self.system));
-        let mut others: HashMap<String, Found<'_>> = other.metrics().map(|found| (key(found.0), found)).collect();
+        let mut others: HashMap<String, _> = other.metrics().map(|(spec, metric)| (key(spec), metric)).collect();
         let near: HashSet<String> =
             [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
         for (spec, metric) in one.metrics() {
-            let other = others.remove(&key(spec)).map_or(Err(MissingReason::NotInRun), |(_, metric)| value(metric));
+            let other = others.remove(&key(spec)).map_or(Err(MissingReason::NotInRun), value);
             match self.pair(spec, value(metric), other, near.contains(&key(spec))) {
                 Ok(pair) => compared.pairs.push(pair),
                 Err(absent) => compared.unpaired.push(*absent),
             }
         }
-        for (spec, _) in other.metrics() {
-            if let Some((_, metric)) = others.remove(&key(spec)) {
+        for spec in other.specs() {
+            if let Some(metric) = others.remove(&key(spec)) {
                 compared.unpaired.push(self.lone(spec, Some(MissingReason::NotInRun), value(metric).err()));
             }
         }
@@ -313,7 +313,6 @@ impl Side<'_> {
     }
 }
 
-type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
 type Valued<'a> = Result<(Metric<'a>, Estimate), MissingReason>;
 
 /// What makes two rows the same one. Debug writing tells a number from a text of the same digits.

@@ -147,8 +147,8 @@ fn published_names(document: &Document) -> Vec<String> {
     names
 }
 
-/// Refuses the names in an expression that leave several rows of one system to choose from: in a results file, or among
-/// those that experiments declare. Of the rows, `cases` select some; each value of the parameter `each` is by itself.
+/// Refuses the names in an expression that leave several rows to choose from, of those that experiments declare for one
+/// engine. Of the rows, `cases` select some; each value of the parameter `each` is by itself.
 pub(in crate::book) fn singled_out(
     operands: &[(String, Operand)],
     document: &Document,
