@@ -85,9 +85,14 @@ fn compiler() -> String {
 }
 
 /// `name=digest` of each experiment that comes with the library: of its own files, of what takes samples, and of the
-/// devices. Comments and tests are left out: they measure nothing.
+/// devices. Comments, tests and what is computed of samples later are left out: they measure nothing.
 fn digests() -> String {
-    let shared: Vec<PathBuf> = ["src/measure", "src/device", "src/tensor", "kernels"].iter().flat_map(files).collect();
+    let measures = |path: &PathBuf| !path.starts_with("src/measure/statistics");
+    let shared: Vec<PathBuf> = ["src/affinity.rs", "src/measure", "src/device", "src/tensor", "kernels"]
+        .iter()
+        .flat_map(files)
+        .filter(measures)
+        .collect();
     let mut found = Vec::new();
     for entry in fs::read_dir("src/experiment").into_iter().flatten().flatten() {
         let path = entry.path();

@@ -14,16 +14,7 @@
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `batch` | how many calls of a short function make a sample |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
-//! | `runs` | what do several runs of one case come to |
-//! | `comparison` | do two cases of the same rounds differ |
-//! | `verdict` | does a statement about the medians hold |
-//! | `evidence` | does a quantity of several runs lie in a region, and do several |
-//! | `ratio` | what is the ratio of two values of several runs each |
-//! | `chances` | how likely is a finding by chance alone, and which of many findings count |
-//! | `change_points` | when did a series of values over many days change its level |
-//! | `outliers` | which of many machines differ from the rest |
-//! | `diagnose`, `dip` | is there a trend, a second mode, a coarse clock |
-//! | `bootstrap` | what is the distribution of any other statistic |
+//! | `statistics` | what samples, runs, days and machines say once they are taken |
 //!
 //! # What it does not cover
 //! * **Dependence.** Intervals assume independent samples. Drift or a slow oscillation within one case makes them too
@@ -40,55 +31,32 @@
 
 mod batch;
 mod blocking;
-mod bootstrap;
 mod case;
-#[cfg(feature = "report")]
-mod chances;
-#[cfg(feature = "report")]
-mod change_points;
 mod clock;
-mod comparison;
-mod diagnose;
-mod dip;
 mod estimate;
-#[cfg(feature = "report")]
-mod evidence;
-#[cfg(feature = "report")]
-mod outliers;
 mod protocol;
 mod ranks;
-#[cfg(feature = "report")]
-mod ratio;
-#[cfg(feature = "report")]
-mod runs;
 mod sampler;
 mod samples;
+mod statistics;
 mod stopping;
-mod verdict;
 mod warmup;
 
 pub use blocking::{Hold, blocks, held};
-pub use bootstrap::Bootstrap;
 pub use case::{Case, Observation, Stopwatch};
-#[cfg(feature = "report")]
-pub(crate) use chances::{Student, chance_of_shares, holm};
-#[cfg(feature = "report")]
-pub use change_points::{ChangePoint, change_points};
 pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};
-pub use comparison::Comparison;
-pub use diagnose::{Diagnosis, diagnose, near_floor};
 #[cfg(feature = "report")]
 pub(crate) use estimate::median;
 pub use estimate::{Estimate, Larger, Spread};
-#[cfg(feature = "report")]
-pub(crate) use evidence::{Bound, Evidence, Finding, Known, Region, furthest};
-#[cfg(feature = "report")]
-pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, outliers, smallest_shift};
 pub use protocol::{Protocol, StoppedBy};
-#[cfg(feature = "report")]
-pub use ratio::{Change, Ratio};
-#[cfg(feature = "report")]
-pub(crate) use runs::{LEVEL, mean};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
-pub use verdict::{Verdict, judge};
+pub use statistics::{Bootstrap, Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
+#[cfg(feature = "report")]
+pub(crate) use statistics::{
+    Bound, Evidence, Finding, Known, LEVEL, Region, Student, chance_of_shares, furthest, holm, mean,
+};
+#[cfg(feature = "report")]
+pub use statistics::{
+    Change, ChangePoint, FEWEST, FLEET_LEVEL, Outlier, Outliers, Ratio, change_points, outliers, smallest_shift,
+};

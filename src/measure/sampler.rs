@@ -23,9 +23,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 
 use super::case::Case;
-use super::comparison::Comparison;
 use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
+use super::statistics::Comparison;
 use super::stopping::Stopping;
 use super::warmup::Warmup;
 use crate::device::Device;

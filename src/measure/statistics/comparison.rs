@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::estimate::Estimate;
-use super::samples::Samples;
 use crate::error::MeasureError;
+use crate::measure::estimate::Estimate;
+use crate::measure::samples::Samples;
 use crate::units::{Scale, Unit};
 
 /// Two cases that were sampled in the same rounds, and their paired difference.

@@ -34,8 +34,8 @@ use rand::{RngExt, SeedableRng};
 use statrs::function::erf::erfc;
 
 use super::bootstrap::Bootstrap;
-use super::estimate::{median, quantile};
 use super::ratio::Ratio;
+use crate::measure::estimate::{median, quantile};
 
 /// The most values since the last change that are looked at.
 const WINDOW: usize = 365;

@@ -10,12 +10,12 @@
 //!
 //! # What it does not cover
 //! A percentile interval of a bootstrap distribution is correct in the limit of many samples. For a median of few samples
-//! it is inaccurate, so [`Estimate`](super::Estimate) does not use it.
+//! it is inaccurate, so [`Estimate`](crate::measure::Estimate) does not use it.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use super::estimate::quantile;
+use crate::measure::estimate::quantile;
 
 /// Draws resamples of sample sets, paired by their rounds unless said otherwise.
 ///

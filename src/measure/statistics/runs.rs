@@ -21,7 +21,7 @@
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-use super::estimate::{Estimate, Larger, Spread, median, quantile};
+use crate::measure::estimate::{Estimate, Larger, Spread, median, quantile};
 
 /// The level of the interval of an estimate.
 pub(crate) const LEVEL: f64 = 0.95;

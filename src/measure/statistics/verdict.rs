@@ -12,9 +12,9 @@
 use std::fmt;
 
 use super::bootstrap::Bootstrap;
-use super::estimate::quantile;
-use super::protocol::Protocol;
-use super::samples::Samples;
+use crate::measure::estimate::quantile;
+use crate::measure::protocol::Protocol;
+use crate::measure::samples::Samples;
 
 /// Whether a claim holds.
 #[derive(Clone, Debug, PartialEq)]

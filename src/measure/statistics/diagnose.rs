@@ -22,9 +22,9 @@
 
 use std::fmt;
 
-use super::clock::Clock;
 use super::dip::dip;
-use super::estimate::quantile;
+use crate::measure::clock::Clock;
+use crate::measure::estimate::quantile;
 use crate::units::{Scale, Unit};
 
 /// The share of the median from which a trend, or the distance of two modes, matters.
