@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod affinity;
 pub mod device;
 pub mod error;
 #[cfg(feature = "report")]

@@ -206,3 +206,29 @@ fn no_stored_output_of_a_notebook_is_a_debug_text() {
         assert!(found.is_none(), "{}: {found:?}", file.display());
     }
 }
+
+/// What a thread starts inherits its processors, and the thread that measures is kept on one.
+#[test]
+fn what_a_measurement_may_start_is_started_on_all_processors() {
+    let (mut starts, mut bare) = (0, Vec::new());
+    for folder in ["src/device", "src/measure", "src/experiment", "src/tensor", "src/timeline"] {
+        for file in files(&root().join(folder), ".rs") {
+            let source = text(&file);
+            let code = source.split("#[cfg(test)]").next().unwrap_or("");
+            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                if [".spawn(", ".spawn_scoped(", "thread::spawn(", "|| command.status()"]
+                    .iter()
+                    .any(|start| line.contains(start))
+                {
+                    starts += 1;
+                    let is_named =
+                        line.trim_start().starts_with("let start = ") && source.contains("affinity::elsewhere(start)");
+                    if !line.contains("affinity::elsewhere(") && !is_named {
+                        bare.push(format!("{}: {}", file.display(), line.trim()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(starts >= 8 && bare.is_empty(), "{starts} starts; not `elsewhere`: {bare:#?}");
+}

@@ -33,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, Formula, count, counts};
+use crate::affinity;
 use crate::device::Device;
 use crate::device::process::FirstSteps;
 use crate::error::DeviceError;
@@ -211,7 +212,7 @@ impl Processes {
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let start = Instant::now();
-        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let mut child = affinity::elsewhere(|| command.spawn()).map_err(|error| failed(error.to_string()))?;
         // What it says fits into the pipe: it needs nobody who reads while it runs.
         let ended = loop {
             match child.try_wait() {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::affinity;
 use crate::device::{Gate, Stream};
 use crate::error::DeviceError;
 
@@ -86,13 +87,14 @@ fn hold_for<R>(
         streams.iter().try_for_each(|stream| stream.wait_gate(&gate))?;
         let hold = Hold { gate: &gate, opened: &opened };
         let (gate, opened, late) = (&gate, &opened, &late);
-        scope.spawn(move || {
+        let watchdog = move || {
             // The sender is dropped when the call has returned.
             if waiting.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
                 late.store(!opened.load(Ordering::SeqCst), Ordering::SeqCst);
             }
             gate.open();
-        });
+        };
+        affinity::elsewhere(|| scope.spawn(watchdog));
         let result = call(&hold);
         let late = late.load(Ordering::SeqCst);
         drop(returned);

@@ -23,6 +23,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 pub use suite::Suite;
 
+use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
 use crate::experiment::{AnyExperiment, Bench, Entry, Part, Registry, RunObserver, Turn, record_scenarios};
@@ -313,7 +314,8 @@ fn run_parts(
         for turn in turns.into_iter().chain([Turn::Derived]) {
             bench.begin(*part, turn);
             // A panic in one group is a defect of that one: the others run, and the results say what happened.
-            let outcome = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut bench)));
+            let run = || affinity::kept(|| experiment.run(&mut bench));
+            let outcome = catch_unwind(AssertUnwindSafe(run));
             failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
         }
     }

@@ -12,6 +12,8 @@ import faulthandler
 import sys
 import threading
 
+from . import affinity
+
 # How long beyond the limit a gate may stay closed before the process is ended.
 STUCK = 60.0
 
@@ -52,7 +54,8 @@ class Gate:
         try:
             for stream in streams:
                 self.driver.wait_for(stream.cuda_stream, self.address, self.number)
-            watcher.start()
+            with affinity.elsewhere():
+                watcher.start()
             yield hold
         finally:
             hold.ended.set()

@@ -6,7 +6,7 @@ import sys
 import time
 
 from . import answer as outcomes
-from . import catalogue, derived, sampling
+from . import affinity, catalogue, derived, sampling
 from .catalogue import LeftOut, NotApplicable, Skipped, attempt
 from .lab import RecordedCase
 from .recording import NotRecorded, Recorder
@@ -30,6 +30,10 @@ class Run:
 
     def measure(self):
         """Raises `DeviceLost` where an error ended the run; all that was measured is in the answer."""
+        with affinity.kept():
+            self._measure()
+
+    def _measure(self):
         groups, refused = catalogue.divide(self.plan.rows)
         groups = self.in_order(groups)
         rows = {row.key: row for row in self.plan.rows}

@@ -257,6 +257,12 @@ def make(gpu):
 
         sum = mean = any
 
+        def sum(self):
+            return self.like((1,))
+
+        def backward(self):
+            pass
+
         def reshape(self, *shape):
             return Tensor(shape, self.device, self.dtype)
 
@@ -264,7 +270,7 @@ def make(gpu):
             self.memory = (ctypes.c_uint8 * (4 * self.numel()))()
             return ctypes.addressof(self.memory)
 
-    def created(*shape, device="cpu", dtype="float32", pin_memory=False):
+    def created(*shape, device="cpu", dtype="float32", pin_memory=False, requires_grad=False):
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         if pin_memory:
             gpu.call("cudaHostAlloc")

@@ -14,6 +14,7 @@ use super::catalogue::Action;
 use super::own_waiting::OwnWaiting;
 use super::waiting::Waiting;
 use super::{Family, Line, Made, On, Rig, Steps, WaitMode};
+use crate::affinity;
 use crate::device::engine::{DeviceMemory, EngineGate, HostKind, Operation, Region, Result};
 use crate::device::{DType, Device, Event, Graph, Stream};
 use crate::error::DeviceError;
@@ -188,10 +189,11 @@ impl Rig for OwnCalls {
         if line == Line::Thread {
             let (waits, waiting) = mpsc::channel::<()>();
             let stream = stream.clone();
-            *self.waiting.borrow_mut() = Some(std::thread::spawn(move || {
+            let wait = move || {
                 drop(waits);
                 stream.synchronize()
-            }));
+            };
+            *self.waiting.borrow_mut() = Some(affinity::elsewhere(|| std::thread::spawn(wait)));
             _ = waiting.recv();
         }
         Ok(gate)

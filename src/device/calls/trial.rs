@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::{CallUnderTest, Held, Line, On, WaitMode};
+use crate::affinity;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -58,7 +59,7 @@ impl CallUnderTest {
         let (begin, watched) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
             let (gate, opened) = (&gate, &opened);
-            scope.spawn(move || {
+            let watchdog = move || {
                 // The sender is dropped when the call has returned, also by a panic.
                 let over = |patience| match watched.recv_timeout(patience) {
                     Ok(()) => false,
@@ -71,7 +72,8 @@ impl CallUnderTest {
                 // Until the call begins, and then until it ends.
                 _ = over(PREPARATION) || over(patience);
                 gate.open();
-            });
+            };
+            affinity::elsewhere(|| scope.spawn(watchdog));
             let begin = begin;
             self.steps.enqueue()?;
             if opened.load(Ordering::SeqCst) {

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Rig, WaitMode};
+use crate::affinity;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -147,7 +148,7 @@ impl Waits {
         let (looks, looking) = mpsc::channel::<()>();
         let (outcome, ended) = thread::scope(|scope| {
             let given_up = &given_up;
-            let observer = scope.spawn(move || {
+            let observer = move || {
                 drop(looks);
                 while !waiting.is_marked() {
                     if given_up.load(Ordering::Relaxed) {
@@ -156,7 +157,8 @@ impl Waits {
                     std::hint::spin_loop();
                 }
                 Some(Instant::now())
-            });
+            };
+            let observer = affinity::elsewhere(|| scope.spawn(observer));
             _ = looking.recv();
             let outcome = waiting.begin(manner, length).and_then(|()| timed(|| waiting.wait(manner)));
             given_up.store(outcome.is_err(), Ordering::Relaxed);
@@ -181,11 +183,12 @@ impl Waits {
         waiting.prepare()?;
         let (begins, begun) = mpsc::channel::<()>();
         let (waited, launched) = thread::scope(|scope| {
-            let waiter = scope.spawn(move || {
+            let waiter = move || {
                 let outcome = waiting.begin(stands, length);
                 drop(begins);
                 outcome.and_then(|()| manner.map_or(Ok(()), |manner| waiting.wait(manner)))
-            });
+            };
+            let waiter = affinity::elsewhere(|| scope.spawn(waiter));
             _ = begun.recv();
             let entered = Instant::now() + ENTRY;
             while Instant::now() < entered {

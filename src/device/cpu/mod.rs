@@ -21,6 +21,7 @@ use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, Hos
 use super::injection::{self, Injected, Injection};
 use super::tracer::{Source, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
+use crate::affinity;
 use crate::error::DeviceError;
 use clock::{CpuEvent, CpuGate};
 use memory::CpuHostMemory;
@@ -37,7 +38,7 @@ pub(crate) fn list() -> Vec<Listing> {
 
 /// Opens CPU device `index`.
 pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = affinity::processors();
     Arc::new(CpuEngine {
         properties: Properties {
             name: name(index),

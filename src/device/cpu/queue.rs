@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::clock::Mark;
 use super::{CpuDevice, kernels, lock};
+use crate::affinity;
 use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
 use crate::device::tracer::{DeviceWork, Kind};
@@ -93,8 +94,11 @@ impl StreamInner {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let inner = Arc::new(Self { device: device.clone(), number, state, changed });
         let (worker, name) = (Arc::clone(&inner), format!("{} stream", device.name));
-        std::thread::Builder::new().name(name).spawn(move || worker.work()).map_err(|error| {
-            DeviceError::CallFailed { device: device.name.clone(), call: "thread::spawn", reason: error.to_string() }
+        let start = || std::thread::Builder::new().name(name).spawn(move || worker.work());
+        affinity::elsewhere(start).map_err(|error| DeviceError::CallFailed {
+            device: device.name.clone(),
+            call: "thread::spawn",
+            reason: error.to_string(),
         })?;
         Ok(inner)
     }

@@ -11,6 +11,7 @@ use super::driver::{HostPiece, context};
 use super::gpu::{Gpu, Opened};
 use super::memory::pinned::Purpose;
 use super::waiting::CudaWaiting;
+use crate::affinity;
 use crate::device::calls::catalogue::Action;
 use crate::device::calls::waiting::Waiting;
 use crate::device::calls::{Line, Rig, Steps, WaitMode};
@@ -54,6 +55,9 @@ impl CudaRig {
             Err(error) => return Err(error),
         };
         let rig = Self { device: device.clone(), calls, waiting: RefCell::new(None), mode: Cell::new(mode) };
+        // The driver starts its thread for functions of the host with the first of them.
+        affinity::elsewhere(|| rig.calls.wake(Line::Own, &Arc::default()))?;
+        rig.drain()?;
         // The driver gives a stream its hardware queue with its first work.
         if rig.calls.has_other_device() {
             drop(rig.hold(Line::Device)?);
@@ -65,11 +69,12 @@ impl CudaRig {
     /// Has another thread wait for its stream.
     fn wait_elsewhere(&self) {
         let (calls, (waits, waiting)) = (self.calls.clone(), mpsc::channel::<()>());
-        *self.waiting.borrow_mut() = Some(std::thread::spawn(move || {
+        let wait = move || {
             calls.bind()?;
             drop(waits);
             calls.synchronize(Line::Thread)
-        }));
+        };
+        *self.waiting.borrow_mut() = Some(affinity::elsewhere(|| std::thread::spawn(wait)));
         // It has bound the context, or has ended.
         _ = waiting.recv();
         let begun = Instant::now();

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::affinity;
 use crate::error::DeviceError;
 use crate::experiment::Bench;
 use crate::results::Work;
@@ -48,7 +49,7 @@ fn depth(x: &Tensor<f32>, patience: Duration) -> Result<f64, DeviceError> {
     std::thread::scope(|scope| {
         x.stream().wait_gate(&gate)?;
         let (gate, returned) = (&gate, &returned);
-        let watchdog = scope.spawn(move || {
+        let watchdog = move || {
             let mut before = None;
             loop {
                 // The sender is dropped once all launches have returned.
@@ -60,7 +61,8 @@ fn depth(x: &Tensor<f32>, patience: Duration) -> Result<f64, DeviceError> {
                 }
                 before = Some(now);
             }
-        });
+        };
+        let watchdog = affinity::elsewhere(|| scope.spawn(watchdog));
         let launch = || x.affine_in_place(1.0, 1.0).map(|()| returned.fetch_add(1, Ordering::SeqCst));
         let launched = (0..LIMIT).try_for_each(|_| launch().map(drop));
         drop(done);

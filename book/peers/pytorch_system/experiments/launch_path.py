@@ -2,6 +2,7 @@
 
 import threading
 
+from .. import affinity
 from ..catalogue import produces
 from ..lab import LIMIT
 from .common import synchronized, twice
@@ -85,7 +86,8 @@ def depth(lab, p):
         progress = Progress()
         with lab.torch.cuda.stream(stream), lab.gate().closed([stream], LIMIT) as gate:
             watcher = threading.Thread(target=progress.watch, args=(gate,), daemon=True)
-            watcher.start()
+            with affinity.elsewhere():
+                watcher.start()
             try:
                 for _ in range(MOST):
                     x.add_(1)

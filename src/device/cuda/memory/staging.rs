@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::affinity;
 use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, Span};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
@@ -49,7 +50,7 @@ type Piece<'a> = (usize, &'a mut [MaybeUninit<u8>]);
 
 /// Copies all of `from` to the host, all of `target`, of the same size: a synchronization point.
 pub(crate) fn download(stream: &Arc<StreamInner>, from: Span, target: &mut [MaybeUninit<u8>]) -> Result<()> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let processors = affinity::processors();
     let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());
@@ -62,7 +63,7 @@ pub(crate) fn download(stream: &Arc<StreamInner>, from: Span, target: &mut [Mayb
     stream.synchronize()?;
     thread::scope(|scope| {
         // A thread that cannot be started leaves more to the others.
-        let start = |_| thread::Builder::new().spawn_scoped(scope, drain).ok();
+        let start = |_| affinity::elsewhere(|| thread::Builder::new().spawn_scoped(scope, drain)).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let own = drain();
         others.into_iter().fold(own, |all, other| all.and(other.join().unwrap_or_else(|_| Err(panicked(stream)))))
