@@ -8,7 +8,7 @@ use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
 use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
-use crate::results::{ExperimentRun, MissingReason, Results, Run, TelemetrySample};
+use crate::results::{Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown.
@@ -25,6 +25,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<S
             telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
+            same_code => same_code(results),
             systems => others.map(|run| safe_html(system(results, run).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
@@ -33,6 +34,13 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<S
         }
     });
     templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
+}
+
+/// How often the method found a difference between the same code and itself, where that was tried.
+fn same_code(results: &Results) -> Option<Value> {
+    let SameCode { between_runs, within_runs } = SameCode::of(results);
+    let counted = |own: Comparisons| context! { made => own.made, missed => own.missed, most => own.most_by_chance() };
+    (within_runs.made > 0).then(|| context! { between => counted(between_runs), within => counted(within_runs) })
 }
 
 fn environment(run: &Run) -> Table {

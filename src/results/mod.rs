@@ -31,6 +31,7 @@ mod recompute;
 mod roofline;
 mod row;
 mod run;
+mod same_code;
 mod selection;
 mod steady;
 mod system;
@@ -55,6 +56,7 @@ pub use run::{
     ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,
 };
+pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
 pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};

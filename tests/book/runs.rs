@@ -155,3 +155,24 @@ fn the_first_page_shows_the_file_that_measured_most() {
     );
     assert!(!first.contains("not measured here"));
 }
+
+#[test]
+fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json");
+    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
+    let counted = |results: &Results| syncscope::results::SameCode::of(results).within_runs;
+    let made = |row: &syncscope::results::Row| row.series.iter().filter(|own| own.outcome.samples().is_some()).count();
+    let rows: usize = results.rows.iter().map(made).sum();
+    let mut series = results.rows.iter_mut().flat_map(|row| &mut row.series);
+    let Some(Outcome::Derived { samples }) = series.next().map(|own| &mut own.outcome) else { panic!("no such row") };
+    samples.iter_mut().zip([0.98, 1.02].into_iter().cycle()).for_each(|(sample, ratio)| *sample = ratio);
+    let around = counted(&results);
+    let Outcome::Derived { samples } = &mut results.rows[0].series[0].outcome else { panic!("no such row") };
+    samples.iter_mut().for_each(|sample| *sample += 0.5);
+    let beside = counted(&results);
+    assert_eq!((around.made, beside.made, beside.missed), (rows, rows, around.missed + 1));
+    let page = read(&source_as(&BookProject::embedded(), from_ref(&results)), "machine");
+    let said = format!("Of {rows} intervals within a single run, {} leave 1 out.", beside.missed);
+    assert!(page.contains(&said), "{page}");
+}

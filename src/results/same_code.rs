@@ -1,0 +1,94 @@
+//! What the method makes of a difference that is none: rows in which the same code was sampled twice, under two names.
+//!
+//! The ratio of such a row is 1 but for noise, so a 95 % interval that leaves 1 out is a miss of the method, not a finding.
+//! By chance alone 5 % do. How many of a number of comparisons that may be is a quantile of the binomial distribution; it
+//! takes the comparisons as independent, which those of one run are only nearly.
+
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+use super::row::Provenance;
+use super::run::Results;
+use crate::measure::Samples;
+use crate::units::Unit;
+
+/// The formula of such a row: see [`Group::twice`](crate::experiment::Group::twice).
+const FORMULA: &str = "second / first";
+
+/// The share of intervals that may leave the truth out.
+const ERROR: f64 = 0.05;
+
+/// How many intervals there are, and how many of them leave 1 out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comparisons {
+    /// The intervals.
+    pub made: usize,
+    /// Those that leave 1 out.
+    pub missed: usize,
+}
+
+impl Comparisons {
+    /// The most misses that chance explains in 99 % of cases.
+    pub fn most_by_chance(&self) -> usize {
+        Binomial::new(ERROR, self.made as u64).map_or(0, |misses| misses.inverse_cdf(0.99) as usize)
+    }
+
+    fn add(&mut self, interval: Option<(f64, f64)>) {
+        if let Some((low, high)) = interval {
+            self.made += 1;
+            self.missed += usize::from(low > 1.0 || high < 1.0);
+        }
+    }
+}
+
+/// The comparisons of the same code with itself in a results file, over all chapters and systems.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SameCode {
+    /// By the interval between runs, which is the one that is published.
+    pub between_runs: Comparisons,
+    /// By the interval of the samples of each single run.
+    pub within_runs: Comparisons,
+}
+
+impl SameCode {
+    /// Those of a file.
+    pub fn of(results: &Results) -> Self {
+        let mut found = Self::default();
+        for system in results.systems() {
+            let lookup = results.lookup_of(system);
+            for (spec, metric) in lookup.metrics() {
+                let is_same = spec.unit == Unit::Ratio
+                    && matches!(&spec.provenance, Provenance::Derived { formula, .. } if formula == FORMULA);
+                let Some(metric) = metric.ok().filter(|_| is_same) else { continue };
+                let between = metric.estimate().ok().filter(|estimate| estimate.runs > 1 && estimate.is_interval());
+                found.between_runs.add(between.map(|estimate| (estimate.low, estimate.high)));
+                for samples in &metric.runs {
+                    let samples = Samples::new(&*spec.id, samples.to_vec()).ok().map(|samples| samples.estimate());
+                    let within = samples.filter(|estimate| estimate.is_interval());
+                    found.within_runs.add(within.map(|estimate| (estimate.low, estimate.high)));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_explains_as_many_misses_as_a_table_of_the_binomial_distribution_says() {
+        let most = |made| Comparisons { made, missed: 0 }.most_by_chance();
+        // Of 20 with a share of 0.05: P(≤ 3) = 0.984, P(≤ 4) = 0.997.
+        assert_eq!((most(0), most(1), most(20), most(200)), (0, 1, 4, 18));
+    }
+
+    #[test]
+    fn an_interval_that_holds_1_is_no_miss_and_one_that_ends_there_is_none_either() {
+        let mut found = Comparisons::default();
+        for interval in [Some((0.9, 1.1)), Some((1.0, 1.1)), Some((0.8, 0.9)), Some((1.01, 1.02)), None] {
+            found.add(interval);
+        }
+        assert_eq!(found, Comparisons { made: 4, missed: 2 });
+    }
+}
