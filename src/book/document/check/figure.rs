@@ -226,7 +226,8 @@ mod tests {
     fn a_stack_is_of_rows_of_its_table_that_can_be_told_apart() {
         let error = |stack: &str| {
             let panel = format!("{{table: t, stack: {stack}}}");
-            let text = format!("{HEAD}figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n");
+            let head = HEAD.replace(", published: {fp16: 14.0e-6}", ", published_with: {size: 16}");
+            let text = format!("{head}figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n");
             Document::parse("d.yaml", &text, &two_sizes()).unwrap_err().to_string()
         };
         for (stack, says) in [
