@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, StackedParts, TableCase, TableEntry};
 use super::recorded;
 use super::tables::{case_at, pictures, places, shown_rows};
 use crate::clean;
@@ -83,7 +83,7 @@ fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<[String; 10]> {
     shown_rows(matrix, &lookup).into_iter().map(record).collect()
 }
 
-/// The rows that a panel draws of a table: bars case by case, lines place by place.
+/// The rows that a panel draws of a table: bars and their parts case by case, lines place by place.
 fn drawn_rows(
     table: &DocumentTable,
     panel: &Panel,
@@ -91,7 +91,10 @@ fn drawn_rows(
     (system, lookup): (&str, &Lookup<'_>),
 ) -> Vec<[String; 10]> {
     let cases = table.cases_in(std::slice::from_ref(results));
-    let bars = cases.into_iter().flat_map(|case| panel.bars.iter().map(move |id| (id, case.clone())));
+    let bars = cases.into_iter().flat_map(|case| {
+        let stacked = panel.stack.iter().flat_map(StackedParts::ids);
+        panel.bars.iter().chain(stacked).map(move |id| (id, case.clone()))
+    });
     let points = panel.lines.iter().flat_map(|lines| {
         lines.series.iter().flat_map(|series| {
             let places = places(series, &lines.x, lookup);

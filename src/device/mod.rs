@@ -248,6 +248,18 @@ impl Device {
         calls::waiting::Waits::new(self.rig()?)
     }
 
+    /// A call of the engine's catalogue, whose wait is to be taken apart.
+    #[cfg(feature = "report")]
+    pub(crate) fn call_in_parts(&self, call: &calls::catalogue::Call) -> Result<calls::parts::CallInParts> {
+        calls::parts::CallInParts::new(self.call_under_test(call)?)
+    }
+
+    /// The ways of bytes between the host or another device and this one.
+    #[cfg(feature = "report")]
+    pub(crate) fn ways(&self) -> Result<calls::ways::Ways> {
+        self.rig().map(calls::ways::Ways::new)
+    }
+
     #[cfg(feature = "report")]
     fn rig(&self) -> Result<Box<dyn calls::Rig>> {
         match self.engine.rig() {

@@ -45,6 +45,8 @@ experiments! {
     wait_modes::WaitModes,
     cold_start::ColdStart,
     layers::Layers,
+    memory_ways::MemoryWays,
+    wait_parts::WaitParts,
     pytorch_calls::PytorchCalls,
     ceilings::Ceilings,
 }

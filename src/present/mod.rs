@@ -8,7 +8,7 @@
 //! | `escape` | the one escape of text |
 //! | `value`, `table` | what stands in a table |
 //! | `console`, `markdown`, `html` | a table in each form |
-//! | `plot` | bars, lines, histograms and timelines as SVG |
+//! | `plot` | bars, stacked bars, lines, histograms and timelines as SVG |
 
 mod console;
 mod escape;
@@ -21,7 +21,7 @@ mod value;
 pub use escape::escape;
 pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow, Point, Spacing,
-    Ticks, TimelinePlot,
+    Stack, StackBar, StackPlot, Ticks, TimelinePlot,
 };
 pub use table::{Cell, Column, Group, Missing, Role, Table, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

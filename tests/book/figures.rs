@@ -54,6 +54,25 @@ fn a_line_of_which_nothing_was_measured_says_so() {
 }
 
 #[test]
+fn a_stack_names_its_parts_the_whole_and_the_closing_error_and_its_data_holds_all_of_them() {
+    let document = DOCUMENT
+        .replace(
+            "      - id: probe.slow\n",
+            "      - {id: probe.delta, published_with: {dtype: fp16}}\n      - id: probe.slow\n",
+        )
+        .replace("bars: [probe.slow]", "stack: {parts: [probe.fast], whole: probe.slow, error: probe.delta}");
+    let files = rendered_as(&project(&document), &[results()]);
+    let chapter = page(&files, "site/probe.html");
+    let described = chapter.split("<desc ").nth(1).unwrap().split("</desc>").next().unwrap();
+    assert!(described.contains("Stacked horizontal bars") && described.contains("(Fast call "), "{described}");
+    assert!(described.contains("; error "), "{described}");
+    let data = page(&files, "book/src/data/probe-drawn-bars-1.csv");
+    for id in ["probe.fast,", "probe.slow,", "probe.delta,"] {
+        assert_eq!(data.lines().filter(|line| line.starts_with(id)).count(), 2, "{data}");
+    }
+}
+
+#[test]
 fn bars_take_their_unit_from_the_rows() {
     let start = DOCUMENT.find("    cases:").unwrap();
     let end = DOCUMENT.find("    rows:").unwrap();

@@ -213,7 +213,9 @@ fn of_a_run_no_row_is_lost_that_a_checkpoint_held_whatever_fails() {
         match output.status.code() {
             Some(0) => assert!(now != old && !results.has_failures(), "{mode} {call}"),
             // One failure is not enough to lose what was measured. Before the first experiment there is nothing to lose.
-            Some(1) if mode == "fail" && stderr(output).contains("\n1/") => assert!(kept > 0, "{mode} {call}: {}", stderr(output)),
+            Some(1) if mode == "fail" && stderr(output).contains("\n1/") => {
+                assert!(kept > 0, "{mode} {call}: {}", stderr(output))
+            }
             _ => {}
         }
         // A process that dies later has kept as much or more.

@@ -30,6 +30,8 @@ API int cuLaunchHostFunc(Stream *stream, void (*function)(void *), void *data) {
 API int cuStreamAddCallback(Stream *stream, void (*function)(Stream *, int, void *), void *data, u32) {
     return stream->push([=] { function(stream, OK, data); });
 }
+struct Location { int type, id; };
+API int cuMemPrefetchAsync_v2(u64, size_t, Location, u32, Stream *stream) { return of(stream)->push([] {}); }
 API int cuStreamAttachMemAsync(Stream *stream, u64, size_t, u32) { return stream->push([] {}); }
 
 API int cuMemcpyHtoD_v2(u64 to, const void *from, size_t bytes) { return copy_and_wait(to, (u64)from, bytes); }

@@ -577,6 +577,10 @@ static Work work_of(const std::string &name, u32 blocks, void **a) {
             reinterpret_cast<std::atomic<u32> *>(flag)->store(value);
         };
     }
+    if (name == "transfer") {
+        const u64 from = word(0), to = word(1), bytes = word(2);
+        return [=] { memcpy((void *)to, (const void *)from, bytes); };
+    }
     if (name == "hold") {
         const u64 flag = word(0);
         const u32 target = argument<u32>(a, 1);

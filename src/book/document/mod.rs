@@ -26,7 +26,9 @@ pub use claim::{Claim, Compare, Kind, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, Systems};
+pub use panel::{
+    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, StackedParts, Systems,
+};
 pub use sentence::{Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 

@@ -1,4 +1,5 @@
-//! The plots of a document's chapter: which rows are drawn, as bars, as lines over a parameter, or as a matrix.
+//! The plots of a document's chapter: which rows are drawn, as bars, as stacked bars, as lines over a
+//! parameter, or as a matrix.
 
 use serde::Deserialize;
 
@@ -19,7 +20,7 @@ pub struct DocumentFigure {
     pub panels: Vec<Panel>,
 }
 
-/// A panel of a plot: bars, lines, a matrix, a timeline or a roofline.
+/// A panel of a plot: bars, stacked bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
@@ -31,6 +32,8 @@ pub struct Panel {
     /// The measurements, one bar each for every case of the table.
     #[serde(default)]
     pub bars: Vec<String>,
+    /// Measurements that add up to another one: one stacked bar for every case of the table.
+    pub stack: Option<StackedParts>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
     /// Whose measurements are drawn where several systems have some.
@@ -43,6 +46,25 @@ pub struct Panel {
     pub matrix: Option<Matrix>,
     /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
+}
+
+/// A measurement and the parts of it, drawn as a stacked bar.
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StackedParts {
+    /// The parts, from the left: at most four.
+    pub parts: Vec<String>,
+    /// The whole.
+    pub whole: String,
+    /// By how much the whole exceeds the sum of its parts.
+    pub error: String,
+}
+
+impl StackedParts {
+    /// All measurements that it draws.
+    pub fn ids(&self) -> impl Iterator<Item = &String> {
+        self.parts.iter().chain([&self.whole, &self.error])
+    }
 }
 
 /// Whose measurements a panel draws.
@@ -138,12 +160,18 @@ pub enum Shows {
     Excess,
     /// How many of them there are in a second, of a time.
     Rate,
+    /// How many of the parameter there are in a second, of the time that they take: bytes per second.
+    Throughput,
 }
 
 impl Lines {
     /// The unit of what is drawn of values in `unit`.
     pub fn shown_unit(&self, unit: Unit) -> Unit {
-        if self.shows == Shows::Rate { Unit::Number } else { unit }
+        match self.shows {
+            Shows::Value | Shows::Excess => unit,
+            Shows::Rate => Unit::Number,
+            Shows::Throughput => Unit::BytesPerSecond,
+        }
     }
 }
 

@@ -6,9 +6,13 @@
 use super::comparison::measured_value;
 use super::left_out::LeftOut;
 use super::roofline::roofline;
-use crate::book::document::{DocumentTable, Lines, Panel, Scale, Series, Shows, Systems, TableCase, TableEntry};
+use crate::book::document::{
+    DocumentRow, DocumentTable, Lines, Panel, Scale, Series, Shows, StackedParts, Systems, TableCase, TableEntry,
+};
 use crate::error::PlotError;
-use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
+use crate::present::{
+    Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Stack, StackBar, StackPlot, Ticks, Value,
+};
 use crate::results::{Lookup, MissingReason, Parameter, Parameters, Results};
 use crate::units::Unit;
 
@@ -41,6 +45,11 @@ pub fn drawn(
                 let (plot, left_out) = line_plot(table, panel, lines, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
                 (!plot.lines.is_empty()).then(|| plot.to_svg(&id))
+            }
+            (Some(table), None) if panel.stack.is_some() => {
+                let (plot, left_out) = stack_plot(table, panel, machine, (results, &systems));
+                drawn.left_out.extend(left_out);
+                (!plot.bars.is_empty()).then(|| plot.to_svg(&id))
             }
             (Some(table), None) => {
                 let (plot, left_out) = bar_plot(table, panel, machine, (results, &systems));
@@ -129,6 +138,53 @@ pub fn bar_plot(
     let title = title + &sized(&sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
     (BarPlot { title, machine: machine.to_owned(), unit, groups }, left_out)
+}
+
+/// Stacked bars: one for each case, of the first system. A case in which a part is missing has the reason in its place.
+pub(super) fn stack_plot(
+    table: &DocumentTable,
+    panel: &Panel,
+    machine: &str,
+    (results, systems): (&Results, &[&str]),
+) -> (StackPlot, Vec<LeftOut>) {
+    let lookup = systems.first().map_or_else(|| results.lookup(), |system| results.lookup_of(system));
+    let stacked: Vec<&DocumentRow> =
+        panel.stack.iter().flat_map(StackedParts::ids).filter_map(|id| table.row(id)).collect();
+    let (mut bars, mut left_out) = (Vec::new(), Vec::new());
+    let cases = table.cases_in(std::slice::from_ref(results));
+    for case in &cases {
+        let label = case.heading().unwrap_or_default().to_owned();
+        let value = |row: &&DocumentRow| TableEntry { table, row, case }.measured(&lookup).map(|m| measured_value(&m));
+        match stacked.iter().map(value).collect::<Result<Vec<Value>, MissingReason>>() {
+            Ok(mut values) => {
+                let (Some(error), Some(whole)) = (values.pop(), values.pop()) else { continue };
+                let parts = values.iter().map(|part| part.value).collect();
+                let (text, error) = (whole.formatted().main, closing_error(&error));
+                let stack = Stack { parts, whole: (whole.value, whole.interval), text, error };
+                bars.push(StackBar { label, stack: Ok(stack) });
+            }
+            Err(MissingReason::NotApplicable(reason)) => {
+                left_out.extend(stacked.first().map(|row| LeftOut::of(row, case, reason)))
+            }
+            Err(absence) => bars.push(StackBar { label, stack: Err(absence.state().to_owned()) }),
+        }
+    }
+    let parts = stacked.iter().take(stacked.len().saturating_sub(2)).map(|row| row.label.clone()).collect();
+    let title = panel.title.as_ref().unwrap_or(&table.title).clone() + &of_system(panel, results, systems);
+    let unit = stacked.first().map_or(Unit::Seconds, |row| row.unit);
+    (StackPlot { title, machine: machine.to_owned(), unit, parts, bars }, LeftOut::collapsed(left_out, cases.len()))
+}
+
+/// The interval of a closing error in words; the error, where it has none.
+fn closing_error(error: &Value) -> String {
+    let (low, high) = error.interval.unwrap_or((error.value, error.value));
+    let scale = error.unit.scale(low.abs().max(high.abs()));
+    let written = |value: f64| scale.significant(value, 2);
+    if error.interval.is_some() {
+        format!("error {} to {}", written(low), written(high))
+    } else {
+        format!("error {}", written(low))
+    }
 }
 
 /// Lines: every row of each series that has the parameter gives a point.
@@ -222,6 +278,10 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
         Shows::Rate => {
             let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (1.0 / high, 1.0 / low));
             Value { value: 1.0 / value.value, unit: Unit::Number, interval, ..value }
+        }
+        Shows::Throughput => {
+            let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (x / high, x / low));
+            Value { value: x / value.value, unit: Unit::BytesPerSecond, interval, ..value }
         }
     }
 }

@@ -12,8 +12,11 @@ pub(crate) mod layer;
 mod made;
 mod own;
 mod own_waiting;
+mod own_ways;
+pub(crate) mod parts;
 mod trial;
 pub(crate) mod waiting;
+pub(crate) mod ways;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,6 +168,12 @@ pub(crate) trait Rig {
 
     /// The ways to wait for work of its own, as long as the rig is there.
     fn waiting(&self) -> Result<Arc<dyn waiting::Waiting>>;
+
+    /// The transfers of a way for so many bytes, as long as the rig is there.
+    ///
+    /// # Errors
+    /// [`NotApplicable`](crate::error::DeviceError::NotApplicable) says what is not here.
+    fn transfers(&self, way: ways::Way, bytes: usize) -> Result<Box<dyn ways::Transfers>>;
 }
 
 /// A call, step by step.

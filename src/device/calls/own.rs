@@ -12,7 +12,9 @@ use std::time::Duration;
 use super::Held;
 use super::catalogue::Action;
 use super::own_waiting::OwnWaiting;
+use super::own_ways::OwnTransfers;
 use super::waiting::Waiting;
+use super::ways::{Transfers, Way};
 use super::{Family, Line, Made, On, Rig, Steps, WaitMode};
 use crate::affinity;
 use crate::device::engine::{DeviceMemory, EngineGate, HostKind, Operation, Region, Result};
@@ -220,7 +222,11 @@ impl Rig for OwnCalls {
     }
 
     fn waiting(&self) -> Result<Arc<dyn Waiting>> {
-        OwnWaiting::new(&self.shared.device).map(|waiting| Arc::new(waiting) as _)
+        OwnWaiting::new(&self.shared.own).map(|waiting| Arc::new(waiting) as _)
+    }
+
+    fn transfers(&self, way: Way, bytes: usize) -> Result<Box<dyn Transfers>> {
+        OwnTransfers::new(&self.shared.device, way, bytes).map(|transfers| Box::new(transfers) as _)
     }
 }
 

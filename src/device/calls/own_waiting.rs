@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::own::CONDITION_VARIABLE;
 use super::waiting::{Manner, PATIENCE, Waiting, poll};
 use crate::device::engine::Result;
-use crate::device::{Device, Event, Stream};
+use crate::device::{Event, Stream};
 use crate::error::DeviceError;
 
 /// Work on a stream of the engine, whose end an event marks.
@@ -19,9 +19,10 @@ pub(super) struct OwnWaiting {
 }
 
 impl OwnWaiting {
-    pub(super) fn new(device: &Device) -> Result<Self> {
-        let (own, beside, end) = (device.stream()?, device.stream()?, device.event()?);
-        Ok(Self { own, beside, end, begun: AtomicBool::new(false) })
+    /// Work on the stream that calls are given.
+    pub(super) fn new(own: &Stream) -> Result<Self> {
+        let (beside, end) = (own.device().stream()?, own.device().event()?);
+        Ok(Self { own: own.clone(), beside, end, begun: AtomicBool::new(false) })
     }
 }
 

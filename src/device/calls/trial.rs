@@ -113,7 +113,7 @@ impl CallUnderTest {
     }
 
     /// All work is waited for before anything is ended that it may use.
-    fn end<T>(&mut self, outcome: Result<T>) -> Result<T> {
+    pub(super) fn end<T>(&mut self, outcome: Result<T>) -> Result<T> {
         let drained = self.rig.drain();
         self.steps.finish();
         outcome.and_then(|value| drained.map(|()| value))

@@ -144,26 +144,8 @@ impl Waits {
         self.enter(manner)?;
         let waiting = &*self.waiting;
         waiting.prepare()?;
-        let given_up = AtomicBool::new(false);
-        let (looks, looking) = mpsc::channel::<()>();
-        let (outcome, ended) = thread::scope(|scope| {
-            let given_up = &given_up;
-            let observer = move || {
-                drop(looks);
-                while !waiting.is_marked() {
-                    if given_up.load(Ordering::Relaxed) {
-                        return None;
-                    }
-                    std::hint::spin_loop();
-                }
-                Some(Instant::now())
-            };
-            let observer = affinity::elsewhere(|| scope.spawn(observer));
-            _ = looking.recv();
-            let outcome = waiting.begin(manner, length).and_then(|()| timed(|| waiting.wait(manner)));
-            given_up.store(outcome.is_err(), Ordering::Relaxed);
-            (outcome, observer.join().ok().flatten())
-        });
+        let wait = || waiting.begin(manner, length).and_then(|()| timed(|| waiting.wait(manner)));
+        let (outcome, ended) = observed(waiting, wait);
         let settled = waiting.settle();
         let Timed { called, returned, computed } = outcome?;
         settled?;
@@ -217,6 +199,30 @@ impl Waits {
             outcome => outcome,
         }
     }
+}
+
+/// Does what begins work and waits for it, while another thread looks for the mark of its end: when it saw that.
+pub(super) fn observed<T>(waiting: &dyn Waiting, wait: impl FnOnce() -> Result<T>) -> (Result<T>, Option<Instant>) {
+    let given_up = AtomicBool::new(false);
+    let (looks, looking) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let given_up = &given_up;
+        let observer = move || {
+            drop(looks);
+            while !waiting.is_marked() {
+                if given_up.load(Ordering::Relaxed) {
+                    return None;
+                }
+                std::hint::spin_loop();
+            }
+            Some(Instant::now())
+        };
+        let observer = affinity::elsewhere(|| scope.spawn(observer));
+        _ = looking.recv();
+        let outcome = wait();
+        given_up.store(outcome.is_err(), Ordering::Relaxed);
+        (outcome, observer.join().ok().flatten())
+    })
 }
 
 struct Timed {

@@ -14,19 +14,12 @@ use half::{bf16, f16};
 
 use super::CpuDevice;
 use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
+use crate::device::host::available;
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
 /// Below this many bytes nobody asks what is free.
 const SMALL: usize = 256 << 20;
-
-/// The memory that the system can still give, in bytes, where it tells. A tensor takes a quarter of it at most: a stream
-/// copies what the host reads, and others lie beside it.
-fn available() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
-}
 
 /// Elements of one of the types.
 #[derive(Clone, Debug)]
@@ -101,7 +94,8 @@ impl Shared {
     fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
         let requested = len.saturating_mul(dtype.size());
         let no_room = |free| DeviceError::OutOfMemory { device: device.to_owned(), requested, free };
-        // The system gives more than it has, and ends a process that writes it.
+        // The system gives more than it has, and ends a process that writes it. A tensor takes a quarter of what is free at
+        // most: a stream copies what the host reads, and others lie beside it.
         let free = if requested > SMALL { available() } else { None };
         if free.is_some_and(|free| requested > free / 4) {
             return Err(no_room(free));

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use super::driver::calls::Calls;
 use super::driver::{HostPiece, context};
 use super::gpu::{Gpu, Opened};
+use super::kernels::Kernel;
 use super::memory::pinned::Purpose;
 use super::waiting::CudaWaiting;
 use crate::affinity;
 use crate::device::calls::catalogue::Action;
 use crate::device::calls::waiting::Waiting;
+use crate::device::calls::ways::{Transfers, Way};
 use crate::device::calls::{Line, Rig, Steps, WaitMode};
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
@@ -48,7 +50,7 @@ impl CudaRig {
         // Any other one.
         let other = (0..context::device_count()?).find(|index| context::name(*index) != gpu.name());
         let other = other.map(|index| Gpu::open(index).map(|other| other.context.clone())).transpose()?;
-        let calls = Calls::new(&gpu.context, other, gpu.kernels.image_of_spin()?)?;
+        let calls = Calls::new(&gpu.context, other, gpu.kernels.image_with(Kernel::SPIN)?)?;
         let mode = match calls.wait_by(Some(WaitMode::Spin)) {
             Ok(()) => Some(WaitMode::Spin),
             Err(DeviceError::NotApplicable { .. }) => None,
@@ -140,6 +142,10 @@ impl Rig for CudaRig {
 
     fn waiting(&self) -> Result<Arc<dyn Waiting>> {
         CudaWaiting::new(&self.device, &self.calls).map(|waiting| Arc::new(waiting) as _)
+    }
+
+    fn transfers(&self, way: Way, bytes: usize) -> Result<Box<dyn Transfers>> {
+        self.calls.transfers(way, bytes, || self.device.gpu.kernels.image_with(Kernel::TRANSFER))
     }
 }
 

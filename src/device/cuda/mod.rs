@@ -68,7 +68,7 @@ pub(crate) fn first_steps(index: usize) -> Result<(Vec<Step>, Box<dyn std::any::
     step("driver");
     let context = Arc::new(driver::Context::retain(index)?);
     step("context");
-    let image = kernels::Kernels::new(&context)?.image_of_spin()?;
+    let image = kernels::Kernels::new(&context)?.image_with(kernels::Kernel::SPIN)?;
     step("code");
     let kernel = driver::calls::first::first_kernel(&context, &image)?;
     steps.extend(["module", "function", "launch", "launch-again"].into_iter().zip(kernel));

@@ -1,5 +1,5 @@
-//! Plots as SVG that can stand within a page: bars with whiskers, lines over a parameter, histograms,
-//! matrices of yes and no, and timelines.
+//! Plots as SVG that can stand within a page: bars with whiskers, stacked bars, lines over a parameter,
+//! histograms, matrices of yes and no, and timelines.
 //!
 //! A panel is as wide as a phone, and a page sets as many beside each other as it has room for: text keeps its size,
 //! where a wide picture would shrink it. Colour never stands alone: hatching, marks and dashes say the same. plotters
@@ -12,6 +12,7 @@ mod lane;
 mod lines;
 mod matrix;
 mod picture;
+mod stacks;
 mod svg;
 mod timeline;
 
@@ -20,4 +21,5 @@ pub use bars::{Bar, BarGroup, BarPlot};
 pub use histogram::Histogram;
 pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
+pub use stacks::{Stack, StackBar, StackPlot};
 pub use timeline::TimelinePlot;

@@ -4,6 +4,7 @@ use super::Source;
 use super::single::{self, Several};
 use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
 use crate::error::FileError;
+use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
 use crate::units::Unit;
 use crate::yaml::Way;
@@ -54,13 +55,31 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
         let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
         return Err(wrong(&way.key("table"), format!("draws table `{}`, which there is not", panel.table), hint));
     };
-    if panel.bars.is_empty() == panel.lines.as_ref().is_none_or(|lines| lines.series.is_empty()) {
-        let what = format!("draws table `{}` neither as bars nor as lines, or as both", table.id);
+    let ways = [
+        !panel.bars.is_empty(),
+        panel.lines.as_ref().is_some_and(|lines| !lines.series.is_empty()),
+        panel.stack.as_ref().is_some_and(|stack| !stack.parts.is_empty()),
+    ];
+    if ways.into_iter().filter(|way| *way).count() != 1 {
+        let what = format!("draws table `{}` neither as bars nor as lines nor stacked, or in several ways", table.id);
         return Err(wrong(&way.key("table"), what, String::new()));
     }
     let mut units: Vec<Unit> = Vec::new();
     for (place, id) in panel.bars.iter().enumerate() {
         units.push(unit(table, id, &way.key("bars").item(place), wrong)?);
+    }
+    if let Some(stack) = &panel.stack {
+        let way = way.key("stack");
+        if stack.parts.len() > StackPlot::MOST_PARTS {
+            let what =
+                format!("draws a bar of {} parts, and {} can be told apart", stack.parts.len(), StackPlot::MOST_PARTS);
+            return Err(wrong(&way.key("parts"), what, String::new()));
+        }
+        for (place, id) in stack.parts.iter().enumerate() {
+            units.push(unit(table, id, &way.key("parts").item(place), wrong)?);
+        }
+        units.push(unit(table, &stack.whole, &way.key("whole"), wrong)?);
+        units.push(unit(table, &stack.error, &way.key("error"), wrong)?);
     }
     if let Some(lines) = &panel.lines {
         units.extend(check_lines(document, table, lines, &way.key("lines"), wrong)?);
@@ -83,7 +102,7 @@ fn one_each(several: Option<Several>, list: &Way, wrong: Wrong<'_>) -> Result<()
 }
 
 fn draws_rows(panel: &Panel) -> bool {
-    !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some()
+    !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() || panel.stack.is_some()
 }
 
 /// Finds what is wrong with a matrix: it draws rows that there are, of yes and no, by parameters that they have.
@@ -172,10 +191,12 @@ fn check_lines(
         Shows::Value => true,
         Shows::Excess => lines.unit == Some(*unit),
         Shows::Rate => *unit == Unit::Seconds,
+        Shows::Throughput => *unit == Unit::Seconds && lines.unit == Some(Unit::Bytes),
     };
     if let Some(unit) = units.iter().find(|unit| !fits(unit)) {
         let what = match lines.shows {
             Shows::Rate => format!("draws how many there are in a second of values in {unit:?}"),
+            Shows::Throughput => format!("draws `{}` by values in {unit:?}, which is no throughput of bytes", lines.x),
             _ => format!("draws by how much values in {unit:?} exceed `{}`, whose unit is another", lines.x),
         };
         return Err(wrong(&way.key("shows"), what, String::new()));
@@ -193,5 +214,30 @@ fn check_lines(
             Err(wrong(&way.key("x"), what, String::new()))
         }
         Some(_) => Ok(units),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Document;
+    use super::super::tests::{HEAD, two_sizes};
+
+    #[test]
+    fn a_stack_is_of_rows_of_its_table_that_can_be_told_apart() {
+        let error = |stack: &str| {
+            let panel = format!("{{table: t, stack: {stack}}}");
+            let head = HEAD.replace(", published: {fp16: 14.0e-6}", ", published_with: {size: 16}");
+            let text = format!("{head}figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n");
+            Document::parse("d.yaml", &text, &two_sizes()).unwrap_err().to_string()
+        };
+        for (stack, says) in [
+            ("{parts: [d.z], whole: d.a, error: d.a}", "draws `d.z`, which table `t` does not hold"),
+            ("{parts: [d.a], whole: d.z, error: d.a}", "draws `d.z`, which table `t` does not hold"),
+            ("{parts: [d.a, d.a, d.a, d.a, d.a], whole: d.a, error: d.a}", "a bar of 5 parts, and 4 can be told apart"),
+            ("{parts: [], whole: d.a, error: d.a}", "neither as bars nor as lines nor stacked"),
+        ] {
+            let message = error(stack);
+            assert!(message.contains(says), "{message}");
+        }
     }
 }

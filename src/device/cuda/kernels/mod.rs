@@ -60,7 +60,7 @@ macro_rules! sources {
 }
 
 /// In the order of [`Kernel`]'s files and indices.
-const SOURCES: [Source; 7] = sources! {
+const SOURCES: [Source; 8] = sources! {
     "random.cu": "normal_fp16" 4, "normal_bf16" 4, "normal_fp32" 4;
     "elementwise.cu":
         "affine_fp16" 6, "affine_bf16" 6, "affine_fp32" 6, "add_fp16" 5, "add_bf16" 5, "add_fp32" 5,
@@ -74,6 +74,7 @@ const SOURCES: [Source; 7] = sources! {
     "gather.cu": "gather_wide_16" 8, "gather_wide_32" 8, "gather_narrow_16" 8, "gather_narrow_32" 8;
     "spin.cu": "spin" 1, "spin_and_mark" 3;
     "hold.cu": "hold" 2;
+    "transfer.cu": "transfer" 3;
 };
 
 /// A kernel, by its place in the table of sources.
@@ -99,6 +100,8 @@ impl Kernel {
     pub(crate) const GATHER_NARROW: Self = Self { file: 4, index: 2 };
     pub(crate) const SPIN: Self = Self { file: 5, index: 0 };
     pub(crate) const HOLD: Self = Self { file: 6, index: 0 };
+    #[cfg(feature = "report")]
+    pub(crate) const TRANSFER: Self = Self { file: 7, index: 0 };
 
     /// The variant for a type, where the family's names go fp16, bf16, fp32, and, where it takes any type, u8, i64.
     #[inline]
@@ -193,10 +196,10 @@ impl Kernels {
         loaded.get(kernel.index).copied().ok_or_else(missing)
     }
 
-    /// The machine code of the kernels that keep a stream busy, to be loaded by itself.
+    /// The machine code of the file that a kernel is in, to be loaded by itself.
     #[cfg(feature = "report")]
-    pub(crate) fn image_of_spin(&self) -> Result<Vec<u8>> {
-        self.image(&SOURCES[Kernel::SPIN.file], |image| Ok(image.to_vec()))
+    pub(crate) fn image_with(&self, kernel: Kernel) -> Result<Vec<u8>> {
+        self.image(&SOURCES[kernel.file], |image| Ok(image.to_vec()))
     }
 
     fn build(&self, source: &Source) -> Result<Vec<Function>> {

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUcontext, CUctxCreateParams, CUdevice, CUdevice_attribute};
 
 use super::owned::{Block, Owned};
-use super::{Calls, Context, ONE_DEVICE, SETTABLE};
+use super::{Calls, Context, SETTABLE};
 use crate::device::calls::catalogue::{DeviceCall, Memory};
 use crate::device::calls::{Made, Steps};
 use crate::device::engine::Result;
 
 pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Steps>> {
     let (c, context, device) = (Arc::clone(calls), calls.context.clone(), calls.context.device());
-    let other = || calls.other_device.clone().ok_or_else(|| calls.missing("another device", ONE_DEVICE));
     Ok(match call {
         DeviceCall::GetAttribute => plain(move || {
             let (mut value, which) = (0, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -60,7 +59,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Step
             .boxed()
         }
         DeviceCall::CanAccessPeer => {
-            let other = other()?.device();
+            let other = calls.other()?.device();
             plain(move || {
                 let mut can = 0;
                 // Safety: writes one integer.
@@ -68,19 +67,19 @@ pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Step
             })
         }
         DeviceCall::EnablePeer => {
-            let other = other()?;
-            Made::new(move || Ok(Peer { calls: c.clone(), other: other.clone(), enabled: false }), Peer::enable).boxed()
+            let other = calls.other()?;
+            Made::new(move || Ok(Peer::new(&c, &other)), Peer::enable).boxed()
         }
         DeviceCall::DisablePeer => {
-            let other = other()?;
+            let other = calls.other()?;
             let enabled = move || {
-                let mut peer = Peer { calls: c.clone(), other: other.clone(), enabled: false };
+                let mut peer = Peer::new(&c, &other);
                 peer.enable().map(|()| peer)
             };
             Made::new(enabled, Peer::disable).boxed()
         }
-        DeviceCall::CopyPeer(bytes) => copy(calls, &other()?, bytes, false)?,
-        DeviceCall::CopyPeerAsync(bytes) => copy(calls, &other()?, bytes, true)?,
+        DeviceCall::CopyPeer(bytes) => copy(calls, &calls.other()?, bytes, false)?,
+        DeviceCall::CopyPeerAsync(bytes) => copy(calls, &calls.other()?, bytes, true)?,
     })
 }
 
@@ -114,14 +113,19 @@ fn create(place: &mut Owned<CUcontext>, device: CUdevice) -> Result<()> {
 }
 
 /// Access of this context to the memory of another device.
-struct Peer {
+pub(super) struct Peer {
     calls: Arc<Calls>,
     other: Arc<Context>,
     enabled: bool,
 }
 
 impl Peer {
-    fn enable(&mut self) -> Result<()> {
+    /// Access that is off.
+    pub(super) fn new(calls: &Arc<Calls>, other: &Arc<Context>) -> Self {
+        Self { calls: calls.clone(), other: other.clone(), enabled: false }
+    }
+
+    pub(super) fn enable(&mut self) -> Result<()> {
         // Safety: both contexts are live, and this one is current.
         let status = unsafe { sys::cuCtxEnablePeerAccess(self.other.raw(), 0) };
         self.calls.check("cuCtxEnablePeerAccess", status)?;
@@ -129,7 +133,7 @@ impl Peer {
         Ok(())
     }
 
-    fn disable(&mut self) -> Result<()> {
+    pub(super) fn disable(&mut self) -> Result<()> {
         self.enabled = false;
         // Safety: as above; no work uses the other device's memory.
         let status = unsafe { sys::cuCtxDisablePeerAccess(self.other.raw()) };

@@ -169,7 +169,8 @@ fn allocate_async(place: &mut Owned<CUdeviceptr>, bytes: usize, stream: CUstream
     place.keep("cuMemAllocAsync", address, status)
 }
 
-fn here(calls: &Calls) -> CUmemLocation {
+/// The device, as a place of memory.
+pub(super) fn here(calls: &Calls) -> CUmemLocation {
     CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: calls.context.device() }
 }
 

@@ -10,6 +10,7 @@
 //! | `first` | what loading and launching the first kernel takes |
 //! | `layers` | launches through layers, and in the ways that the driver offers |
 //! | `marks` | work whose end the host sees by itself, and functions of the host behind it |
+//! | `ways` | transfers of memory between the host, the device and another device |
 //! | the others | the calls of a family |
 
 mod code;
@@ -24,6 +25,7 @@ mod memory;
 mod objects;
 mod owned;
 mod waits;
+mod ways;
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -191,6 +193,11 @@ impl Calls {
                 reason: format!("{call:?} is not a call of the driver"),
             }),
         }
+    }
+
+    /// Another device.
+    fn other(&self) -> Result<Arc<Context>> {
+        self.other_device.clone().ok_or_else(|| self.missing("another device", ONE_DEVICE))
     }
 
     fn stream(&self, line: Line) -> Result<(&Arc<Context>, CUstream)> {

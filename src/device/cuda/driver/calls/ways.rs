@@ -1,0 +1,277 @@
+//! Transfers between the memory of the host and that of the device, or between two devices, in each way that the driver has.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    self, CUdevice_attribute, CUdeviceptr, CUfunction, CUmemLocation, CUmemLocationType, CUmodule, CUstream,
+};
+
+use super::contexts::Peer;
+use super::memory::here;
+use super::owned::{Block, Owned};
+use super::{Calls, Line, function, module};
+use crate::device::calls::catalogue::Memory;
+use crate::device::calls::ways::{Heading, Transfers, Way, no_room};
+use crate::device::cuda::driver::Context;
+use crate::device::engine::Result;
+
+/// The kernel that copies: it takes both addresses and the number of bytes.
+const KERNEL: &str = "transfer";
+
+/// The threads of its blocks, and how many blocks there are for each multiprocessor.
+const THREADS: u32 = 256;
+const BLOCKS: u32 = 8;
+
+/// A block of each side for each direction: the first ones are of what goes away, the second ones of what comes back.
+struct Moves {
+    calls: Arc<Calls>,
+    way: Way,
+    bytes: usize,
+    // The other device's access ends before its memory does.
+    peer: Option<(Arc<Context>, RefCell<Peer>)>,
+    /// Of the host, or of the other device.
+    there: [Block; 2],
+    here: [Block; 2],
+    kernel: Option<Kernel>,
+}
+
+/// A loaded kernel.
+struct Kernel {
+    function: CUfunction,
+    blocks: u32,
+    #[allow(dead_code, reason = "kept for its function")]
+    module: Owned<CUmodule>,
+}
+
+impl Calls {
+    /// The transfers of a way; `image` is the machine code of a module with the kernel [`KERNEL`], where one is needed.
+    pub(crate) fn transfers(
+        self: &Arc<Self>,
+        way: Way,
+        bytes: usize,
+        image: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Box<dyn Transfers>> {
+        self.bind()?;
+        let memory = match way {
+            Way::Pageable => Memory::Pageable,
+            Way::Pinned | Way::ZeroCopy => Memory::Pinned,
+            Way::Registered => Memory::Registered,
+            Way::Managed | Way::Prefetched => self.movable()?,
+            Way::Peer { .. } => Memory::Device,
+        };
+        let peer = match way {
+            Way::Peer { access } => Some(self.peer(access)?),
+            _ => None,
+        };
+        // Managed memory may be on the device, too.
+        let blocks = if memory == Memory::Managed { 4 } else { 2 };
+        self.room(&self.context, blocks, bytes)?;
+        let there = peer.as_ref().map_or(&self.context, |(other, _)| other);
+        if peer.is_some() {
+            self.room(there, 2, bytes)?;
+        }
+        let there = [Block::new(there, memory, bytes)?, Block::new(there, memory, bytes)?];
+        let here = [Memory::Device; 2].map(|memory| Block::new(&self.context, memory, bytes));
+        let [first, second] = here;
+        let kernel = match way {
+            Way::Managed | Way::ZeroCopy => Some(self.kernel(&image()?)?),
+            _ => None,
+        };
+        let calls = Arc::clone(self);
+        Ok(Box::new(Moves { calls, way, bytes, peer, there, here: [first?, second?], kernel }))
+    }
+
+    /// Managed memory, where host and device may touch it at the same time and the driver can be asked to move it.
+    fn movable(&self) -> Result<Memory> {
+        self.require("cuMemPrefetchAsync_v2")?;
+        let (mut concurrent, which) = (0, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+        // Safety: writes one integer.
+        let status = unsafe { sys::cuDeviceGetAttribute(&mut concurrent, which, self.context.device()) };
+        self.check("cuDeviceGetAttribute", status)?;
+        match concurrent {
+            0 => Err(self.missing("managed memory that moves", "host and device cannot share managed memory here")),
+            _ => Ok(Memory::Managed),
+        }
+    }
+
+    /// The other device, and access to its memory, which is off.
+    fn peer(self: &Arc<Self>, access: bool) -> Result<(Arc<Context>, RefCell<Peer>)> {
+        let other = self.other()?;
+        let mut can = 1;
+        if access {
+            // Safety: writes one integer.
+            let status = unsafe { sys::cuDeviceCanAccessPeer(&mut can, self.context.device(), other.device()) };
+            self.check("cuDeviceCanAccessPeer", status)?;
+        }
+        match can {
+            0 => Err(self.missing("access to another device", "these GPUs cannot access each other's memory")),
+            _ => Ok((other.clone(), RefCell::new(Peer::new(self, &other)))),
+        }
+    }
+
+    /// Fails where so many blocks would take more than half of what a device has left.
+    fn room(&self, context: &Arc<Context>, blocks: usize, bytes: usize) -> Result<()> {
+        let (mut free, mut total) = (0, 0);
+        context.bind()?;
+        // Safety: writes two sizes; the context is current.
+        context.check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        self.bind()?;
+        if bytes.saturating_mul(blocks) > free / 2 { Err(no_room("the device", bytes)) } else { Ok(()) }
+    }
+
+    fn kernel(&self, image: &[u8]) -> Result<Kernel> {
+        let module = module(&self.context, image)?;
+        let function = function(&self.context, module.get()?, KERNEL)?;
+        Ok(Kernel { function, blocks: BLOCKS * self.context.multiprocessors()?, module })
+    }
+}
+
+impl Transfers for Moves {
+    fn prepare(&self) -> Result<()> {
+        self.calls.bind()?;
+        if let (Way::Peer { access: true }, Some((_, peer))) = (self.way, &self.peer) {
+            return peer.borrow_mut().enable();
+        }
+        if matches!(self.way, Way::Managed | Way::Prefetched) {
+            self.prefetch(0, HOST, Line::Own)?;
+            self.prefetch(1, here(&self.calls), Line::Own)?;
+            self.calls.synchronize(Line::Own)?;
+        }
+        Ok(())
+    }
+
+    fn transfer(&self, heading: Heading) -> Result<()> {
+        if heading != Heading::Back {
+            self.away()?;
+        }
+        if heading != Heading::Away {
+            self.back()?;
+        }
+        if heading != Heading::Back {
+            self.calls.synchronize(Line::Own)?;
+        }
+        if heading != Heading::Away {
+            self.calls.synchronize(Line::NonBlocking)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        match (self.way, &self.peer) {
+            (Way::Peer { access: true }, Some((_, peer))) => peer.borrow_mut().disable(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Moves {
+    /// Enqueues the first transfer.
+    fn away(&self) -> Result<()> {
+        let (c, stream) = (&self.calls, self.stream(Line::Own)?);
+        let (from, to) = (&self.there[0], &self.here[0]);
+        match (self.way, &self.peer) {
+            (Way::Pageable | Way::Pinned | Way::Registered, _) => {
+                // Safety: both blocks hold as many bytes, and are kept until the copy is over.
+                let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address()?, from.start()?, self.bytes, stream) };
+                c.check("cuMemcpyHtoDAsync", status)
+            }
+            (Way::Prefetched, _) => self.prefetch(0, here(c), Line::Own),
+            (Way::Peer { .. }, Some((other, _))) => {
+                let (source, target) = (self.here[0].address()?, self.there[0].address()?);
+                // Safety: as above, each in its context.
+                let status =
+                    unsafe { sys::cuMemcpyPeerAsync(target, other.raw(), source, c.context.raw(), self.bytes, stream) };
+                c.check("cuMemcpyPeerAsync", status)
+            }
+            (Way::Managed | Way::ZeroCopy | Way::Peer { .. }, _) => {
+                self.launch(from.on_device()?, to.address()?, stream)
+            }
+        }
+    }
+
+    /// Enqueues the second transfer; where a thread of the host moves memory by touching it, does so.
+    fn back(&self) -> Result<()> {
+        let (c, stream) = (&self.calls, self.stream(Line::NonBlocking)?);
+        let (from, to) = (&self.here[1], &self.there[1]);
+        match (self.way, &self.peer) {
+            (Way::Pageable | Way::Pinned | Way::Registered, _) => {
+                // Safety: both blocks hold as many bytes, and are kept until the copy is over.
+                let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.start()?, from.address()?, self.bytes, stream) };
+                c.check("cuMemcpyDtoHAsync", status)
+            }
+            (Way::Managed, _) => {
+                // Safety: managed memory of that size, written when it was made, which no work uses now.
+                let content = unsafe { slice::from_raw_parts(to.start()?.cast::<u8>(), self.bytes) };
+                black_box(content.iter().fold(0, |all, byte| all ^ byte));
+                Ok(())
+            }
+            (Way::Prefetched, _) => self.prefetch(1, HOST, Line::NonBlocking),
+            (Way::Peer { .. }, Some((other, _))) => {
+                let (source, target) = (self.there[1].address()?, self.here[1].address()?);
+                // Safety: as above, each in its context.
+                let status =
+                    unsafe { sys::cuMemcpyPeerAsync(target, c.context.raw(), source, other.raw(), self.bytes, stream) };
+                c.check("cuMemcpyPeerAsync", status)
+            }
+            (Way::ZeroCopy | Way::Peer { .. }, _) => self.launch(from.address()?, to.on_device()?, stream),
+        }
+    }
+
+    fn stream(&self, line: Line) -> Result<CUstream> {
+        self.calls.stream(line).map(|(_, stream)| stream)
+    }
+
+    /// Asks the driver to move a block of managed memory.
+    fn prefetch(&self, place: usize, to: CUmemLocation, line: Line) -> Result<()> {
+        let (address, stream) = (self.there[place].address()?, self.stream(line)?);
+        // Safety: managed memory of that size.
+        let status = unsafe { sys::cuMemPrefetchAsync_v2(address, self.bytes, to, 0, stream) };
+        self.calls.check("cuMemPrefetchAsync", status)
+    }
+
+    /// Has the kernel copy.
+    fn launch(&self, mut from: CUdeviceptr, mut to: CUdeviceptr, stream: CUstream) -> Result<()> {
+        let Some(kernel) = &self.kernel else {
+            return Err(self.calls.missing("the kernel that copies", "it was not loaded"));
+        };
+        let mut bytes = self.bytes as u64;
+        let needed = u32::try_from(bytes.div_ceil(16).div_ceil(u64::from(THREADS))).unwrap_or(u32::MAX);
+        let mut arguments =
+            [(&raw mut from).cast::<c_void>(), (&raw mut to).cast::<c_void>(), (&raw mut bytes).cast::<c_void>()];
+        // Safety: the kernel takes these three words, which the driver copies before it returns; both blocks hold as many
+        // bytes, can be reached by the device, and are kept until it is over.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                kernel.function,
+                needed.clamp(1, kernel.blocks),
+                1,
+                1,
+                THREADS,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        self.calls.check("cuLaunchKernel", status)
+    }
+}
+
+impl Drop for Moves {
+    /// Nothing may use the blocks when they are freed. A drop cannot return an error.
+    fn drop(&mut self) {
+        for line in [Line::Own, Line::NonBlocking] {
+            let _ = self.calls.synchronize(line);
+        }
+    }
+}
+
+/// The memory of the host, as a place of managed memory.
+const HOST: CUmemLocation = CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id: 0 };
