@@ -155,7 +155,12 @@ impl Warning {
         let samples = runs.iter().flat_map(|run| run.telemetry_of(name));
         let sensors: Vec<&Telemetry> = samples.map(|sample| &sample.sensors).collect();
         let others = sensors.iter().filter_map(|sensors| sensors.other_processes).max().unwrap_or(0);
-        let unseen = sensors.iter().filter_map(|sensors| sensors.unlisted_bytes).max().unwrap_or(0);
+        // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.
+        let ends = runs.iter().flat_map(|run| {
+            let samples = run.telemetry_of(name);
+            [samples.first().copied(), samples.last().copied()].into_iter().flatten()
+        });
+        let unseen = ends.filter_map(|sample| sample.sensors.unlisted_bytes).max().unwrap_or(0);
         if others > 0 {
             warnings.push(Warning::Shared { experiment: experiment(), processes: others });
         } else if unseen > 0 {
@@ -279,10 +284,16 @@ mod tests {
         results.runs[0].telemetry.push(sample(Some(2)));
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(warnings.len() == 1 && warnings[0].contains("shared with 2 other processes around a"), "{warnings:?}");
-        let sensors = Telemetry { other_processes: Some(0), unlisted_bytes: Some(5 << 30), ..Telemetry::default() };
-        results.runs[0].telemetry = vec![TelemetrySample { at: None, experiment: "a".to_owned(), sensors }];
+        let held = |bytes| {
+            let sensors = Telemetry { other_processes: Some(0), unlisted_bytes: Some(bytes), ..Telemetry::default() };
+            TelemetrySample { at: None, experiment: "a".to_owned(), sensors }
+        };
+        results.runs[0].telemetry = vec![held(0), held(5 << 30)];
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(warnings.len() == 1 && warnings[0].contains("5.4 GB of the device's memory"), "{warnings:?}");
+        // What came and went within an experiment was its own.
+        results.runs[0].telemetry.push(held(0));
+        assert_eq!(Warning::of(&results), []);
     }
 
     #[test]
