@@ -10,6 +10,7 @@
 //! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
@@ -32,6 +33,7 @@ mod roofline;
 mod row;
 mod run;
 mod selection;
+mod spelled;
 mod steady;
 mod system;
 mod work;
@@ -56,5 +58,6 @@ pub use run::{
     TelemetrySample,
 };
 pub use selection::Selection;
+pub(crate) use spelled::{Selector, Spelled, behind, name_of};
 pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};
