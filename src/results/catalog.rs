@@ -150,13 +150,17 @@ impl Catalog {
 /// assert!(nearest("overlp", ["overlap", "launch-path"].into_iter()).contains("overlap"));
 /// ```
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest_name(unknown, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The name that is most like `unknown`, where one is like it.
+pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Of a short name one mistake is a large part.
     let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;
     let likeness = |name: &&str| f64::from(u8::from(is_one_off(name))) + strsim::jaro_winkler(unknown, name);
     // Of names that are as like, the first.
     let best = known.reduce(|best, name| if likeness(&name) > likeness(&best) { name } else { best });
-    let best = best.filter(|name| likeness(name) > 0.7);
-    best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    best.filter(|name| likeness(name) > 0.7)
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ mod steady;
 mod system;
 mod work;
 
+pub(crate) use catalog::nearest_name;
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
