@@ -17,6 +17,9 @@ use rustix::process::{Pid, test_kill_process};
 
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
+/// Where in the folder rust-analyzer finds the standard library, and what takes that place later.
+const SOURCES: &str = "standard-library";
+const SOURCES_BEHIND: &str = "standard-library-behind";
 /// Beginning of the folder's name; the process's number stands behind it.
 const NAME: &str = "session-";
 
@@ -99,6 +102,10 @@ impl Installed {
         let before = std::env::var_os(variable).unwrap_or_default();
         let folders = std::env::split_paths(&before).filter(|folder| !folder.as_os_str().is_empty());
         again.env(variable, std::env::join_paths(folders.chain([libraries.clone()]))?);
+        if let Some(sources) = sources_of(&libraries) {
+            hide_sources(folder, &sources)?;
+            again.env("RUST_SRC_PATH", folder.join(SOURCES));
+        }
         // The programs themselves in the place of those that choose among several toolchains, at each of a dozen calls.
         if let Some(programs) = libraries.ancestors().nth(4).map(|root| root.join("bin"))
             && programs.join("cargo").exists()
@@ -107,6 +114,38 @@ impl Installed {
             again.env("PATH", std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path)))?);
         }
         Ok(anyhow::Error::new(again.exec()).context("the kernel does not start"))
+    }
+}
+
+/// The sources of the standard library, where they are installed.
+fn sources_of(libraries: &Path) -> Option<PathBuf> {
+    let own = std::env::var_os("RUST_SRC_PATH").map(PathBuf::from);
+    let usual = || libraries.ancestors().nth(2).map(|rustlib| rustlib.join("src/rust/library"));
+    own.or_else(usual).filter(|sources| sources.join("core").is_dir())
+}
+
+/// Puts an empty library in the place where rust-analyzer looks for the sources of the standard library.
+fn hide_sources(folder: &Path, sources: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder.join(SOURCES).join("core"))?;
+    symlink(sources, folder.join(SOURCES_BEHIND))
+}
+
+/// Puts the sources of the standard library where rust-analyzer looks for them. It reads all of them whenever the
+/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none.
+pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
+    let behind = folder.join(SOURCES_BEHIND);
+    if fs::symlink_metadata(&behind).is_err() {
+        return Ok(());
+    }
+    fs::remove_dir_all(folder.join(SOURCES))?;
+    fs::rename(behind, folder.join(SOURCES))
+}
+
+/// Removes what leads to them.
+pub(super) fn forget_sources(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(folder.join(SOURCES)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -216,6 +255,21 @@ mod tests {
         let kept =
             ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_HTTP_PROXY", "RUSTUP_TOOLCHAIN", "PATH", "CUDA_VISIBLE_DEVICES"];
         assert!(!kept.iter().any(|name| changes_builds(OsStr::new(name))));
+    }
+
+    #[test]
+    fn the_standard_library_is_empty_until_it_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, sources) = (folder.path().join("session"), folder.path().join("sources"));
+        fs::create_dir_all(sources.join("core/src")).unwrap();
+        hide_sources(&own, &sources).unwrap();
+        assert!(own.join(SOURCES).join("core").is_dir() && !own.join(SOURCES).join("core/src").exists());
+        show_sources(&own).unwrap();
+        assert!(own.join(SOURCES).join("core/src").is_dir());
+        forget_sources(&own).unwrap();
+        assert!(!own.join(SOURCES).exists() && sources.exists());
+        show_sources(&own).unwrap();
+        forget_sources(&own).unwrap();
     }
 
     #[test]

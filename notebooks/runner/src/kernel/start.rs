@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, bail};
 
-use super::folder::Installed;
+use super::folder::{self, Installed};
 use super::library;
 use crate::session::{Control, Session, Sink};
 
@@ -35,6 +35,7 @@ pub(super) fn begin(
     let own = library::in_folder(&installed.dependency()?, &folder.join(LIBRARY))?;
     let mut session = Session::new(sink)?;
     let _ = ending.set(session.control());
+    folder::show_sources(folder).context("the sources of the standard library")?;
     // evcxr's first compilation, of nothing, forgets the versions. Without them, Cargo looks for newer ones.
     fs::copy(versions, folder.join("Cargo.lock")).with_context(|| versions.display().to_string())?;
     // evcxr takes the linker that it finds, and another one at the start than at the installation compiles all again.
@@ -51,6 +52,7 @@ pub(crate) fn prepare(home: &Path) -> anyhow::Result<()> {
     let warm = installed.enter_warm()?;
     let (session, _) = begin(&installed, &warm, &warm.join(LIBRARY).join("Cargo.lock"), None, &OnceLock::new())?;
     session.control().kill();
+    folder::forget_sources(&warm)?;
     fs::write(installed.compiler(), compiler()?)?;
     Ok(())
 }
