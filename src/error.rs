@@ -230,9 +230,28 @@ impl FileError {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let message = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-        let (message, hint) = (format!("not {what}: {message}"), String::new());
+        let (message, hint) = (format!("not {what}: {}", in_plain_words(message)), String::new());
         Self::Invalid { origin: origin.into(), line, column, message, hint }
     }
+}
+
+/// A parser's message with words of a reader in the place of what it calls the types of this program.
+#[cfg(feature = "report")]
+pub(crate) fn in_plain_words(message: &str) -> String {
+    const EXPECTED: &str = "expected ";
+    let Some((before, expected)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
+    let plain = match expected {
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" => "a list",
+        "f32" | "f64" => "a number",
+        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number above 0",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i32" | "i64" => "a whole number",
+        structure if structure == "a map" || structure.starts_with("struct ") => "a mapping",
+        other => other,
+    };
+    format!("{before}{EXPECTED}{plain}")
 }
 
 fn place(line: usize, column: usize) -> String {

@@ -1,14 +1,39 @@
-"""Parameters of papermill for notebooks in Rust.
+"""Parameters of papermill for notebooks in Rust: how values are written as Rust, and what a notebook's own are.
 
 `RustTranslator` has the form of the translators in `papermill/translators.py`, where it may move as it is.
 """
 
+import re
+
 from papermill.engines import NBClientEngine
 from papermill.exceptions import PapermillException
+from papermill.models import Parameter
 from papermill.translators import Translator, papermill_translators
 
 
 class RustTranslator(Translator):
+    # Comments, strings and characters, in which no mark counts, and the marks that begin and end what is nested.
+    TOKEN_PATTERN = re.compile(
+        r'(?P<comment>//[^\n]*|/\*.*?\*/)'
+        r'|(?P<string>b?r(?P<fence>\#*)".*?"(?P=fence)|b?"(?:\\.|[^"\\])*")'
+        r"|(?P<char>'(?:\\[^']+|\\'|[^'\\])')"
+        r'|(?P<begin>[(\[{])|(?P<end>[)\]}])|(?P<other>.)',
+        re.DOTALL,
+    )
+    PARAMETER_PATTERN = re.compile(r'let\s+(?:mut\s+)?(?P<name>\w+)\s*(?::(?!:)\s*(?P<type>[^=]+?))?\s*=\s*(?P<value>.+)', re.DOTALL)
+    # The type of a value that says it, where it is not annotated; \\g<type> is a part of the value.
+    VALUE_PATTERNS = [
+        (re.compile(r'true|false'), 'bool'),
+        (re.compile(r'-?\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?_?(?P<type>[iuf](?:8|16|32|64|128|size))'), r'\g<type>'),
+        (re.compile(r'-?\d[\d_]*|0[xob][\da-fA-F_]+'), 'i32'),
+        (re.compile(r'-?\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?|f64::\w+'), 'f64'),
+        (re.compile(r'String::.*|format!.*|r?\#*".*"\#*\.(?:to_string|to_owned|into)\(\)', re.DOTALL), 'String'),
+        (re.compile(r'r?\#*".*"\#*', re.DOTALL), '&str'),
+        (re.compile(r"'.*'", re.DOTALL), 'char'),
+        (re.compile(r'None::<(?P<type>.*)>'), r'Option<\g<type>>'),
+        (re.compile(r'Vec::<(?P<type>.*)>::.*', re.DOTALL), r'Vec<\g<type>>'),
+    ]
+
     @classmethod
     def translate_escaped_str(cls, str_val):
         """A string literal: what has an escape in Rust, and all other characters as they are."""
@@ -58,6 +83,48 @@ class RustTranslator(Translator):
     @classmethod
     def assign(cls, name, str_val):
         return f'let {name} = {str_val};'
+
+    @classmethod
+    def inspect(cls, parameters_cell):
+        """The parameters of a cell: each `let`, with the comment behind it."""
+        params = []
+        for statement, comment in cls._statements(parameters_cell['source']):
+            found = cls.PARAMETER_PATTERN.fullmatch(statement)
+            if found:
+                name, annotated, value = found.group('name', 'type', 'value')
+                params.append(Parameter(name, annotated or cls._type_of(value), value, comment))
+        return params
+
+    @classmethod
+    def _statements(cls, source):
+        """The statements of a source without the comments in them, each with the comment behind it on its line."""
+        found, statement, depth, is_behind = [], '', 0, False
+        for token in cls.TOKEN_PATTERN.finditer(source):
+            kind, text = token.lastgroup, token.group()
+            if kind == 'comment':
+                if is_behind and not statement.strip():
+                    found[-1][1] = text.strip('/* ')
+                continue
+            depth += (kind == 'begin') - (kind == 'end')
+            is_behind = is_behind and text != '\n'
+            if text == ';' and depth == 0:
+                found.append([statement.strip(), ''])
+                statement, is_behind = '', True
+            else:
+                statement += text
+        return found
+
+    @classmethod
+    def _type_of(cls, value):
+        """The type of a value where it shows; "None" where it does not, as papermill has it."""
+        if value.startswith('vec!['):
+            kind = cls._type_of(value[len('vec!['):-1].split(',')[0].strip())
+            return 'Vec' if kind == 'None' else f'Vec<{kind}>'
+        for pattern, kind in cls.VALUE_PATTERNS:
+            found = pattern.fullmatch(value)
+            if found:
+                return found.expand(kind)
+        return 'None'
 
 
 papermill_translators.register('rust', RustTranslator)

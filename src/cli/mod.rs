@@ -46,6 +46,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod serve;
+mod suggested;
 mod terminal;
 mod version;
 
@@ -172,7 +173,7 @@ impl App {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(&error),
+            Err(error) => refuse(&suggested::with_nearest(error)),
         };
         exit_code(end)
     }

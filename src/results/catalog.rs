@@ -1,9 +1,11 @@
 //! What rows there could be: the rows that experiments declare, for whoever names rows in a text.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use super::row::{MetricSpec, Parameter, Parameters};
 use super::run::Results;
+use super::spelled::Spelled;
 
 /// The rows that experiments declare, for every set of parameters that they were asked for.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,8 @@ pub struct Catalog {
     /// The rows, by their identifier, of each system in each file and of each engine: those among which a name has to single
     /// out one.
     together: Vec<BTreeMap<String, Vec<MetricSpec>>>,
+    /// The identifiers as texts write them, made when first asked for: a book asks for thousands of names.
+    spelled: OnceLock<Vec<Spelled>>,
 }
 
 /// A parameter that no row has, or a value that it never has.
@@ -38,6 +42,7 @@ impl Catalog {
     /// With further rows.
     #[must_use]
     pub fn with(mut self, specs: impl IntoIterator<Item = MetricSpec>) -> Self {
+        self.spelled = OnceLock::new();
         for spec in specs {
             let places = self.places.entry(spec.id.clone()).or_default();
             if places.is_empty() {
@@ -93,6 +98,11 @@ impl Catalog {
         self.ids.iter().map(String::as_str)
     }
 
+    /// The identifiers, each once, in their order, as expressions write them.
+    pub(crate) fn spelled(&self) -> &[Spelled] {
+        self.spelled.get_or_init(|| self.ids.iter().map(|id| Spelled::of(id, self.of(id))).collect())
+    }
+
     /// Whether an experiment has this name.
     pub fn has_experiment(&self, name: &str) -> bool {
         let begin = format!("{name}.");
@@ -140,13 +150,17 @@ impl Catalog {
 /// assert!(nearest("overlp", ["overlap", "launch-path"].into_iter()).contains("overlap"));
 /// ```
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest_name(unknown, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The name that is most like `unknown`, where one is like it.
+pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Of a short name one mistake is a large part.
     let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;
     let likeness = |name: &&str| f64::from(u8::from(is_one_off(name))) + strsim::jaro_winkler(unknown, name);
     // Of names that are as like, the first.
     let best = known.reduce(|best, name| if likeness(&name) > likeness(&best) { name } else { best });
-    let best = best.filter(|name| likeness(name) > 0.7);
-    best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    best.filter(|name| likeness(name) > 0.7)
 }
 
 #[cfg(test)]

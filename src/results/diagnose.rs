@@ -66,7 +66,7 @@ impl Floors {
 
 /// The least that a clock shows, in seconds, where the run measured it.
 fn floor(lookup: &Lookup<'_>, clock: Clock) -> Option<f64> {
-    let floors = lookup.metrics().filter(|(spec, _)| spec.floor == Some(clock));
-    let medians = floors.filter_map(|(_, metric)| metric.ok()?.estimate().ok());
+    let floors = lookup.measured_of(|spec| spec.floor == Some(clock));
+    let medians = floors.filter_map(|metric| metric.estimate().ok());
     medians.map(|estimate| estimate.median).reduce(f64::max)
 }

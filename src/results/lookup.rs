@@ -4,6 +4,7 @@
 //! What has no samples says why. A lookup sees the runs of one system.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
@@ -14,9 +15,11 @@ use crate::units::Unit;
 #[derive(Clone, Debug)]
 pub struct Lookup<'a> {
     rows: Vec<&'a Row>,
-    /// The rows of each identifier, in the order of the file.
-    by_id: HashMap<&'a str, Vec<&'a Row>>,
-    by_experiment: HashMap<&'a str, Vec<&'a Row>>,
+    /// The rows in the order of their identifiers; those of one, in the order of the file. A book makes a lookup for each
+    /// quantity in it, and to sort is cheaper than to hash.
+    by_id: Vec<&'a Row>,
+    /// The rows of each experiment, in the order of the file, made when first asked for.
+    by_experiment: OnceLock<HashMap<&'a str, Vec<&'a Row>>>,
     runs: Vec<&'a str>,
 }
 
@@ -157,13 +160,9 @@ impl<'a> Lookup<'a> {
     pub fn new(rows: impl IntoIterator<Item = &'a Row>, runs: Vec<&'a str>) -> Self {
         let left = |row: &&Row| row.series.iter().any(|series| runs.contains(&series.run.as_str()));
         let rows: Vec<&Row> = rows.into_iter().filter(left).collect();
-        let mut by_id: HashMap<&str, Vec<&Row>> = HashMap::new();
-        let mut by_experiment: HashMap<&str, Vec<&Row>> = HashMap::new();
-        for &row in &rows {
-            by_id.entry(&row.spec.id).or_default().push(row);
-            by_experiment.entry(row.spec.experiment()).or_default().push(row);
-        }
-        Self { rows, by_id, by_experiment, runs }
+        let mut by_id = rows.clone();
+        by_id.sort_by(|one, other| one.spec.id.cmp(&other.spec.id));
+        Self { rows, by_id, by_experiment: OnceLock::new(), runs }
     }
 
     /// The rows, in the order of the file.
@@ -179,6 +178,13 @@ impl<'a> Lookup<'a> {
     /// Each row, in the order of the file, with its samples or the reason why it has none.
     pub fn metrics(&self) -> impl Iterator<Item = (&'a MetricSpec, Result<Metric<'a>, MissingReason>)> {
         self.rows.iter().map(|row| (&row.spec, self.metric(row)))
+    }
+
+    /// The rows that are `wanted` and have samples, in the order of the file. What is not wanted is not put together: many
+    /// look for a few rows among all.
+    pub(crate) fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
+        let rows = self.rows.iter().filter(move |row| wanted(&row.spec));
+        rows.filter_map(|row| self.metric(row).ok())
     }
 
     /// The rows with this identifier whose parameters hold all of `select`.
@@ -221,19 +227,34 @@ impl<'a> Lookup<'a> {
 
     /// The other rows of the experiment of `row` whose parameters do not contradict its own.
     pub(super) fn beside<'b>(&'b self, row: &'b Row) -> impl Iterator<Item = &'a Row> + 'b {
-        let rows = self.by_experiment.get(row.spec.experiment()).into_iter().flatten().copied();
+        let rows = self.by_experiment().get(row.spec.experiment()).into_iter().flatten().copied();
         rows.filter(|other| is_beside(other, row))
     }
 
     /// Those of them with this identifier.
     pub(super) fn beside_of(&self, row: &Row, id: &str) -> Vec<&'a Row> {
-        let rows = self.by_id.get(id).into_iter().flatten().copied();
-        rows.filter(|other| is_beside(other, row)).collect()
+        self.all_of(id).iter().copied().filter(|other| is_beside(other, row)).collect()
     }
 
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
-        let rows = self.by_id.get(id).into_iter().flatten().copied();
-        rows.filter(move |row| holds(&row.spec.parameters, select))
+        self.all_of(id).iter().copied().filter(move |row| holds(&row.spec.parameters, select))
+    }
+
+    /// The rows with this identifier.
+    fn all_of(&self, id: &str) -> &[&'a Row] {
+        let start = self.by_id.partition_point(|row| row.spec.id.as_str() < id);
+        let count = self.by_id[start..].partition_point(|row| row.spec.id == id);
+        &self.by_id[start..start + count]
+    }
+
+    fn by_experiment(&self) -> &HashMap<&'a str, Vec<&'a Row>> {
+        self.by_experiment.get_or_init(|| {
+            let mut found: HashMap<&str, Vec<&Row>> = HashMap::new();
+            for &row in &self.rows {
+                found.entry(row.spec.experiment()).or_default().push(row);
+            }
+            found
+        })
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {

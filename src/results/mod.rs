@@ -10,6 +10,7 @@
 //! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
@@ -33,10 +34,12 @@ mod row;
 mod run;
 mod same_code;
 mod selection;
+mod spelled;
 mod steady;
 mod system;
 mod work;
 
+pub(crate) use catalog::nearest_name;
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
@@ -58,5 +61,6 @@ pub use run::{
 };
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
+pub(crate) use spelled::{Selector, Spelled, behind, name_of};
 pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};

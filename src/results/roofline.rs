@@ -64,10 +64,11 @@ pub struct MatmulRate<'a> {
 
 /// The rates of all rows that are square matmuls of a known size and element type.
 pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
-    let found = lookup.metrics().filter_map(|(spec, metric)| {
-        let work = spec.work.as_ref().filter(|work| work.limit == Limit::Matmul)?;
+    let is_matmul = |spec: &MetricSpec| spec.work.as_ref().is_some_and(|work| work.limit == Limit::Matmul);
+    let found = lookup.measured_of(is_matmul).filter_map(|metric| {
+        let spec = metric.spec;
+        let work = spec.work.as_ref()?;
         let (dtype, size) = (dtype(spec), spec.parameters.get("size")?.number()?);
-        let metric = metric.ok()?;
         let estimate = metric.estimate().ok()?;
         let rate = |value: f64| work.rate(value, spec.unit);
         let interval = metric.interval(&estimate).map(|(low, high)| {
@@ -87,10 +88,11 @@ pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
 /// The best rate of copies of the largest tensors for which a run searched: that of the memory, and not of a cache.
 pub fn memory_rate(lookup: &Lookup<'_>) -> Option<f64> {
     let mut rates: Vec<(f64, f64)> = Vec::new();
-    for (spec, metric) in lookup.metrics() {
-        let Some(work) = spec.work.as_ref().filter(|work| work.limit == Limit::Copy && work.peak) else { continue };
-        let (Some(bytes), Ok(metric)) = (work.bytes, metric) else { continue };
-        rates.push((bytes, work.rate(mean(&metric.run_medians()), spec.unit)));
+    let is_peak = |spec: &MetricSpec| spec.work.as_ref().is_some_and(|work| work.limit == Limit::Copy && work.peak);
+    for metric in lookup.measured_of(is_peak) {
+        if let Some((bytes, work)) = metric.spec.work.as_ref().and_then(|work| Some((work.bytes?, work))) {
+            rates.push((bytes, work.rate(mean(&metric.run_medians()), metric.spec.unit)));
+        }
     }
     let largest = rates.iter().map(|(bytes, _)| *bytes).max_by(f64::total_cmp)?;
     rates.into_iter().filter(|(bytes, _)| *bytes == largest).map(|(_, rate)| rate).reduce(f64::max)
@@ -109,13 +111,13 @@ fn width(dtype: &str) -> Option<f64> {
 /// The best rate that the run reached of what limits a row; `None` where no row of the run searched for it.
 fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, own: &Work) -> Option<f64> {
     let mut rates: Vec<(&Work, f64)> = Vec::new();
-    for (other, metric) in lookup.metrics() {
-        let Some(work) = other.work.as_ref().filter(|work| work.limit == own.limit) else { continue };
-        if work.limit == Limit::Matmul && dtype(other) != dtype(spec) {
-            continue;
-        }
-        let Ok(metric) = metric else { continue };
-        let rate = work.rate(mean(&metric.run_medians()), other.unit);
+    let is_limited_so = |other: &MetricSpec| {
+        let same = other.work.as_ref().is_some_and(|work| work.limit == own.limit);
+        same && (own.limit != Limit::Matmul || dtype(other) == dtype(spec))
+    };
+    for metric in lookup.measured_of(is_limited_so) {
+        let Some(work) = &metric.spec.work else { continue };
+        let rate = work.rate(mean(&metric.run_medians()), metric.spec.unit);
         if rate.is_finite() && rate > 0.0 {
             rates.push((work, rate));
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::error::FileError;
+use crate::error::{FileError, in_plain_words};
 use crate::files::read_text;
 use crate::results::nearest;
 
@@ -77,7 +77,7 @@ fn invalid(error: &serde_yaml::Error, origin: &str) -> FileError {
     let outer = error.location().map(|location| (location.line(), location.column()));
     let (line, column) = inner.or(outer).unwrap_or((0, 0));
     let hint = hint(&message);
-    FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
+    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(&message), hint }
 }
 
 /// A message without the places that parsers put behind it, and the first of these.
@@ -219,6 +219,14 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "a: &x\n  - {b: 1, c: [2, 3]}\nd:\n  - *x\n  - e: >\n      folded\n";
+
+    #[test]
+    fn an_error_names_no_type_of_the_program() {
+        let said = |text: &str| parse::<std::collections::BTreeMap<String, std::num::NonZeroUsize>>(text, "a.yaml");
+        let said = |text: &str| said(text).unwrap_err().to_string();
+        assert!(said("a: many").ends_with("expected a whole number above 0"), "{}", said("a: many"));
+        assert!(said("[]").ends_with("expected a mapping"), "{}", said("[]"));
+    }
 
     #[test]
     fn a_way_leads_to_the_line_and_column_of_a_value_or_a_key() {

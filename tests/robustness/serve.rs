@@ -68,7 +68,7 @@ fn a_further_request_on_a_connection_is_answered_without_a_pause() {
     let folder = tempfile::tempdir().unwrap();
     let served = serve(site(folder.path()));
     let mut stream = TcpStream::connect(&served.address).unwrap();
-    let mut times: Vec<Duration> = (0..21)
+    let times: Vec<Duration> = (0..21)
         .map(|_| {
             let begun = Instant::now();
             stream.write_all(ASK.replace("Connection: close\r\n", "").as_bytes()).unwrap();
@@ -80,9 +80,8 @@ fn a_further_request_on_a_connection_is_answered_without_a_pause() {
             begun.elapsed()
         })
         .collect();
-    times.sort();
-    // The pause was 40 ms, of the receiver's delayed acknowledgement.
-    assert!(times[10] < Duration::from_millis(30), "{times:?}");
+    // The pause was 40 ms, of the receiver's delayed acknowledgement, and every request had it. A busy machine delays some.
+    assert!(times.iter().min() < Some(&Duration::from_millis(30)), "{times:?}");
 }
 
 #[test]

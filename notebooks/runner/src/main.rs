@@ -64,6 +64,12 @@ enum Command {
         /// Jupyter's connection file
         connection: PathBuf,
     },
+    /// Compile the library in the folder of a kernel, as the kernel does; `report kernel install` starts this
+    #[command(hide = true)]
+    Prepare {
+        /// The kernel's folder
+        folder: PathBuf,
+    },
     /// Store in a notebook the outputs that its program recorded
     Store {
         /// The notebook
@@ -87,6 +93,7 @@ fn main() -> ExitCode {
             record::store(&notebook, &record, out.as_deref())
         }
         Cli { command: Some(Command::Kernel { connection }), .. } => kernel::run(&connection).map(|()| true),
+        Cli { command: Some(Command::Prepare { folder }), .. } => kernel::prepare(&folder).map(|()| true),
         Cli { command: None, notebooks, write, check, timeout } => {
             let then = match (write, check) {
                 (true, _) => execute::Then::Write,

@@ -1,7 +1,7 @@
 //! What a name in a test or a text stands for.
 
 use crate::book::document::{Document, Figure, TableCase};
-use crate::results::{MetricSpec, Parameter, Parameters, nearest};
+use crate::results::{MetricSpec, Parameter, Parameters, Selector, Spelled, behind, name_of, nearest};
 use crate::units::Unit;
 
 /// What a name in a test or a text stands for.
@@ -87,36 +87,41 @@ pub(in crate::book) fn operands_in(
     if names.is_empty() {
         return Err(format!("`{expression}` names no measured value").into());
     }
-    let found: Vec<(&String, Result<Operand, UnknownName>)> =
-        names.iter().map(|name| (name, operand(document, name))).collect();
-    let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref().ok()?.measured()).collect();
+    let found: Vec<(&String, Option<Operand>)> = names.iter().map(|name| (name, operand(document, name))).collect();
+    let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
     let measured: Vec<&str> = measured.iter().map(String::as_str).collect();
-    let parameters = document.names.rows.parameters(&measured);
-    let operand = |(name, operand): (&String, Result<Operand, UnknownName>)| match operand {
-        Err(_) if parameters.contains_key(name.as_str()) => Ok((name.clone(), Operand::Parameter(name.clone()))),
-        operand => operand.map(|operand| (name.clone(), operand)),
+    let is_parameter = |name: &str| document.names.rows.parameters(&measured).contains_key(name);
+    let operand = |(name, operand): (&String, Option<Operand>)| match operand {
+        Some(operand) => Ok((name.clone(), operand)),
+        None if is_parameter(name) => Ok((name.clone(), Operand::Parameter(name.clone()))),
+        None => Err(unknown(document, name)),
     };
     found.into_iter().map(operand).collect()
 }
 
-fn operand(document: &Document, name: &str) -> Result<Operand, UnknownName> {
+fn operand(document: &Document, name: &str) -> Option<Operand> {
     let parts: Vec<&str> = name.split('.').collect();
-    let unknown = |what: &str, hint: String| UnknownName {
-        name: Some(name.to_owned()),
-        message: format!("`{name}` names no {what}"),
-        hint,
-    };
     match parts.as_slice() {
-        ["published", path @ ..] => published(document, path).ok_or_else(|| {
-            let names = published_names(document);
-            unknown("published figure of the document", nearest(name, names.iter().map(String::as_str)))
-        }),
-        ["peak", hardware, rate] => document.names.hardware.peak(hardware, rate).map(Operand::Peak).ok_or_else(|| {
-            let names: Vec<String> = document.names.hardware.names().map(|name| format!("peak.{name}")).collect();
-            unknown("peak rate of the hardware", nearest(name, names.iter().map(String::as_str)))
-        }),
-        path => measurement(document, path).map_err(|hint| unknown("measurement", hint)),
+        ["published", path @ ..] => published(document, path),
+        ["peak", hardware, rate] => document.names.hardware.peak(hardware, rate).map(Operand::Peak),
+        path => measurement(document, path),
     }
+}
+
+/// Says that a name stands for nothing, and what may have been meant. Comparing it with all names takes long, so only what
+/// was not found comes here.
+fn unknown(document: &Document, name: &str) -> UnknownName {
+    let parts: Vec<&str> = name.split('.').collect();
+    let near = |names: Vec<String>| nearest(name, names.iter().map(String::as_str));
+    let (what, hint) = match parts.as_slice() {
+        ["published", ..] => ("published figure of the document", near(published_names(document))),
+        ["peak", _, _] => {
+            let names = document.names.hardware.names().map(|name| format!("peak.{name}")).collect();
+            ("peak rate of the hardware", near(names))
+        }
+        path => ("measurement", hint(document, path)),
+    };
+    UnknownName { name: Some(name.to_owned()), message: format!("`{name}` names no {what}"), hint }
 }
 
 fn published(document: &Document, path: &[&str]) -> Option<Operand> {
@@ -190,115 +195,117 @@ pub(super) fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
 }
 
 /// The row of the document's experiment, or of another one whose name begins the path.
-fn measurement(document: &Document, path: &[&str]) -> Result<Operand, String> {
-    let rows = &document.names.rows;
-    if !rows.has_experiment(&document.id) {
-        return row(document, path, None);
-    }
-    let is_named = |id: &str| id.split('.').next().map(name_of).as_deref() == path.first().copied();
-    row(document, path, Some(&document.id))
-        .or_else(|hint| if rows.ids().any(is_named) { row(document, path, None) } else { Err(hint) })
+fn measurement(document: &Document, path: &[&str]) -> Option<Operand> {
+    let own = own_experiment(document);
+    let of_another = || own.filter(|_| begins_with_experiment(document, path)).and_then(|_| row(document, path, None));
+    row(document, path, own).or_else(of_another)
 }
 
-/// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of
-/// several, the one with the most parts. Of the experiment `of` the name is left out. Else what may have been meant.
-fn row(document: &Document, path: &[&str], of: Option<&str>) -> Result<Operand, String> {
-    let rows = &document.names.rows;
+/// Whether a path begins with the name of an experiment.
+fn begins_with_experiment(document: &Document, path: &[&str]) -> bool {
+    let first = path.first().copied();
+    document.names.rows.spelled().iter().any(|row| row.parts.first().map(String::as_str) == first)
+}
+
+/// The document's experiment, of which the name is left out, where it is one.
+fn own_experiment(document: &Document) -> Option<&str> {
+    document.names.rows.has_experiment(&document.id).then_some(document.id.as_str())
+}
+
+/// A row whose parts stand in a path in their order.
+struct Fit<'a> {
+    row: &'a Spelled,
+    /// The other parts of the path: values of its parameters.
+    selectors: Vec<&'a str>,
+    of_several: Option<Extreme>,
+}
+
+impl<'a> Fit<'a> {
+    /// The first selector that tells no such rows apart.
+    fn wrong(&self) -> Option<&'a str> {
+        self.selectors.iter().copied().find(|selector| !is_selector(selector, &self.row.selectors))
+    }
+}
+
+/// The rows, of the experiment `of` where there is one, whose parts stand in the path in their order. Of the experiment the
+/// name is left out.
+fn fits<'a>(document: &'a Document, path: &'a [&'a str], of: Option<&'a str>) -> impl Iterator<Item = Fit<'a>> {
     let own = usize::from(of.is_some());
-    let belongs = |id: &&str| of.is_none_or(|of| id.split('.').next() == Some(of));
-    let mut found: Vec<(usize, &str, Vec<&str>, Option<Extreme>)> = Vec::new();
-    for id in rows.ids().filter(belongs) {
-        let parts: Vec<String> = id.split('.').skip(own).map(name_of).collect();
-        let mut rest = parts.iter().peekable();
-        let mut selectors: Vec<&str> =
-            path.iter().copied().filter(|part| rest.next_if(|next| next == part).is_none()).collect();
-        if rest.peek().is_none() {
-            let of_several = match selectors.last() {
-                Some(&"min") => Some(Extreme::Least),
-                Some(&"max") => Some(Extreme::Greatest),
-                _ => None,
-            };
-            if of_several.is_some() {
-                selectors.pop();
-            }
-            found.push((parts.len(), id, selectors, of_several));
-        }
-    }
-    let wrong = |id: &str, selectors: &[&str]| {
-        let known = selectors_of(document, id);
-        selectors.iter().find(|selector| !is_selector(selector, &known)).map(|wrong| (*wrong).to_owned())
-    };
-    let good = found.iter().filter(|(_, id, selectors, _)| wrong(id, selectors).is_none());
-    if let Some((_, id, selectors, of_several)) = good.max_by_key(|(parts, ..)| *parts) {
-        let unit = rows.get(id).map_or(Unit::Number, |spec| spec.unit);
-        let selectors = selectors.iter().map(|selector| (*selector).to_owned()).collect();
-        return Ok(Operand::Measured { id: (*id).to_owned(), unit, selectors, of_several: *of_several });
-    }
-    let closest = found.iter().max_by_key(|(parts, ..)| *parts);
-    let wrong = closest.and_then(|(_, id, selectors, _)| Some((id, wrong(id, selectors)?)));
-    let selector = wrong.as_ref().map(|(id, wrong)| {
-        let known: Vec<String> = selectors_of(document, id).into_iter().map(|(selector, _)| selector).collect();
-        nearest(wrong, known.iter().map(String::as_str))
-    });
-    let row = || {
-        // What tells rows apart is no part of their names.
-        let known: Vec<_> = rows.ids().filter(belongs).flat_map(|id| selectors_of(document, id)).collect();
-        let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
-        let names: Vec<String> = rows.ids().filter(belongs).map(|id| shown(id, own)).collect();
-        nearest(&rest.join("."), names.iter().map(String::as_str))
-    };
-    let hint = selector.filter(|hint| !hint.is_empty()).unwrap_or_else(row);
-    Err(match wrong.filter(|_| hint.is_empty()) {
-        Some((id, wrong)) => format!("; `{wrong}` is no parameter of `{id}` and no value of one"),
-        None => hint,
+    rows_of(document, of).filter_map(move |row| {
+        let mut parts = row.parts[own..].iter().peekable();
+        let is_other = |part: &&str| parts.next_if(|next| next == part).is_none();
+        let mut selectors: Vec<&str> = path.iter().copied().filter(is_other).collect();
+        let of_several = match selectors.last() {
+            Some(&"min") => Some(Extreme::Least),
+            Some(&"max") => Some(Extreme::Greatest),
+            _ => None,
+        };
+        selectors.truncate(selectors.len() - usize::from(of_several.is_some()));
+        parts.peek().is_none().then_some(Fit { row, selectors, of_several })
     })
 }
 
-/// An identifier as a test names it.
-fn shown(id: &str, own: usize) -> String {
-    id.split('.').skip(own).map(name_of).collect::<Vec<_>>().join(".")
+fn rows_of<'a>(document: &'a Document, of: Option<&'a str>) -> impl Iterator<Item = &'a Spelled> {
+    let belongs = move |row: &&Spelled| of.is_none_or(|of| row.id.split('.').next() == Some(of));
+    document.names.rows.spelled().iter().filter(belongs)
 }
 
-/// How the parameters of a row may be given: values that are names by themselves, others as `name_value`, of which any
-/// number will do.
-fn selectors_of(document: &Document, id: &str) -> Vec<(String, bool)> {
-    let mut known = Vec::new();
-    for (name, values) in document.names.rows.parameters(&[id]) {
-        known.push((format!("no_{}", name_of(name)), false));
-        for value in values {
-            match value {
-                Parameter::Text(text) => known.push((name_of(text), false)),
-                number => known.push((format!("{}_{}", name_of(name), name_of(&number.to_string())), true)),
-            }
-        }
+/// The row whose parts stand in the path in their order, while each other part is a value of one of its parameters; of
+/// several, the one with the most parts.
+fn row(document: &Document, path: &[&str], of: Option<&str>) -> Option<Operand> {
+    let good = fits(document, path, of).filter(|fit| fit.wrong().is_none());
+    let Fit { row, selectors, of_several } = good.max_by_key(|fit| fit.row.parts.len())?;
+    let unit = document.names.rows.get(&row.id).map_or(Unit::Number, |spec| spec.unit);
+    let selectors = selectors.into_iter().map(str::to_owned).collect();
+    Some(Operand::Measured { id: row.id.clone(), unit, selectors, of_several })
+}
+
+/// What may have been meant by a path that is no row.
+fn hint(document: &Document, path: &[&str]) -> String {
+    let of = own_experiment(document).filter(|_| !begins_with_experiment(document, path));
+    let own = usize::from(of.is_some());
+    let closest = fits(document, path, of).max_by_key(|fit| fit.row.parts.len());
+    let wrong = closest.and_then(|fit| Some((fit.row, fit.wrong()?)));
+    let near_selector = wrong.and_then(|(row, wrong)| {
+        let hint = nearest(wrong, row.selectors.iter().map(|selector| selector.text.as_str()));
+        Some(hint).filter(|hint| !hint.is_empty())
+    });
+    let near_row = || {
+        // What tells rows apart is no part of their names.
+        let known: Vec<Selector> = rows_of(document, of).flat_map(|row| row.selectors.iter().cloned()).collect();
+        let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
+        let names: Vec<String> = rows_of(document, of).map(|row| row.parts[own..].join(".")).collect();
+        nearest(&rest.join("."), names.iter().map(String::as_str))
+    };
+    let hint = near_selector.unwrap_or_else(near_row);
+    match wrong.filter(|_| hint.is_empty()) {
+        Some((row, wrong)) => format!("; `{wrong}` is no parameter of `{}` and no value of one", row.id),
+        None => hint,
     }
-    known
 }
 
 /// Whether a part of a path can tell rows apart at all: a misspelt one must not pass for a row that was not measured.
-fn is_selector(part: &str, known: &[(String, bool)]) -> bool {
+fn is_selector(part: &str, known: &[Selector]) -> bool {
     let numbered = |selector: &str| {
         let name = selector.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
         let value = part.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
         value.is_some_and(|value| value.replacen('_', ".", 1).parse::<f64>().is_ok())
     };
-    known.iter().any(|(selector, number)| if *number { numbered(selector) } else { selector == part })
+    known.iter().any(|known| if known.is_number { numbered(&known.text) } else { known.text == part })
 }
 
 /// Whether a row's parameters hold all selectors.
 pub(super) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
-    let lacks = |name: &str| spec.parameters.keys().all(|own| name_of(own) != name);
+    let lacks = |name: &str| spec.parameters.keys().all(|own| behind(name, own) != Some(""));
     selectors.iter().all(|selector| {
         selector.strip_prefix("no_").is_some_and(lacks)
             || spec.parameters.iter().any(|(name, parameter)| {
-                let value = name_of(&parameter.to_string());
-                let named = selector.strip_prefix(name_of(name).as_str()).and_then(|rest| rest.strip_prefix('_'));
-                *selector == value || named == Some(value.as_str())
+                let is_value = |text: &str| match parameter {
+                    Parameter::Text(value) => behind(text, value) == Some(""),
+                    number => behind(text, &number.to_string()) == Some(""),
+                };
+                is_value(selector)
+                    || behind(selector, name).and_then(|rest| rest.strip_prefix('_')).is_some_and(is_value)
             })
     })
-}
-
-/// An identifier's part as a test names it.
-fn name_of(part: &str) -> String {
-    part.replace(['-', ' ', '.'], "_")
 }

@@ -62,8 +62,7 @@ pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -
 }
 
 fn selected<'a>(id: &str, select: &Parameters, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
-    let holds = |parameters: &Parameters| select.iter().all(|(name, value)| parameters.get(name) == Some(value));
-    lookup.metrics().filter(|(spec, _)| spec.id == id && holds(&spec.parameters)).collect()
+    lookup.specs_of(id, select).map(|spec| (spec, lookup.of(spec))).collect()
 }
 
 /// The parameters by which a measurement belongs to a row.

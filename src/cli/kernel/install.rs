@@ -4,8 +4,8 @@
 //! All is made in a new folder beside the installed one, and takes its place at the end, so an install that fails leaves
 //! the kernel that works.
 //!
-//! Cargo takes what is linked for its own as long as sources, profile and flags are those that evcxr asks for. Should they
-//! differ, the first cell compiles them again: slower, and not wrong.
+//! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
+//! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use toml::Table;
 
 use crate::cli::UsageError;
 use crate::cli::library::{dependency, source};
@@ -44,18 +45,23 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
     let program = build(&source)?;
     say!("compiling the library for cells");
     let warm = new.join("warm");
-    compile(&warm, &dependency)?;
+    copy_library(&source, &warm.join("library"))?;
+    write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
+    compile(&program, &new)?;
     trim(&warm.join("target"))?;
 
     fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
-    write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
+    // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
+    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32" });
+    if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
+        variables["RUSTUP_TOOLCHAIN"] = json!(toolchain);
+    }
     let kernel = json!({
         "argv": [folder.join(PROGRAM), "kernel", "{connection_file}"],
         "display_name": "Rust (syncscope)",
         "language": "rust",
         "interrupt_mode": "message",
-        // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
-        "env": { "CUDA_DEVICE_MAX_CONNECTIONS": "32" },
+        "env": variables,
     });
     write(&new.join("kernel.json"), &format!("{kernel:#}\n"))?;
     replace(&new, folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
@@ -101,46 +107,64 @@ fn build(source: &Path) -> anyhow::Result<PathBuf> {
     programs.next_back().context("cargo does not say where the kernel is")
 }
 
-/// Compiles what a cell needs as evcxr 0.22 does: a library without content in its profile and with its flags. It is a
-/// workspace of its own: a Python environment may lie in another.
-fn compile(warm: &Path, dependency: &str) -> anyhow::Result<()> {
-    let manifest = format!(
-        "[workspace]\n\n[package]\nname = \"ctx\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[lib]\n\
-         crate-type = [\"cdylib\"]\npath = \"src/lib.rs\"\n\n[profile.dev]\nopt-level = 2\ndebug = false\n\
-         strip = \"debuginfo\"\nrpath = true\nlto = false\ndebug-assertions = true\ncodegen-units = 16\npanic = 'unwind'\n\
-         incremental = true\noverflow-checks = true\n\n[dependencies]\nsyncscope = {dependency}\n"
-    );
-    write(&warm.join("Cargo.toml"), &manifest)?;
-    write(&warm.join("src/lib.rs"), "")?;
-    let mut command = match find("mold") {
-        Some(mold) => {
-            let mut command = Command::new(mold);
-            command.arg("-run").arg("cargo");
-            command
+/// What of a library a cell needs.
+const PARTS: [&str; 5] = ["Cargo.lock", "README.md", "build.rs", "src", "kernels"];
+
+/// Copies the library into a folder of its own, so that a kernel has the one that it was compiled with, whatever becomes of
+/// the clone. Its manifest is that of a library alone.
+fn copy_library(source: &Path, to: &Path) -> anyhow::Result<()> {
+    let manifest = source.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+    let mut table: Table = toml::from_str(&text).with_context(|| manifest.display().to_string())?;
+    for other in ["bin", "test", "example", "bench", "profile"] {
+        table.remove(other);
+    }
+    if let Some(package) = table.get_mut("package").and_then(toml::Value::as_table_mut) {
+        package.remove("default-run");
+        for found in ["autobins", "autotests", "autoexamples", "autobenches"] {
+            package.insert(found.to_owned(), toml::Value::Boolean(false));
         }
-        None => Command::new("cargo"),
-    };
-    let linker = if find("mold").is_none() && find("lld").is_some() { " -Clink-arg=-fuse-ld=lld" } else { "" };
-    let status = command
-        .args(["build", "--target", &host()?])
-        .current_dir(warm)
-        .env("CARGO_TARGET_DIR", "target")
-        .env("CARGO_BUILD_BUILD_DIR", "target")
-        .env("RUSTFLAGS", format!("-Cprefer-dynamic{linker}"))
-        .status()
-        .context("cargo does not start; a notebook needs it, too")?;
+    }
+    if let Some(workspace) = table.get_mut("workspace").and_then(toml::Value::as_table_mut) {
+        workspace.remove("members");
+        workspace.remove("default-members");
+    }
+    write(&to.join("Cargo.toml"), &toml::to_string(&table).context("the library's manifest")?)?;
+    write(&to.join("Cargo.toml.orig"), &text)?;
+    PARTS.iter().try_for_each(|part| copy(&source.join(part), &to.join(part)))
+}
+
+/// Copies a file or a folder. What cannot be written in the one can be in the other.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = || from.display().to_string();
+    if from.is_dir() {
+        fs::create_dir_all(to).with_context(failed)?;
+        let entries = fs::read_dir(from).with_context(failed)?;
+        return entries.into_iter().try_for_each(|entry| {
+            let name = entry.with_context(failed)?.file_name();
+            copy(&from.join(&name), &to.join(&name))
+        });
+    }
+    fs::read(from).and_then(|content| fs::write(to, content)).with_context(failed)
+}
+
+/// Has the kernel's program compile the library in the folder of a kernel: as each kernel does, and with the same flags.
+fn compile(program: &Path, kernel: &Path) -> anyhow::Result<()> {
+    let status = Command::new(program).arg("prepare").arg(kernel).status();
+    let status = status.with_context(|| program.display().to_string())?;
     if !status.success() {
         bail!("the library does not compile for cells");
     }
     Ok(())
 }
 
-/// Removes what was made of the empty crate around the library: cells take its place.
+/// Removes what was made of the first cell: other cells take its place.
 fn trim(folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let own = name == "incremental"
+            || name.starts_with("libcode_")
             || ["ctx", "libctx"]
                 .iter()
                 .any(|own| name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.'])));
@@ -154,20 +178,6 @@ fn trim(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The target that rustc compiles for where it is not told.
-fn host() -> anyhow::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output().context("rustc does not start")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc does not say what it compiles for")
-}
-
-/// A program on the path.
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).with_context(|| path.display().to_string())
@@ -176,6 +186,20 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_copy_of_the_library_has_its_code_and_its_versions_and_no_program() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("library");
+        copy_library(source, &copy).unwrap();
+        for same in ["Cargo.lock", "src/lib.rs", "src/device/mod.rs"] {
+            assert_eq!(fs::read(source.join(same)).unwrap(), fs::read(copy.join(same)).unwrap(), "{same}");
+        }
+        let table: Table = toml::from_str(&fs::read_to_string(copy.join("Cargo.toml")).unwrap()).unwrap();
+        assert!(table.contains_key("features") && !table.contains_key("bin") && !table.contains_key("test"));
+        assert!(table["workspace"].get("members").is_none() && table["workspace"].get("dependencies").is_some());
+    }
 
     #[test]
     fn a_folder_of_another_kernel_is_not_replaced() {

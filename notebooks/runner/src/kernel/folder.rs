@@ -4,7 +4,7 @@
 //! what is large is linked from the installed kernel's folder and not copied. Cargo puts a new file in the place of a
 //! linked one and never writes into it; the small files that it does write into are copied.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io;
 use std::os::unix::fs::symlink;
@@ -17,6 +17,9 @@ use rustix::process::{Pid, test_kill_process};
 
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
+/// Where in the folder rust-analyzer finds the standard library, and what takes that place later.
+const SOURCES: &str = "standard-library";
+const SOURCES_BEHIND: &str = "standard-library-behind";
 /// Beginning of the folder's name; the process's number stands behind it.
 const NAME: &str = "session-";
 
@@ -35,16 +38,26 @@ impl Installed {
         Ok(Self { home })
     }
 
-    /// The library as a dependency: the text behind `syncscope =`.
+    /// What is in `home`, which `report kernel install` is making.
+    pub(super) fn new(home: &Path) -> Self {
+        Self { home: home.to_owned() }
+    }
+
+    /// The library as a dependency, in the folder that it was copied from: the text behind `syncscope =`.
     pub(super) fn dependency(&self) -> anyhow::Result<String> {
         let file = self.home.join("dependency.toml");
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         Ok(text.trim().to_owned())
     }
 
-    /// Puts the versions that the library was compiled with into `folder`: without them, Cargo looks for newer ones.
-    pub(super) fn lock(&self, folder: &Path) -> io::Result<()> {
-        fs::copy(self.home.join("warm/Cargo.lock"), folder.join("Cargo.lock")).map(drop)
+    /// The folder that each kernel's folder is a copy of.
+    pub(super) fn warm(&self) -> PathBuf {
+        self.home.join("warm")
+    }
+
+    /// The compiler that the library was compiled with, in its own words.
+    pub(super) fn compiler(&self) -> PathBuf {
+        self.home.join("rustc.txt")
     }
 
     /// The folder of this process. A process without one makes it, and begins again in it.
@@ -62,26 +75,98 @@ impl Installed {
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        link(&self.home.join("warm"), &folder).with_context(|| folder.display().to_string())?;
+        link(&self.warm(), &folder).with_context(|| folder.display().to_string())?;
+        Err(self.begin_again(&folder)?)
+    }
+
+    /// Enters the folder that is copied for each kernel.
+    pub(super) fn enter_warm(&self) -> anyhow::Result<PathBuf> {
+        let warm = self.warm();
+        match std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder) == warm) {
+            true => Ok(warm),
+            false => Err(self.begin_again(&warm)?),
+        }
+    }
+
+    /// Begins this process again in `folder`, with the environment that cells are always compiled in. Where that succeeds, it
+    /// does not return; otherwise it says why.
+    fn begin_again(&self, folder: &Path) -> anyhow::Result<anyhow::Error> {
         let mut again = Command::new(std::env::current_exe()?);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| changes_builds(name)) {
+            again.env_remove(name);
+        }
         // A file `evcxr.toml` of the user's is for other kernels.
-        again.args(std::env::args_os().skip(1)).env(FOLDER, &folder).env("EVCXR_CONFIG_DIR", &self.home);
-        let (variable, paths) = standard_library()?;
-        again.env(variable, paths);
-        Err(again.exec()).context("the kernel does not start")
+        again.args(std::env::args_os().skip(1)).env(FOLDER, folder).env("EVCXR_CONFIG_DIR", &self.home);
+        let libraries = standard_library()?;
+        let variable = if cfg!(target_os = "macos") { "DYLD_FALLBACK_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
+        let before = std::env::var_os(variable).unwrap_or_default();
+        let folders = std::env::split_paths(&before).filter(|folder| !folder.as_os_str().is_empty());
+        again.env(variable, std::env::join_paths(folders.chain([libraries.clone()]))?);
+        if let Some(sources) = sources_of(&libraries) {
+            hide_sources(folder, &sources)?;
+            again.env("RUST_SRC_PATH", folder.join(SOURCES));
+        }
+        // The programs themselves in the place of those that choose among several toolchains, at each of a dozen calls.
+        if let Some(programs) = libraries.ancestors().nth(4).map(|root| root.join("bin"))
+            && programs.join("cargo").exists()
+        {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            again.env("PATH", std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path)))?);
+        }
+        Ok(anyhow::Error::new(again.exec()).context("the kernel does not start"))
     }
 }
 
-/// The variable by which programs find the standard library of Rust, and its value. A cell is moved one folder up after
-/// it was linked, so it does not find the library where both have a folder in common.
-fn standard_library() -> anyhow::Result<(&'static str, OsString)> {
+/// The sources of the standard library, where they are installed.
+fn sources_of(libraries: &Path) -> Option<PathBuf> {
+    let own = std::env::var_os("RUST_SRC_PATH").map(PathBuf::from);
+    let usual = || libraries.ancestors().nth(2).map(|rustlib| rustlib.join("src/rust/library"));
+    own.or_else(usual).filter(|sources| sources.join("core").is_dir())
+}
+
+/// Puts an empty library in the place where rust-analyzer looks for the sources of the standard library.
+fn hide_sources(folder: &Path, sources: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder.join(SOURCES).join("core"))?;
+    symlink(sources, folder.join(SOURCES_BEHIND))
+}
+
+/// Puts the sources of the standard library where rust-analyzer looks for them. It reads all of them whenever the
+/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none.
+pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
+    let behind = folder.join(SOURCES_BEHIND);
+    if fs::symlink_metadata(&behind).is_err() {
+        return Ok(());
+    }
+    fs::remove_dir_all(folder.join(SOURCES))?;
+    fs::rename(behind, folder.join(SOURCES))
+}
+
+/// Removes what leads to them.
+pub(super) fn forget_sources(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(folder.join(SOURCES)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a variable changes what Cargo compiles. The kernel is installed from one environment and started in others, and
+/// with another flag the first cell would compile the library again.
+fn changes_builds(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let is_of_cargo = name == "CARGO" || name.starts_with("CARGO_");
+    let is_of_rustc = name == "RUSTC" || name.starts_with("RUSTC_") || ["RUSTFLAGS", "RUSTDOCFLAGS"].contains(&&*name);
+    // Where packages are, and the way to them.
+    let is_kept =
+        ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR"].iter().any(|kept| name.starts_with(kept));
+    is_of_rustc || is_of_cargo && !is_kept
+}
+
+/// The folder of the standard library of Rust, which programs have to be told: a cell is moved one folder up after it was
+/// linked, so it does not find the library where both have a folder in common.
+fn standard_library() -> anyhow::Result<PathBuf> {
     let output = Command::new("rustc").args(["--print", "target-libdir"]).output();
     let output = output.context("rustc does not start; cells need it")?;
-    let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let variable = if cfg!(target_os = "macos") { "DYLD_FALLBACK_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
-    let before = std::env::var_os(variable).unwrap_or_default();
-    let folders = std::env::split_paths(&before).filter(|folder| !folder.as_os_str().is_empty());
-    Ok((variable, std::env::join_paths(folders.chain([folder]))?))
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// Where such folders are: in the user's cache, which is on the disk of the installed kernel as a rule.
@@ -120,8 +205,10 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let written = entry.metadata()?.modified()?;
         if entry.file_type()?.is_dir() {
             link(&from, &to)?;
+            File::open(&to)?.set_times(FileTimes::new().set_modified(written))?;
             continue;
         }
         let large =
@@ -131,8 +218,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
             true => fs::hard_link(&from, &to).or_else(|_| symlink(&from, &to))?,
             false => {
                 fs::copy(&from, &to)?;
-                // Cargo compares when files were written.
-                let written = entry.metadata()?.modified()?;
+                // Cargo compares when files and folders were written.
                 File::options().append(true).open(&to)?.set_times(FileTimes::new().set_modified(written))?;
             }
         }
@@ -158,6 +244,32 @@ mod tests {
         assert_eq!(of(&from, "a.rlib").ino(), of(&to, "a.rlib").ino());
         assert_ne!(of(&from, "a.d").ino(), of(&to, "a.d").ino());
         assert_eq!(of(&from, "a.d").modified().unwrap(), of(&to, "a.d").modified().unwrap());
+        assert_eq!(of(&from, ".").modified().unwrap(), of(&to, ".").modified().unwrap());
+    }
+
+    #[test]
+    fn a_kernel_is_compiled_for_with_the_same_flags_wherever_it_is_started() {
+        let removed =
+            ["RUSTFLAGS", "RUSTC_WRAPPER", "CARGO_INCREMENTAL", "CARGO_TARGET_DIR", "CARGO_PROFILE_DEV_DEBUG"];
+        assert!(removed.iter().all(|name| changes_builds(OsStr::new(name))));
+        let kept =
+            ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_HTTP_PROXY", "RUSTUP_TOOLCHAIN", "PATH", "CUDA_VISIBLE_DEVICES"];
+        assert!(!kept.iter().any(|name| changes_builds(OsStr::new(name))));
+    }
+
+    #[test]
+    fn the_standard_library_is_empty_until_it_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, sources) = (folder.path().join("session"), folder.path().join("sources"));
+        fs::create_dir_all(sources.join("core/src")).unwrap();
+        hide_sources(&own, &sources).unwrap();
+        assert!(own.join(SOURCES).join("core").is_dir() && !own.join(SOURCES).join("core/src").exists());
+        show_sources(&own).unwrap();
+        assert!(own.join(SOURCES).join("core/src").is_dir());
+        forget_sources(&own).unwrap();
+        assert!(!own.join(SOURCES).exists() && sources.exists());
+        show_sources(&own).unwrap();
+        forget_sources(&own).unwrap();
     }
 
     #[test]

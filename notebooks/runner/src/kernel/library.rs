@@ -1,19 +1,23 @@
 //! A cell's line `:dep syncscope = { path = … }` in a kernel that has the library.
 //!
 //! The line leads from a notebook of the repository to the library. In a notebook that was downloaded it leads nowhere,
-//! and the installed library takes its place. Where it leads to the folder that the kernel was installed from, it is
-//! written as the kernel writes it, so that nothing is compiled again.
+//! and the kernel's library takes its place. So it does where the line leads to the folder that the kernel was installed
+//! from: nothing is compiled again, and the kernel says where that folder has other files by now.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use toml::{Table, Value};
 
-/// The cell's `code` for a kernel that works in `folder` and whose library is the dependency `installed`.
-pub(super) fn resolved(code: &str, folder: &Path, installed: &str) -> String {
+/// The cell's `code` for a kernel that works in `folder`, whose library was `installed` from one place and is the dependency
+/// `own`.
+pub(super) fn resolved(code: &str, folder: &Path, installed: &str, own: &str) -> String {
     let line = |line: &str| match line.trim_start().strip_prefix(":dep ").and_then(|rest| rest.split_once('=')) {
         Some((name, asked)) if name.trim() == "syncscope" && takes_place(asked, folder, installed) => {
-            format!(":dep syncscope = {installed}")
+            format!(":dep syncscope = {own}")
         }
         _ => line.to_owned(),
     };
@@ -26,6 +30,41 @@ fn takes_place(asked: &str, folder: &Path, installed: &str) -> bool {
     let Some(path) = path(&mut asked) else { return false };
     let Some(found) = library(&folder.join(path)) else { return true };
     path_of(&mut installed) == Some(found) && asked == installed
+}
+
+/// The installed dependency with its library in `folder`.
+pub(super) fn in_folder(installed: &str, folder: &Path) -> anyhow::Result<String> {
+    let mut table = table(installed).with_context(|| format!("`{installed}` is no dependency"))?;
+    let folder = folder.to_str().context("the kernel's folder has a name that is no text")?;
+    table.insert("path".to_owned(), Value::String(folder.to_owned()));
+    Ok(Value::Table(table).to_string())
+}
+
+/// What of a library is copied into the kernel and decides what it does.
+const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "kernels"];
+
+/// The folder that the dependency was `installed` from, where its library has other files than the `copy`. A folder that is
+/// gone has no other ones.
+pub(super) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
+    let clone = library(&path(&mut table(installed)?)?)?;
+    let differs = |name: &&str| {
+        // The copy has a manifest of its own.
+        let copied = if *name == "Cargo.toml" { "Cargo.toml.orig" } else { *name };
+        !is_same(&clone.join(name), &copy.join(copied))
+    };
+    COMPARED.iter().any(|name| differs(&name)).then_some(clone)
+}
+
+/// Whether two files, or all files of two folders, hold the same.
+fn is_same(one: &Path, other: &Path) -> bool {
+    if !one.is_dir() {
+        return fs::read(one).ok() == fs::read(other).ok();
+    }
+    let names = |folder: &Path| -> BTreeSet<OsString> {
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+    };
+    let (own, others) = (names(one), names(other));
+    own == others && own.iter().all(|name| is_same(&one.join(name), &other.join(name)))
 }
 
 fn table(dependency: &str) -> Option<Table> {
@@ -70,18 +109,16 @@ mod tests {
     fn a_path_that_leads_nowhere_is_the_installed_library() {
         let folder = tempfile::tempdir().unwrap();
         let installed = "{ path = \"/installed\" }";
-        assert!(
-            resolved(CELL, folder.path(), installed).starts_with(":dep syncscope = { path = \"/installed\" }\nuse ")
-        );
+        assert!(resolved(CELL, folder.path(), installed, "OWN").starts_with(":dep syncscope = OWN\nuse "));
         fs::create_dir(folder.path().join("sub")).unwrap();
         fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"another\"\n").unwrap();
-        assert_ne!(resolved(CELL, &folder.path().join("sub"), installed), CELL);
+        assert_ne!(resolved(CELL, &folder.path().join("sub"), installed, "OWN"), CELL);
     }
 
     #[test]
     fn a_path_to_another_library_than_the_installed_one_stays() {
         let (_folder, notebooks) = repository();
-        assert_eq!(resolved(CELL, &notebooks, "{ path = \"/installed\" }"), CELL);
+        assert_eq!(resolved(CELL, &notebooks, "{ path = \"/installed\" }", "OWN"), CELL);
     }
 
     #[test]
@@ -89,13 +126,43 @@ mod tests {
         let (folder, notebooks) = repository();
         let path = folder.path().display();
         let installed = format!("{{ path = \"{path}\", features = [\"cuda\"] }}");
-        assert!(resolved(CELL, &notebooks, &installed).starts_with(&format!(":dep syncscope = {installed}")));
-        assert_eq!(resolved(CELL, &notebooks, &format!("{{ path = \"{path}\" }}")), CELL);
+        assert!(resolved(CELL, &notebooks, &installed, "OWN").starts_with(":dep syncscope = OWN\n"));
+        assert_eq!(resolved(CELL, &notebooks, &format!("{{ path = \"{path}\" }}"), "OWN"), CELL);
+    }
+
+    #[test]
+    fn the_kernels_own_library_is_the_installed_one_in_another_folder() {
+        let own = in_folder(
+            "{ path = \"/clone\", default-features = false, features = [\"cuda\"] }",
+            Path::new("/a b/library"),
+        );
+        let own = table(&own.unwrap()).unwrap();
+        assert_eq!(own["path"].as_str(), Some("/a b/library"));
+        assert_eq!(
+            (own["default-features"].as_bool(), own["features"].as_array().map(Vec::len)),
+            (Some(false), Some(1))
+        );
+    }
+
+    #[test]
+    fn a_clone_is_newer_as_soon_as_one_file_of_the_library_is_another() {
+        let (clone, _) = repository();
+        let copy = tempfile::tempdir().unwrap();
+        for folder in [clone.path(), copy.path()] {
+            fs::create_dir_all(folder.join("src/device")).unwrap();
+            fs::write(folder.join("src/device/mod.rs"), "one").unwrap();
+        }
+        fs::copy(clone.path().join("Cargo.toml"), copy.path().join("Cargo.toml.orig")).unwrap();
+        let installed = format!("{{ path = \"{}\" }}", clone.path().display());
+        assert_eq!(newer(&installed, copy.path()), None);
+        fs::write(clone.path().join("src/device/mod.rs"), "two").unwrap();
+        assert_eq!(newer(&installed, copy.path()), Some(fs::canonicalize(clone.path()).unwrap()));
+        assert_eq!(newer("{ path = \"/gone\" }", copy.path()), None);
     }
 
     #[test]
     fn other_dependencies_stay() {
         let cell = ":dep regex = \"1\"\n:dep syncscope = \"0.1\"";
-        assert_eq!(resolved(cell, Path::new("/"), "{ path = \"/installed\" }"), cell);
+        assert_eq!(resolved(cell, Path::new("/"), "{ path = \"/installed\" }", "OWN"), cell);
     }
 }

@@ -5,6 +5,7 @@
 //! | `wire` | Jupyter's messages: frames, signatures, headers |
 //! | `folder` | the folder that cells are compiled in |
 //! | `library` | the library that a cell asks for |
+//! | `start` | the session that a kernel begins with |
 //! | `live` | what a running cell writes, on its way to the notebook |
 //! | `work` | the thread that cells, completions and documentation are computed on |
 //!
@@ -15,6 +16,7 @@
 mod folder;
 mod library;
 mod live;
+mod start;
 mod wire;
 mod work;
 
@@ -30,6 +32,7 @@ use zeromq::{
 
 use crate::session::Control;
 use folder::Installed;
+pub(crate) use start::prepare;
 use wire::{Connection, Message};
 
 /// How long the last messages have to leave.

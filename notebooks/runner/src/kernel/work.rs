@@ -10,13 +10,9 @@ use serde_json::{Map, Value, json};
 use super::folder::Installed;
 use super::live::Live;
 use super::wire::Message;
-use super::{Sender, byte_at, character_at, library};
+use super::{Sender, byte_at, character_at, library, start};
 use crate::file::Failure;
 use crate::session::{Control, Session};
-
-/// What every cell may use. The second line has evcxr expect `?` from the first cell on: where it finds that out by an
-/// error, it forgets how to show a value.
-const PRELUDE: &str = "use syncscope::prelude::*;\nOk::<(), std::fmt::Error>(())?;";
 
 /// Makes the session and works through requests.
 pub(super) struct Worker {
@@ -31,10 +27,14 @@ pub(super) struct Worker {
 /// Cells and what they need.
 struct Cells {
     session: Session,
-    /// The library as a dependency.
+    /// The library as a dependency, in the place that it was installed from.
+    installed: String,
+    /// The kernel's own.
     library: String,
     /// Where relative paths start.
     folder: PathBuf,
+    /// What the first cell says of the kernel, in sentences.
+    notices: Vec<String>,
 }
 
 impl Worker {
@@ -73,19 +73,13 @@ impl Worker {
 
     /// A session that has the library.
     fn begin(&self, live: &Live) -> anyhow::Result<Cells> {
-        let library = self.installed.dependency()?;
-        let mut session = Session::new(Some(live.sink()))?;
-        let _ = self.ending.set(session.control());
-        // evcxr's first compilation, of nothing, forgets the versions.
-        self.installed.lock(&self.folder).context("the versions of the library's dependencies cannot be copied")?;
-        let left = session.run(&format!(":dep syncscope = {library}\n{PRELUDE}"));
-        if let Some(failure) = left.failure {
-            anyhow::bail!(
-                "the library of the kernel cannot be used; install it again with `report kernel install`\n{}",
-                failure.text
-            );
-        }
-        Ok(Cells { session, library, folder: std::env::current_dir()? })
+        let versions = self.installed.warm().join("Cargo.lock");
+        let begun = start::begin(&self.installed, &self.folder, &versions, Some(live.sink()), &self.ending);
+        let (session, library) =
+            begun.context("the library of the kernel cannot be used; install it again with `report kernel install`")?;
+        let notices = start::changes(&self.installed)?;
+        let (installed, folder) = (self.installed.dependency()?, std::env::current_dir()?);
+        Ok(Cells { session, installed, library, folder, notices })
     }
 
     /// Runs a cell. Whether it failed.
@@ -100,7 +94,12 @@ impl Worker {
         live.begin(request);
         let (shown, failure) = match cells {
             Ok(cells) => {
-                let left = cells.session.run(&library::resolved(code, &cells.folder, &cells.library));
+                for notice in cells.notices.drain(..) {
+                    let text = json!({"name": "stderr", "text": format!("{notice}\n")});
+                    self.sender.publish(request, "stream", &text);
+                }
+                let code = library::resolved(code, &cells.folder, &cells.installed, &cells.library);
+                let left = cells.session.run(&code);
                 (left.shown, left.failure)
             }
             Err(failure) => (Vec::new(), Some(failure.clone())),

@@ -1,0 +1,82 @@
+//! The session that a kernel begins with: evcxr with the library, in a folder where both are compiled.
+//!
+//! `report kernel install` begins one in the folder that all kernels' folders are copies of. So what is installed was
+//! compiled as a kernel compiles, by the same program, and a kernel that starts compiles nothing but its first cell.
+//!
+//! The library lies in that folder, too: what a path within the folder leads to has the same name for Cargo in each copy,
+//! and a change of the clone does not change it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, bail};
+
+use super::folder::{self, Installed};
+use super::library;
+use crate::session::{Control, Session, Sink};
+
+/// What every cell may use. The last line has evcxr expect `?` from the first cell on: where it finds that out by an
+/// error, it forgets how to show a value.
+const PRELUDE: &str = "use syncscope::prelude::*;\nOk::<(), std::fmt::Error>(())?;";
+
+/// Where the library lies in a kernel's folder.
+const LIBRARY: &str = "library";
+
+/// A session with the library, and the library as a dependency: the text behind `syncscope =`.
+pub(super) fn begin(
+    installed: &Installed,
+    folder: &Path,
+    versions: &Path,
+    sink: Option<Sink>,
+    ending: &OnceLock<Arc<Control>>,
+) -> anyhow::Result<(Session, String)> {
+    let own = library::in_folder(&installed.dependency()?, &folder.join(LIBRARY))?;
+    let mut session = Session::new(sink)?;
+    let _ = ending.set(session.control());
+    folder::show_sources(folder).context("the sources of the standard library")?;
+    // evcxr's first compilation, of nothing, forgets the versions. Without them, Cargo looks for newer ones.
+    fs::copy(versions, folder.join("Cargo.lock")).with_context(|| versions.display().to_string())?;
+    // evcxr takes the linker that it finds, and another one at the start than at the installation compiles all again.
+    let left = session.run(&format!(":linker system\n:dep syncscope = {own}\n{PRELUDE}"));
+    match left.failure {
+        Some(failure) => bail!("{}", failure.text),
+        None => Ok((session, own)),
+    }
+}
+
+/// Compiles the library in the folder of a kernel that is being installed.
+pub(crate) fn prepare(home: &Path) -> anyhow::Result<()> {
+    let installed = Installed::new(home);
+    let warm = installed.enter_warm()?;
+    let (session, _) = begin(&installed, &warm, &warm.join(LIBRARY).join("Cargo.lock"), None, &OnceLock::new())?;
+    session.control().kill();
+    folder::forget_sources(&warm)?;
+    fs::write(installed.compiler(), compiler()?)?;
+    Ok(())
+}
+
+/// What has changed since the kernel was installed, in sentences.
+pub(super) fn changes(installed: &Installed) -> anyhow::Result<Vec<String>> {
+    let mut said = Vec::new();
+    if fs::read(installed.compiler())? != compiler()? {
+        said.push(
+            "The library of this kernel was compiled by another version of rustc, so each start compiles it again; \
+             `report kernel install` does it once."
+                .to_owned(),
+        );
+    }
+    if let Some(clone) = library::newer(&installed.dependency()?, &installed.warm().join(LIBRARY)) {
+        let clone = clone.display();
+        said.push(format!(
+            "The library of this kernel is not that of {clone} any more; `report kernel install` compiles it again."
+        ));
+    }
+    Ok(said)
+}
+
+/// The compiler in its own words.
+fn compiler() -> anyhow::Result<Vec<u8>> {
+    Ok(Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?.stdout)
+}

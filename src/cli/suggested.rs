@@ -1,0 +1,36 @@
+//! The nearest of the values that an argument takes, where clap finds none like the given one: it has another measure, by
+//! which two letters that changed places are far apart.
+
+use clap::error::{ContextKind, ContextValue, Error};
+
+use crate::results::nearest_name;
+
+/// The error with the nearest value.
+pub(super) fn with_nearest(mut error: Error) -> Error {
+    let near = match (error.get(ContextKind::InvalidValue), error.get(ContextKind::ValidValue)) {
+        (Some(ContextValue::String(given)), Some(ContextValue::Strings(known))) => {
+            nearest_name(given, known.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    };
+    if let Some(near) = near.filter(|_| error.get(ContextKind::SuggestedValue).is_none()) {
+        error.insert(ContextKind::SuggestedValue, ContextValue::String(near));
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::App;
+    use super::*;
+
+    #[test]
+    fn a_value_with_two_letters_exchanged_has_a_nearest_one_and_an_unlike_one_has_none() {
+        let said = |value: &str| {
+            let error = App::new().command().try_get_matches_from(["report", "bench", "overlap", "--export", value]);
+            with_nearest(error.unwrap_err()).to_string()
+        };
+        assert!(said("cvs").contains("a similar value exists: 'csv'"), "{}", said("cvs"));
+        assert!(!said("spreadsheet").contains("similar"), "{}", said("spreadsheet"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Rows and their parameters as expressions in texts write them: with `_` for `-`, for a space and for a decimal point.
+
+use std::collections::BTreeMap;
+
+use super::row::{MetricSpec, Parameter};
+
+/// A row's identifier, in parts, with what tells its rows apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Spelled {
+    /// The identifier as it is.
+    pub(crate) id: String,
+    /// Its parts, which dots separate, as expressions write them.
+    pub(crate) parts: Vec<String>,
+    /// How its parameters may be given.
+    pub(crate) selectors: Vec<Selector>,
+}
+
+/// A way to give a parameter: a value that is a name by itself, another one as `name_value`, and `no_name` for a row
+/// without it.
+#[derive(Clone, Debug)]
+pub(crate) struct Selector {
+    /// How it is written.
+    pub(crate) text: String,
+    /// Whether another number may stand in it.
+    pub(crate) is_number: bool,
+}
+
+impl Spelled {
+    /// Of the rows with one identifier.
+    pub(super) fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
+        let mut parameters: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
+        for (name, value) in rows.flat_map(|spec| &spec.parameters) {
+            let values = parameters.entry(name).or_default();
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let mut selectors = Vec::new();
+        for (name, values) in parameters {
+            let name = name_of(name);
+            selectors.push(Selector { text: format!("no_{name}"), is_number: false });
+            selectors.extend(values.into_iter().map(|value| match value {
+                Parameter::Text(text) => Selector { text: name_of(text), is_number: false },
+                number => Selector { text: format!("{name}_{}", name_of(&number.to_string())), is_number: true },
+            }));
+        }
+        Self { id: id.to_owned(), parts: id.split('.').map(name_of).collect(), selectors }
+    }
+}
+
+/// A part of an identifier, or a parameter's name or value, as an expression writes it.
+pub(crate) fn name_of(part: &str) -> String {
+    part.chars().map(written).collect()
+}
+
+/// What an expression's `text` has behind a part, where it begins with it.
+pub(crate) fn behind<'a>(text: &'a str, part: &str) -> Option<&'a str> {
+    // Each byte that is written in another way is a letter of its own, so the rest begins with a letter.
+    let same = text.len() >= part.len() && part.bytes().map(byte).eq(text.bytes().take(part.len()));
+    same.then(|| &text[part.len()..])
+}
+
+fn written(letter: char) -> char {
+    if matches!(letter, '-' | ' ' | '.') { '_' } else { letter }
+}
+
+fn byte(letter: u8) -> u8 {
+    if matches!(letter, b'-' | b' ' | b'.') { b'_' } else { letter }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_told_from_what_stands_behind_it() {
+        assert_eq!(behind("spin_seconds_0_5", "spin-seconds"), Some("_0_5"));
+        assert_eq!(behind("spin_seconds", name_of("spin seconds").as_str()), Some(""));
+        assert_eq!(behind("spin", "spin-seconds"), None);
+        assert_eq!(behind("größe_8", "größe"), Some("_8"));
+    }
+}
