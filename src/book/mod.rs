@@ -15,6 +15,7 @@ mod emulation;
 mod folder;
 mod glossary;
 mod includes;
+mod kept;
 mod landing;
 mod language;
 mod machine;

@@ -1,5 +1,6 @@
 //! The files of the mdBook: prose by hand, chapters and pages from templates, the configuration with the title.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -30,13 +31,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// The book of `results`, one file a machine, as `project` has it, with the title of the first suite. Documents may
-    /// name the rows of `catalog` and those that are in the results.
+    /// The book of `results`, one file a machine, as `project` has it, with the title that most of the suites have, of
+    /// several the first. Documents may name the rows of `catalog` and those that are in the results.
     ///
     /// # Errors
     /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
-        let first = results.first().ok_or(BookError::NoRuns)?;
+        let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
         // What is no template is a file of the theme: the style sheet, the script.
         let theme = project.below("templates").filter(|(path, _)| !is_template(path));
@@ -48,7 +49,7 @@ impl Source {
             source.files.insert(path.to_owned(), content.to_vec());
         }
         source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
-        source.configure(project, first.title())?;
+        source.configure(project, title)?;
         let notebooks = notebooks::of(project)?;
 
         let templates = Templates::of(project)?;
@@ -66,7 +67,11 @@ impl Source {
         for judged in &judged {
             source.add_chapter(&templates, project, judged, results)?;
         }
-        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, results)?);
+        source.add(
+            "README.md",
+            "templates/landing.md.j2",
+            landing::render(&templates, title, &judged, &notebooks, results)?,
+        );
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
         let hardware = project.hardware()?;
@@ -173,11 +178,16 @@ impl Source {
     fn mark_emulations(&mut self, results: &[Results]) {
         let machines = Machines::of(results);
         let all = results.iter().all(emulation::is_emulated);
+        // The first page of emulations alone says itself which of its numbers are theirs.
+        let first = Path::new("src/README.md");
         let of_all = ["README.md", "claims.md", "machine.md"].map(|page| Path::new("src").join(page));
         let made = self.origins.keys().filter(|page| **page != Path::new("sources.md"));
         let chapters: Vec<PathBuf> = made.map(|page| Path::new("src").join(page)).collect();
         for (path, content) in &mut self.files {
             let is_page = path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|e| e == "md");
+            if all && path == first {
+                continue;
+            }
             if of_all.contains(path) || (all && is_page && !chapters.contains(path)) {
                 let text = String::from_utf8_lossy(content).into_owned();
                 *content = emulation::marked(text, &machines).into_bytes();
@@ -199,6 +209,13 @@ impl Source {
             }
         }
     }
+}
+
+/// The title that most of the results have, of several the first.
+fn title_of(results: &[Results]) -> Option<&str> {
+    let count = |title: &str| results.iter().filter(|other| other.title() == title).count();
+    let titles = results.iter().map(Results::title).enumerate();
+    titles.max_by_key(|(place, title)| (count(title), Reverse(*place))).map(|(_, title)| title)
 }
 
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no

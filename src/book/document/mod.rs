@@ -27,7 +27,7 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, Systems};
-pub use sentence::{Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
+pub use sentence::{Effect, Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 
 use super::predicate::Judgement;

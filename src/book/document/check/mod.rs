@@ -162,6 +162,9 @@ fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileE
         let way = top.key("headline");
         let checked = one_row_each(&headline.value, document);
         checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
+        for (key, words) in [("above", &headline.above), ("below", &headline.below)] {
+            words.iter().try_for_each(|words| text(way.key(key), words))?;
+        }
         let mut drawn = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|p| p.timeline.as_deref());
         if let Some(scenario) = headline.timeline.as_ref().filter(|named| !drawn.clone().any(|id| id == named.as_str()))
         {
