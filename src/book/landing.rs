@@ -107,6 +107,8 @@ fn machine(headed: &[Headed<'_>], results: &Results, label: &str) -> Value {
 /// An effect with its interval, what follows from it, and what other systems measured of the same.
 fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results) -> Value {
     let means = match number.effect {
+        // What follows for a GPU does not follow from an emulation.
+        _ if is_emulated(results) => None,
         Effect::Above(_) => headline.above.as_ref(),
         _ => headline.below.as_ref(),
     };

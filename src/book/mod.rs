@@ -18,6 +18,7 @@ mod includes;
 mod kept;
 mod landing;
 mod language;
+mod lesson;
 mod machine;
 mod notebooks;
 mod place;

@@ -64,8 +64,9 @@ impl Source {
         let documents: Vec<Document> = shown.collect();
         let all = documents.iter().chain(&beyond);
         let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(results))).collect();
+        let titles = judged.iter().map(|(document, _)| (document.id.clone(), document.title.clone())).collect();
         for judged in &judged {
-            source.add_chapter(&templates, project, judged, results)?;
+            source.add_chapter(&templates, project, (judged, &titles), results)?;
         }
         source.add(
             "README.md",
@@ -76,6 +77,7 @@ impl Source {
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        source.unlink(&project.chapters(), &titles);
         source.mark_emulations(results);
         source.link_terms();
         // Not searched for terms: a notebook is shown as it is stored.
@@ -155,7 +157,7 @@ impl Source {
         &mut self,
         templates: &Templates<'_>,
         project: &BookProject,
-        (document, judged): &Judged<'_>,
+        ((document, judged), titles): (&Judged<'_>, &BTreeMap<String, String>),
         results: &[Results],
     ) -> Result<(), BookError> {
         let shown = holding(results, document);
@@ -164,7 +166,7 @@ impl Source {
         let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
         let listing = document.listing.as_ref().map(|name| project.text(&format!("src/{name}"))).transpose()?;
         let machines = Machines::of(results);
-        let text = chapter::render(templates, document, listing, &machines, &judged)?;
+        let text = chapter::render(templates, (document, titles), listing, &machines, &judged)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);
         }
@@ -195,6 +197,18 @@ impl Source {
         }
     }
 
+    /// Takes the links out of the book's prose that lead to chapters which this book leaves out.
+    fn unlink(&mut self, known: &BTreeSet<String>, titles: &BTreeMap<String, String>) {
+        let left_out: Vec<String> =
+            known.iter().filter(|id| !titles.contains_key(*id)).map(|id| format!("]({id}.md")).collect();
+        for (_, content) in self.files.iter_mut().filter(|(path, _)| is_page(path)) {
+            if let Ok(text) = std::str::from_utf8(content) {
+                let unlinked = left_out.iter().fold(text.to_owned(), |text, link| without_link(&text, link));
+                *content = unlinked.into_bytes();
+            }
+        }
+    }
+
     /// Links the first use of each term on each page, where the project has a glossary.
     fn link_terms(&mut self) {
         let page = Path::new("src").join(glossary::PAGE);
@@ -216,6 +230,33 @@ fn title_of(results: &[Results]) -> Option<&str> {
     let count = |title: &str| results.iter().filter(|other| other.title() == title).count();
     let titles = results.iter().map(Results::title).enumerate();
     titles.max_by_key(|(place, title)| (count(title), Reverse(*place))).map(|(_, title)| title)
+}
+
+/// Whether a file of the book is a page.
+fn is_page(path: &Path) -> bool {
+    path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|ending| ending == "md")
+}
+
+/// A text whose links of this end, such as `](overlap.md`, are the words that they had.
+fn without_link(text: &str, end: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(end) {
+        let target = after.find(')').filter(|place| *place == 0 || after.starts_with('#'));
+        match (before.rsplit_once('['), target) {
+            (Some((before, words)), Some(place)) => {
+                out.push_str(before);
+                out.push_str(words);
+                rest = &after[place + 1..];
+            }
+            _ => {
+                out.push_str(before);
+                out.push_str(end);
+                rest = after;
+            }
+        }
+    }
+    out + rest
 }
 
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
@@ -255,14 +296,14 @@ fn summary(
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
-    let (of_texts, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
-    let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
-    let documents = of_texts.into_iter().map(entry).collect::<Vec<Value>>();
+    let (course, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.is_in_course());
+    let reference = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
+    let course = course.into_iter().map(entry).collect::<Vec<Value>>();
     let notebook = |notebook: &Notebook| {
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };
     let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    templates.render("summary.md.j2", context! { documents, beyond, notebooks })
+    templates.render("summary.md.j2", context! { course, reference, notebooks })
 }
 
 /// Whether the results hold rows that the document shows.

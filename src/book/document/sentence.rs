@@ -195,6 +195,11 @@ impl Sentence {
 }
 
 impl Text {
+    /// The text as it is written.
+    pub(in crate::book) fn source(&self) -> &str {
+        &self.0
+    }
+
     /// Whether values stand in it, so that it differs from run to run.
     pub fn is_measured(&self) -> bool {
         self.0.contains("{{")
