@@ -34,8 +34,8 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     }
     figure::check(document, &source)?;
     claim::check(document, &source)?;
-    lesson::check(document, &source)?;
-    sentence::check(document, &source)
+    sentence::check(document, &source)?;
+    lesson::check(document, &source)
 }
 
 /// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
