@@ -1,5 +1,5 @@
-// Keyboard access that mdBook's pages lack: the toggle of the sidebar is a label, and code that is wider than the page
-// cannot be scrolled with the keyboard.
+// Keyboard access that mdBook's pages lack: the toggle of the sidebar is a label, and code or a table that is wider
+// than the page cannot be scrolled with the keyboard. What is folded is open on paper, and where a link leads to it.
 'use strict';
 
 const toggle = document.getElementById('mdbook-sidebar-toggle');
@@ -13,6 +13,24 @@ if (toggle) {
         }
     });
 }
-document.querySelectorAll('main pre > code').forEach(code => {
-    code.tabIndex = 0;
+document.querySelectorAll('main pre > code, main .table-wrapper').forEach(wide => {
+    wide.tabIndex = 0;
 });
+
+let unfolded = [];
+window.addEventListener('beforeprint', () => {
+    unfolded = [...document.querySelectorAll('main details:not([open])')];
+    unfolded.forEach(details => { details.open = true; });
+});
+window.addEventListener('afterprint', () => {
+    unfolded.forEach(details => { details.open = false; });
+    unfolded = [];
+});
+const unfold = () => {
+    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (named && named.matches('details')) {
+        named.open = true;
+    }
+};
+window.addEventListener('hashchange', unfold);
+unfold();

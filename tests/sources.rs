@@ -189,6 +189,35 @@ fn the_identifier_of_every_row_stands_whole_where_the_row_is_declared() {
     assert!(!ids.is_empty() && hidden.is_empty(), "{hidden:?}");
 }
 
+/// A call that the book compares with those of CUDA and PyTorch is one that there is.
+#[test]
+fn every_call_of_the_table_of_equivalents_is_public() {
+    let page = text(&root().join("book/src/equivalents.md"));
+    let sources: Vec<String> = ["device", "tensor", "timeline"]
+        .iter()
+        .flat_map(|name| files(&root().join("src").join(name), ".rs"))
+        .map(|file| text(&file))
+        .collect();
+    let mut calls = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let own = row.split('|').nth(2).unwrap_or_default();
+        for call in own.split('`').skip(1).step_by(2) {
+            let (of, name) = call.split_once("::").unwrap_or_else(|| panic!("{call}"));
+            let has = |source: &String| {
+                let mut blocks = source.split("\nimpl").skip(1);
+                blocks.any(|block| {
+                    let head = block.split('{').next().unwrap_or_default();
+                    let declares = |sign: char| block.contains(&format!("pub fn {name}{sign}"));
+                    head.contains(of) && (declares('(') || declares('<'))
+                })
+            };
+            assert!(sources.iter().any(has), "{call}");
+            calls += 1;
+        }
+    }
+    assert!(calls > 20, "only {calls} calls were found");
+}
+
 /// What a cell shows is stored as HTML and text; a value that could not be shown is stored as its debug text.
 #[test]
 fn no_stored_output_of_a_notebook_is_a_debug_text() {

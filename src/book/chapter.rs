@@ -8,22 +8,23 @@ use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{LeftOut, Machines, comparison_table, drawn, lacking_in, left_out_of, matrix, sampled};
 use super::templates::{Templates, anchor, safe_html};
-use super::{claims, data, recorded, render_text};
+use super::{claims, data, lesson, recorded, render_text};
 use crate::error::BookError;
 
 /// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
-/// judged by the runs that it shows.
+/// judged by the runs that it shows; `titles` are those of all chapters of the book.
 pub(super) fn render(
     templates: &Templates<'_>,
-    document: &Document,
+    (document, titles): (&Document, &BTreeMap<String, String>),
     listing: Option<&str>,
     machines: &Machines<'_>,
     judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
-    let sections = document.tables.iter().map(|table| {
+    let section = |table: &DocumentTable| {
         let compared = comparison_table(document, table, machines);
         context! {
             anchor => anchor(&table.id),
+            id => safe_html(table.id.as_str()),
             title => table.title.as_str(),
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
@@ -32,8 +33,19 @@ pub(super) fn render(
             parameters => parameters(table, machines),
             notes => [in_turn(table, machines), lacking(table, machines)].concat(),
         }
-    });
-    let figures = document.figures.iter().map(|figure| figure_context(document, figure, machines));
+    };
+    let (mut figures, mut drawn): (Vec<Value>, Vec<&str>) = Default::default();
+    for figure in &document.figures {
+        // A table is folded under the first figure that draws it.
+        let new = |table: &&DocumentTable| {
+            figure.panels.iter().any(|panel| panel.table == table.id) && !drawn.contains(&table.id.as_str())
+        };
+        let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
+        drawn.extend(tables.iter().map(|table| table.id.as_str()));
+        let tables = tables.into_iter().map(&section).collect();
+        figures.push(figure_context(document, figure, machines, tables)?);
+    }
+    let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
         title => document.title.as_str(),
         source => document.cited(),
@@ -43,8 +55,9 @@ pub(super) fn render(
         answers => render_text::answers(document, machines, judged),
         method => safe_html(document.method.trim()),
         listing => listing.map(|text| safe_html(text.trim_end())),
-        sections => sections.collect::<Vec<Value>>(),
-        figures => figures.collect::<Result<Vec<Value>, BookError>>()?,
+        sections => others.map(&section).collect::<Vec<Value>>(),
+        figures,
+        lesson => lesson::of(document, machines, titles),
         absences => absences(document, machines),
         runs => shown(machines),
         claims => claims::of(document, machines, judged)?,
@@ -53,7 +66,12 @@ pub(super) fn render(
     templates.render("chapter.md.j2", context)
 }
 
-fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Value, BookError> {
+fn figure_context(
+    document: &Document,
+    figure: &DocumentFigure,
+    machines: &Machines<'_>,
+    tables: Vec<Value>,
+) -> Result<Value, BookError> {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
         let (mut panels, mut left_out) = (Vec::new(), Vec::new());
@@ -82,6 +100,7 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
         title => figure.title.as_str(),
         caption => safe_html(figure.caption.trim()),
         machines => shown,
+        tables,
     })
 }
 

@@ -1,71 +1,143 @@
-//! The first page: what one machine does, in one screen.
+//! The first page: what the book is, the largest effects on one machine, a timeline, and how to start.
+//!
+//! An effect is a document's headline, a ratio to which 1 would be no difference. It is shown where its whole interval between
+//! runs lies to one side of 1. Those come first whose samples one interval describes, and of these those whose intervals
+//! lie farthest from 1: what is certain counts, not what is large. Where all machines are emulations, the results of a GPU
+//! that come with the program stand before them.
+
+use std::cmp::Reverse;
 
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::document::{Claim, Document, Kind, Panel};
-use super::predicate::Verdict;
-use super::recorded;
+use super::document::{Document, Effect, Headline, Number, Panel};
+use super::emulation::is_emulated;
+use super::notebooks::Notebook;
+use super::render_text::render_text;
 use super::tables::machine_labels;
 use super::templates::{Templates, safe_html};
+use super::{kept, recorded};
 use crate::error::BookError;
 use crate::present::escape;
 use crate::results::Results;
 
-/// How many verdicts are shown.
-const VERDICTS: usize = 3;
+/// How many effects are shown of a machine.
+const EFFECTS: usize = 3;
 
-/// The page as Markdown; it shows the machine that has measured most of the numbers on it, of several the one with the most
-/// rows, of several the first.
+/// A document with its headline.
+type Headed<'a> = (&'a Document, &'a Headline);
+
+/// The page as Markdown. Of several machines it shows a GPU before an emulation, then the one that has measured most of the
+/// numbers on it, then the one with the most rows, then the first.
 pub(super) fn render(
     templates: &Templates<'_>,
+    title: &str,
     judged: &[Judged<'_>],
+    notebooks: &[Notebook],
     results: &[Results],
 ) -> Result<String, BookError> {
+    let headed: Vec<Headed<'_>> =
+        judged.iter().filter_map(|(document, _)| Some((*document, document.headline.as_ref()?))).collect();
     let rows = |results: &Results| results.lookup().metrics().filter(|(_, metric)| metric.is_ok()).count();
-    let headlines = || judged.iter().filter_map(|(document, _)| Some((document.headline.as_ref()?, document)));
-    let numbers =
-        |results: &Results| headlines().filter(|(headline, document)| headline.said(document, results).is_ok()).count();
-    let measured = |results: &Results| (numbers(results), rows(results));
+    let numbers = |results: &Results| headed.iter().filter(|headed| said(headed, results).is_ok()).count();
+    let weight = |results: &Results| (!is_emulated(results), numbers(results), rows(results));
     let named: Vec<(&Results, String)> = results.iter().zip(machine_labels(results)).collect();
-    let shown =
-        named.iter().enumerate().max_by_key(|(place, (results, _))| (measured(results), std::cmp::Reverse(*place)));
-    let Some((shown, (results, machine))) = shown else { return Err(BookError::NoRuns) };
-    let others = named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| label.as_str());
+    let shown = named.iter().enumerate().max_by_key(|(place, (results, _))| (weight(results), Reverse(*place)));
+    let Some((shown, (own, label))) = shown else { return Err(BookError::NoRuns) };
+    let others: Vec<&str> =
+        named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| label.as_str()).collect();
+    let of_another = if is_emulated(own) { kept_for(&headed)? } else { None };
+    let (leading, whose) = match of_another {
+        Some(kept) => (kept, kept.environment().device.model.as_str()),
+        None => (*own, label.as_str()),
+    };
     let context = context! {
-        title => results.title(),
-        machine => machine.as_str(),
-        others => others.collect::<Vec<_>>().join(", "),
-        started => results.run().started.as_str(),
-        numbers => judged.iter().filter_map(|(document, _)| number(document, results)).collect::<Vec<Value>>(),
-        timeline => timeline(judged, results, machine)?,
-        verdicts => verdicts(judged, shown),
+        title,
+        lead => machine(&headed, leading, whose),
+        own => of_another.map(|_| machine(&headed, own, label)),
+        others => others.join(", "),
+        timeline => timeline(&headed, leading, whose)?,
+        first => judged.first().map(|(document, _)| document.id.as_str()),
+        notebook => notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),
     };
     templates.render("landing.md.j2", context)
 }
 
-/// A document's number with its interval, and where it comes from.
-fn number(document: &Document, results: &Results) -> Option<Value> {
-    let headline = document.headline.as_ref()?;
-    let (number, missing) = match headline.said(document, results) {
-        Ok(number) => (Some(number), None),
-        Err(reason) => (None, Some(reason)),
+/// The results that come with the program, where they have a number for this book.
+fn kept_for(headed: &[Headed<'_>]) -> Result<Option<&'static Results>, BookError> {
+    let kept = kept::results()?;
+    Ok(headed.iter().any(|headed| said(headed, kept).is_ok()).then_some(kept))
+}
+
+/// The number of a headline by the system that the results are about.
+fn said((document, headline): &Headed<'_>, results: &Results) -> Result<Number, String> {
+    headline.said(document, results, &results.run().system)
+}
+
+/// What the page says of a machine: the largest effects, and what shows none.
+fn machine(headed: &[Headed<'_>], results: &Results, label: &str) -> Value {
+    let (mut certain, mut others) = (Vec::new(), Vec::new());
+    for (document, headline) in headed {
+        let (chapter, of) = (document.id.as_str(), document.title.as_str());
+        let other = |why: String| context! { chapter, of, why };
+        match said(&(document, headline), results) {
+            Err(reason) => others.push(other(format!("not measured here: {reason}"))),
+            Ok(number) => match number.effect.least() {
+                Some(least) => certain.push((number.is_steady, least, (*document, *headline), number)),
+                None if number.effect == Effect::MayBeNone => {
+                    others.push(other(format!("{}: not distinguishable from no difference", number.interval)));
+                }
+                None => others.push(other(number.interval)),
+            },
+        }
+    }
+    // A sort keeps the order of equals: that of the chapters.
+    certain.sort_by(|(steady, least, ..), (other, more, ..)| other.cmp(steady).then(more.total_cmp(least)));
+    let effects: Vec<Value> =
+        certain.iter().take(EFFECTS).map(|(_, _, headed, number)| effect(headed, number, results)).collect();
+    context! {
+        machine => label,
+        started => results.run().started.as_str(),
+        count => certain.len(),
+        effects,
+        others,
+    }
+}
+
+/// An effect with its interval, what follows from it, and what other systems measured of the same.
+fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results) -> Value {
+    let means = match number.effect {
+        // What follows for a GPU does not follow from an emulation.
+        _ if is_emulated(results) => None,
+        Effect::Above(_) => headline.above.as_ref(),
+        _ => headline.below.as_ref(),
     };
-    let number = number.map(|number| {
-        let value =
-            format!("<span class=\"measured\" title=\"{}\">{}</span>", escape(&number.detail), escape(&number.value));
-        context! { value => safe_html(value), interval => number.interval, may_be_none => number.may_be_none }
+    let means = means.and_then(|text| text.filled(document, results).ok()).map(|pieces| render_text(&pieces));
+    let beside = results.systems().into_iter().skip(1).filter_map(|system| {
+        let number = headline.said(document, results, system).ok()?;
+        Some(context! { system, value => shown(&number), interval => number.interval })
     });
-    let (caption, chapter, of) = (headline.caption.as_str(), document.id.as_str(), document.title.as_str());
-    Some(context! { number, caption, missing, chapter, of })
+    context! {
+        value => shown(number),
+        interval => number.interval.as_str(),
+        caption => headline.caption.as_str(),
+        means => means.map(safe_html),
+        beside => beside.collect::<Vec<Value>>(),
+        chapter => document.id.as_str(),
+        of => document.title.as_str(),
+    }
+}
+
+/// A number, with the values behind it where it is pointed at.
+fn shown(number: &Number) -> Value {
+    let (detail, value) = (escape(&number.detail), escape(&number.value));
+    safe_html(format!("<span class=\"measured\" title=\"{detail}\">{value}</span>"))
 }
 
 /// The first recorded timeline that a document puts forward.
-fn timeline(judged: &[Judged<'_>], results: &Results, machine: &str) -> Result<Option<Value>, BookError> {
-    for (document, _) in judged {
-        let Some(scenario) = document.headline.as_ref().and_then(|headline| headline.timeline.as_ref()) else {
-            continue;
-        };
+fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Result<Option<Value>, BookError> {
+    for (document, headline) in headed {
+        let Some(scenario) = &headline.timeline else { continue };
         let panels = document.figures.iter().flat_map(|figure| &figure.panels);
         let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
@@ -74,50 +146,4 @@ fn timeline(judged: &[Judged<'_>], results: &Results, machine: &str) -> Result<O
         }
     }
     Ok(None)
-}
-
-/// The verdicts that surprise most: what the machine refutes comes first, then what it leaves open; of each document
-/// one, as long as there are others. `run` is the place of the machine's run.
-fn verdicts(judged: &[Judged<'_>], run: usize) -> Vec<Value> {
-    let mut found: Vec<(usize, usize, &Document, &Claim, &Verdict)> = Vec::new();
-    for &(document, ref judgements) in judged {
-        let claims = document.claims.iter().zip(judgements).filter(|(claim, _)| is_news(claim));
-        let mut own: Vec<_> = claims
-            .filter_map(|(claim, judgements)| {
-                let verdict = &judgements.get(run)?.verdict;
-                Some((rank(verdict)?, claim, verdict))
-            })
-            .collect();
-        own.sort_by_key(|(rank, ..)| *rank);
-        found.extend(
-            own.into_iter().enumerate().map(|(place, (rank, claim, verdict))| (rank, place, document, claim, verdict)),
-        );
-    }
-    found.sort_by_key(|(rank, place, ..)| (*rank, *place));
-    let shown = found.into_iter().take(VERDICTS).map(|(.., document, claim, verdict)| {
-        context! {
-            name => verdict.name(),
-            class => verdict.class(),
-            claim => safe_html(escape(&claim.plain())),
-            chapter => document.id.as_str(),
-            id => claim.id.as_str(),
-        }
-    });
-    shown.collect()
-}
-
-/// Whether a verdict on a claim says something of the machine: not one on printed figures, nor one on a formula that its
-/// text calls conceptual, nor on a figure that the text has from its own machine.
-fn is_news(claim: &Claim) -> bool {
-    !matches!(claim.kind, Kind::Arithmetic | Kind::Model | Kind::Value)
-}
-
-/// The place of a verdict among those that are shown; none of one that says nothing.
-fn rank(verdict: &Verdict) -> Option<usize> {
-    match verdict {
-        Verdict::Refuted => Some(0),
-        Verdict::Inconclusive => Some(1),
-        Verdict::Confirmed => Some(2),
-        Verdict::CarriesOver | Verdict::DiffersHere | Verdict::GoodToWithin(_) | Verdict::NotJudged(_) => None,
-    }
 }

@@ -3,7 +3,7 @@
 //! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
 //! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -172,7 +172,16 @@ impl BookProject {
     /// As [`hardware`](Self::hardware) and [`texts`](Self::texts).
     pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
         let (hardware, texts) = (Arc::new(self.hardware()?), Arc::new(self.texts()?));
-        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts })
+        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts, chapters: Arc::new(self.chapters()) })
+    }
+
+    /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
+    pub(super) fn chapters(&self) -> BTreeSet<String> {
+        let own = self.below("documents").filter(|(path, _)| is_yaml(path));
+        // What is wrong with a document is said where it is read.
+        let own = own.filter_map(|(_, text)| serde_yaml::from_slice::<Identified>(text).ok()).map(|named| named.id);
+        let carried = DOCUMENTS.files().filter_map(|file| file.path().file_stem());
+        own.chain(carried.map(|name| name.to_string_lossy().into_owned())).collect()
     }
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.
@@ -232,6 +241,12 @@ impl BookProject {
             }
         }
     }
+}
+
+/// What every document begins with.
+#[derive(serde::Deserialize)]
+struct Identified {
+    id: String,
 }
 
 fn or_here(path: &Path) -> &Path {

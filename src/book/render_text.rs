@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Document, Exercise, Piece, Text};
+use super::document::{Document, Exercise, Piece, Sentence, Text};
 use super::predicate::{Judgement, Verdict};
 use super::tables::Machines;
 use super::templates::safe_html;
@@ -31,17 +31,17 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             // It stands in HTML, where marks of Markdown would be shown as they are.
             context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())) }
         });
-        let (text, refuted) = (answer(document, results), refuted.collect::<Vec<Value>>());
+        let (text, refuted) = (said(&document.answer, document, results), refuted.collect::<Vec<Value>>());
         let is_answer = !text.is_empty() || !refuted.is_empty();
         is_answer.then(|| context! { machine, text => safe_html(text), refuted })
     };
     machines.named().enumerate().filter_map(answer).collect()
 }
 
-/// The sentences of a document's answer. Empty for none.
-fn answer(document: &Document, results: &Results) -> String {
+/// What sentences of a document say of a run. Empty for none.
+pub(super) fn said(all: &[Sentence], document: &Document, results: &Results) -> String {
     let (mut sentences, mut undecided): (Vec<String>, Vec<String>) = Default::default();
-    for sentence in &document.answer {
+    for sentence in all {
         let text = match sentence.said(document, results) {
             Ok(said) => {
                 undecided.extend(said.undecided.map(|reason| undecided_by(&escape(&reason))));
@@ -92,19 +92,22 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
     distinct(sentences)
 }
 
-/// The exercises of a document. A text without values stands once, one with values for each run.
+/// A text of a document, once where it has no values, with values for each run.
+pub(super) fn versions(text: &Text, document: &Document, machines: &Machines<'_>) -> Vec<Value> {
+    let shown = if text.is_measured() { machines.results.len() } else { 1 };
+    let versions = machines.named().take(shown).map(|(results, machine)| {
+        let words = match text.filled(document, results) {
+            Ok(pieces) => render_text(&pieces),
+            Err(reason) => format!("Not answered here: {}.", escape(&reason)),
+        };
+        context! { machine => (shown > 1).then_some(machine), words => safe_html(words) }
+    });
+    versions.collect()
+}
+
+/// The exercises of a document.
 pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let filled = |text: &Text| -> Vec<Value> {
-        let shown = if text.is_measured() { machines.results.len() } else { 1 };
-        let versions = machines.named().take(shown).map(|(results, machine)| {
-            let words = match text.filled(document, results) {
-                Ok(pieces) => render_text(&pieces),
-                Err(reason) => format!("Not answered here: {}.", escape(&reason)),
-            };
-            context! { machine => (shown > 1).then_some(machine), words => safe_html(words) }
-        });
-        versions.collect()
-    };
+    let filled = |text: &Text| versions(text, document, machines);
     let exercise =
         |exercise: &Exercise| context! { task => filled(&exercise.task), answer => filled(&exercise.answer) };
     document.exercises.iter().map(exercise).collect()

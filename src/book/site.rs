@@ -2,6 +2,7 @@
 //!
 //! A render that fails leaves what was there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -69,21 +70,82 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         }
         fs::write(&path, content).map_err(at(&path))?;
     }
-    build(source, &book, &site)?;
+    build(source, &book, &site, &place.working("print"))?;
     policy::apply(&site, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
 }
 
-/// Has mdBook build the site. Its `load` would let `MDBOOK_` variables of the environment in, and its own preprocessor
+/// The part of the table of contents that is printed, beside the pages that stand in no part.
+const PRINTED: &str = "Course";
+
+/// Has mdBook build the site, with the pages of the course alone on the page to print. Its `load` would let `MDBOOK_` variables of the environment in, and its own preprocessor
 /// would include any file of this machine; this does neither.
-fn build(source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
+fn build(source: &Source, book: &Path, site: &Path, print: &Path) -> Result<(), BookError> {
+    let left_out = not_printed(&summary_of(source)?);
+    build_without(&BTreeSet::new(), source, book, site)?;
+    let path = site.join(PRINT);
+    // An author may have switched it off.
+    if left_out.is_empty() || !path.is_file() {
+        return Ok(());
+    }
+    build_without(&left_out, source, book, print)?;
+    let [whole, course] = [&path, &print.join(PRINT)].map(|path| fs::read_to_string(path).map_err(at(path)));
+    fs::write(&path, printed(&whole?, &course?)).map_err(at(&path))
+}
+
+/// The page to print.
+const PRINT: &str = "print.html";
+
+/// The pages of all parts but the one that is printed; none where there is no such part.
+fn not_printed(summary: &Summary) -> BTreeSet<PathBuf> {
+    let (mut part, mut found, mut is_there) = (None, BTreeSet::new(), false);
+    for item in &summary.numbered_chapters {
+        match item {
+            SummaryItem::PartTitle(title) => {
+                is_there |= title == PRINTED;
+                part = Some(title.as_str());
+            }
+            SummaryItem::Link(link) if part.is_some_and(|part| part != PRINTED) => {
+                found.extend(link.location.clone());
+            }
+            _ => {}
+        }
+    }
+    if is_there { found } else { BTreeSet::new() }
+}
+
+/// The page to print of the whole book with the content of that of the course, and everything in it unfolded.
+fn printed(whole: &str, course: &str) -> String {
+    let parts = |page: &str| {
+        let (start, end) = (page.find("<main>")?, page.rfind("</main>")?);
+        Some((page[..start].to_owned(), page[start..end].to_owned(), page[end..].to_owned()))
+    };
+    match (parts(whole), parts(course)) {
+        (Some((before, _, behind)), Some((_, main, _))) => {
+            before + &main.replace("<details", "<details open") + &behind
+        }
+        _ => whole.to_owned(),
+    }
+}
+
+/// Has mdBook build the pages but for some.
+fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     let message = |error: anyhow::Error| BookError::Build { message: explained(&error) };
     let summary = summary_of(source)?;
     let mut config = source.config().clone();
     config.build.build_dir = site.to_owned();
+    if !left_out.is_empty() {
+        // Of this build the page to print alone is taken.
+        config.set("output.html.search.enable", false).map_err(message)?;
+    }
     let mut book = MDBook::load_with_config_and_summary(book, config, summary).map_err(message)?;
     book.with_preprocessor(IndexPreprocessor::new());
+    let is_left_out = |item: &BookItem| match item {
+        BookItem::Chapter(chapter) => chapter.path.as_ref().is_some_and(|path| left_out.contains(path)),
+        _ => false,
+    };
+    book.book.items.retain(|item| !is_left_out(item));
     let mut failed = Ok(());
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };

@@ -1,5 +1,6 @@
 //! The files of the mdBook: prose by hand, chapters and pages from templates, the configuration with the title.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -30,13 +31,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// The book of `results`, one file a machine, as `project` has it, with the title of the first suite. Documents may
-    /// name the rows of `catalog` and those that are in the results.
+    /// The book of `results`, one file a machine, as `project` has it, with the title that most of the suites have, of
+    /// several the first. Documents may name the rows of `catalog` and those that are in the results.
     ///
     /// # Errors
     /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
-        let first = results.first().ok_or(BookError::NoRuns)?;
+        let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
         // What is no template is a file of the theme: the style sheet, the script.
         let theme = project.below("templates").filter(|(path, _)| !is_template(path));
@@ -48,7 +49,7 @@ impl Source {
             source.files.insert(path.to_owned(), content.to_vec());
         }
         source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
-        source.configure(project, first.title())?;
+        source.configure(project, title)?;
         let notebooks = notebooks::of(project)?;
 
         let templates = Templates::of(project)?;
@@ -63,14 +64,20 @@ impl Source {
         let documents: Vec<Document> = shown.collect();
         let all = documents.iter().chain(&beyond);
         let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(results))).collect();
+        let titles = judged.iter().map(|(document, _)| (document.id.clone(), document.title.clone())).collect();
         for judged in &judged {
-            source.add_chapter(&templates, project, judged, results)?;
+            source.add_chapter(&templates, project, (judged, &titles), results)?;
         }
-        source.add("README.md", "templates/landing.md.j2", landing::render(&templates, &judged, results)?);
+        source.add(
+            "README.md",
+            "templates/landing.md.j2",
+            landing::render(&templates, title, &judged, &notebooks, results)?,
+        );
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        source.unlink(&project.chapters(), &titles);
         source.mark_emulations(results);
         source.link_terms();
         // Not searched for terms: a notebook is shown as it is stored.
@@ -150,7 +157,7 @@ impl Source {
         &mut self,
         templates: &Templates<'_>,
         project: &BookProject,
-        (document, judged): &Judged<'_>,
+        ((document, judged), titles): (&Judged<'_>, &BTreeMap<String, String>),
         results: &[Results],
     ) -> Result<(), BookError> {
         let shown = holding(results, document);
@@ -159,7 +166,7 @@ impl Source {
         let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
         let listing = document.listing.as_ref().map(|name| project.text(&format!("src/{name}"))).transpose()?;
         let machines = Machines::of(results);
-        let text = chapter::render(templates, document, listing, &machines, &judged)?;
+        let text = chapter::render(templates, (document, titles), listing, &machines, &judged)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);
         }
@@ -173,14 +180,31 @@ impl Source {
     fn mark_emulations(&mut self, results: &[Results]) {
         let machines = Machines::of(results);
         let all = results.iter().all(emulation::is_emulated);
+        // The first page of emulations alone says itself which of its numbers are theirs.
+        let first = Path::new("src/README.md");
         let of_all = ["README.md", "claims.md", "machine.md"].map(|page| Path::new("src").join(page));
         let made = self.origins.keys().filter(|page| **page != Path::new("sources.md"));
         let chapters: Vec<PathBuf> = made.map(|page| Path::new("src").join(page)).collect();
         for (path, content) in &mut self.files {
             let is_page = path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|e| e == "md");
+            if all && path == first {
+                continue;
+            }
             if of_all.contains(path) || (all && is_page && !chapters.contains(path)) {
                 let text = String::from_utf8_lossy(content).into_owned();
                 *content = emulation::marked(text, &machines).into_bytes();
+            }
+        }
+    }
+
+    /// Takes the links out of the book's prose that lead to chapters which this book leaves out.
+    fn unlink(&mut self, known: &BTreeSet<String>, titles: &BTreeMap<String, String>) {
+        let left_out: Vec<String> =
+            known.iter().filter(|id| !titles.contains_key(*id)).map(|id| format!("]({id}.md")).collect();
+        for (_, content) in self.files.iter_mut().filter(|(path, _)| is_page(path)) {
+            if let Ok(text) = std::str::from_utf8(content) {
+                let unlinked = left_out.iter().fold(text.to_owned(), |text, link| without_link(&text, link));
+                *content = unlinked.into_bytes();
             }
         }
     }
@@ -199,6 +223,40 @@ impl Source {
             }
         }
     }
+}
+
+/// The title that most of the results have, of several the first.
+fn title_of(results: &[Results]) -> Option<&str> {
+    let count = |title: &str| results.iter().filter(|other| other.title() == title).count();
+    let titles = results.iter().map(Results::title).enumerate();
+    titles.max_by_key(|(place, title)| (count(title), Reverse(*place))).map(|(_, title)| title)
+}
+
+/// Whether a file of the book is a page.
+fn is_page(path: &Path) -> bool {
+    path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|ending| ending == "md")
+}
+
+/// A text whose links of this end, such as `](overlap.md`, are the words that they had.
+fn without_link(text: &str, end: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(end) {
+        let target = after.find(')').filter(|place| *place == 0 || after.starts_with('#'));
+        match (before.rsplit_once('['), target) {
+            (Some((before, words)), Some(place)) => {
+                out.push_str(before);
+                out.push_str(words);
+                rest = &after[place + 1..];
+            }
+            _ => {
+                out.push_str(before);
+                out.push_str(end);
+                rest = after;
+            }
+        }
+    }
+    out + rest
 }
 
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
@@ -238,14 +296,14 @@ fn summary(
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
-    let (of_texts, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.source.is_some());
-    let beyond = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
-    let documents = of_texts.into_iter().map(entry).collect::<Vec<Value>>();
+    let (course, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.is_in_course());
+    let reference = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
+    let course = course.into_iter().map(entry).collect::<Vec<Value>>();
     let notebook = |notebook: &Notebook| {
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };
     let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    templates.render("summary.md.j2", context! { documents, beyond, notebooks })
+    templates.render("summary.md.j2", context! { course, reference, notebooks })
 }
 
 /// Whether the results hold rows that the document shows.

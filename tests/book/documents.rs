@@ -19,10 +19,23 @@ struct Printed {
     id: String,
     order: u32,
     source: Option<String>,
+    lesson: Option<PrintedLesson>,
     #[serde(default)]
     tables: Vec<PrintedTable>,
     #[serde(default)]
     claims: Vec<PrintedClaim>,
+}
+
+#[derive(Deserialize)]
+struct PrintedLesson {
+    learn: Vec<String>,
+    quiz: Vec<PrintedQuestion>,
+    next: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct PrintedQuestion {
+    choices: Vec<serde_yaml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -241,10 +254,46 @@ fn the_chapters_stand_in_the_order_that_their_documents_state() {
     let summary = read(whole_source(), "SUMMARY");
     let place = |id: &str| summary.find(&format!("({id}.md)")).unwrap_or_else(|| panic!("{id} is not in {summary}"));
     let mut printed = printed();
-    printed.sort_by_key(|document| (document.source.is_none(), document.order));
+    printed.sort_by_key(|document| (document.source.is_none() && document.lesson.is_none(), document.order));
     let chapters = printed.iter().map(|document| document.id.as_str());
     let places: Vec<usize> = ["README"].into_iter().chain(chapters).chain(["claims", "machine"]).map(place).collect();
     assert!(places.is_sorted(), "{summary}");
+}
+
+#[test]
+fn the_course_is_a_part_of_its_own_and_what_is_for_reference_another() {
+    let summary = read(whole_source(), "SUMMARY");
+    let (before, reference) = summary.split_once("# Reference").unwrap();
+    let course = before.split("# Course").nth(1).unwrap().split("# Notebooks").next().unwrap();
+    for document in printed() {
+        let link = format!("({}.md)", document.id);
+        let is_course = document.source.is_some() || document.lesson.is_some();
+        assert_eq!((course.contains(&link), reference.contains(&link)), (is_course, !is_course), "{link}");
+    }
+}
+
+/// A chapter of the course asks before it shows, and says at its end what to keep in mind.
+#[test]
+fn a_chapter_of_the_course_is_a_lesson() {
+    let lessons: Vec<(String, PrintedLesson)> =
+        printed().into_iter().filter_map(|document| Some((document.id, document.lesson?))).collect();
+    assert_eq!(lessons.len(), 8);
+    for (id, lesson) in lessons {
+        let chapter = read(whole_source(), &id);
+        let place = |part: &str| chapter.find(part).unwrap_or_else(|| panic!("{id} has no {part}"));
+        let parts =
+            ["**You learn**", "## Predict", "type=\"radio\"", "<svg", "## Takeaways", "## Quiz", "## Exercises"];
+        let places: Vec<usize> = parts.into_iter().map(place).collect();
+        assert!(places.is_sorted() && place("## Predict") < place("## What was measured"), "{id}: {places:?}");
+        assert!(!lesson.learn.is_empty() && lesson.quiz.len() == 3, "{id}");
+        let choices: usize = lesson.quiz.iter().map(|question| question.choices.len()).sum();
+        assert_eq!(chapter.matches("<details class=\"choice\">").count(), choices, "{id}");
+        assert_eq!(chapter.matches("**Right.**").count(), 3, "{id}");
+        for next in lesson.next {
+            assert!(chapter.contains(&format!("]({next}.md)")), "{id} does not lead to {next}");
+        }
+        assert!(!chapter.contains("Not answered here"), "{id}");
+    }
 }
 
 #[test]

@@ -173,3 +173,45 @@ fn a_page_links_the_first_use_of_a_term() {
     assert!(chapters.contains(&1) && chapters.iter().all(|count| *count <= 1), "{chapters:?}");
     assert!(page(files, "site/glossary.html").contains("id=\"pending\""));
 }
+
+#[test]
+fn the_page_to_print_is_the_course_unfolded_and_leads_nowhere_that_is_not_there() {
+    let files = fixture_book();
+    let print = page(files, "site/print.html");
+    for (heading, is_there) in [("Synchronization points", true), ("Glossary", true), ("Peak rates measured", false)] {
+        let shown = print.contains(&format!(">{heading}</a></h1>"));
+        assert_eq!(shown, is_there, "{heading}");
+    }
+    assert!(print.contains("<details open") && !print.contains("<details class"), "a part is folded");
+    let ids: std::collections::BTreeSet<&str> =
+        print.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let links = print.split(" href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
+    for link in links {
+        assert!(ids.contains(link), "#{link}");
+    }
+}
+
+#[test]
+fn a_link_to_a_chapter_that_is_left_out_is_no_link() {
+    let whole = page(whole_source(), "book/src/memory.md");
+    assert!(whole.contains("[The calls for\nmemory](calls-memory.md)"), "{whole}");
+    let mut results = fixture::run();
+    results.rows.retain(|row| row.spec.experiment() != "driver-calls");
+    let files = source(&results);
+    let part = page(&files, "book/src/memory.md");
+    assert!(part.contains("The calls for\nmemory are measured") && !part.contains("calls-memory"), "{part}");
+    assert!(part.contains("](overlap.md)"));
+}
+
+/// What a reader folds out on the screen stands under the figure that shows it.
+#[test]
+fn a_table_is_folded_under_the_figure_that_draws_it() {
+    for document in documents() {
+        let chapter = page(whole_source(), &format!("book/src/{}.md", document.id));
+        for table in &document.tables {
+            let drawn = document.figures.iter().flat_map(|figure| &figure.panels).any(|panel| panel.table == table.id);
+            let folded = chapter.contains(&format!("<details class=\"table\" id=\"{}\">", table.id));
+            assert_eq!(folded, drawn, "{} of {}", table.id, document.id);
+        }
+    }
+}

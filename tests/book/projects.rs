@@ -114,7 +114,7 @@ fn an_experiment_without_a_document_has_a_chapter_with_all_its_rows_plots_and_da
         for place in chapter.split("href=\"data/").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert!(files.contains_key(Path::new(&format!("book/src/data/{place}"))), "{place}");
         }
-        assert!(summary.find("# Beyond the documents") < summary.find(&format!("({}.md)", entry.name)));
+        assert!(summary.find("# Reference") < summary.find(&format!("({}.md)", entry.name)));
     }
 }
 

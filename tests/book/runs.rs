@@ -149,10 +149,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
     part.rows.truncate(5);
     let files = source_as(&BookProject::embedded(), &[part, whole]);
     let first = read(&files, "README");
-    assert!(
-        first.contains("<strong>Test device</strong>") && first.contains("further columns: Another device"),
-        "{first}"
-    );
+    assert!(first.contains("on Test device<") && first.contains("the chapters also show Another device"), "{first}");
     assert!(!first.contains("not measured here"));
 }
 
@@ -175,4 +172,20 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
     let page = read(&source_as(&BookProject::embedded(), from_ref(&results)), "machine");
     let said = format!("Of {rows} intervals within a single run, {} leave 1 out.", beside.missed);
     assert!(page.contains(&said), "{page}");
+}
+
+#[test]
+fn the_book_of_several_files_has_the_title_that_most_of_them_have() {
+    let titled = |title: &str| {
+        let mut results = probe::results();
+        results.suite["title"] = title.into();
+        results
+    };
+    let title = |titles: &[&str]| {
+        let all: Vec<Results> = titles.iter().map(|title| titled(title)).collect();
+        let first = read(&source_as(&BookProject::embedded(), &all), "README");
+        first.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(title(&["Calls", "Course", "Course"]), "# Course");
+    assert_eq!(title(&["Calls", "Course"]), "# Calls");
 }

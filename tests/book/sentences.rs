@@ -1,6 +1,6 @@
 //! What the chapters say in sentences, and the first page.
 
-use syncscope::book::document::{Kind, Piece};
+use syncscope::book::document::Piece;
 use syncscope::book::takeaways;
 use syncscope::results::Outcome;
 
@@ -119,51 +119,84 @@ fn exercises_are_folded_and_hold_values() {
     assert!(answer.contains("It is ") && answer.contains(">4.02 µs</span>"), "{answer}");
 }
 
+/// The first page of the probe's book, of results whose gain in each round is a function of it.
+fn first_page(document: &str, gain: &dyn Fn(usize) -> f64) -> String {
+    let mut results = results();
+    fixture::replace(&mut results, "probe.gain", &Outcome::Derived { samples: (0..12).map(gain).collect() });
+    read(&source_as(&project(document), &[fixture::three_runs(results)]), "README")
+}
+
+/// The rows of all experiments in three runs, of which each row scatters by itself, with PyTorch beside them.
+fn measured_thrice() -> Results {
+    let mut results = fixture::three_runs(fixture::run());
+    for (place, row) in results.rows.iter_mut().enumerate() {
+        for (run, series) in row.series.iter_mut().enumerate() {
+            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
+            let factor = 1.0 + 1e-4 * ((7 * place + 5 * run) % 11) as f64;
+            samples.iter_mut().for_each(|sample| *sample *= factor);
+        }
+    }
+    fixture::with_pytorch(results)
+}
+
+fn scattered(around: f64) -> impl Fn(usize) -> f64 {
+    move |round| around + 0.01 * (round * 7 % 12) as f64 - 0.055
+}
+
 #[test]
-fn the_first_page_has_a_number_for_each_document_three_verdicts_a_timeline_and_the_command() {
-    let mut results = fixture::with_pytorch(fixture::run());
+fn the_first_page_has_three_effects_a_timeline_and_four_ways_to_start() {
+    let mut results = measured_thrice();
     let documents = documents();
     let headlines = documents.iter().filter_map(|document| document.headline.as_ref());
     let scenario = headlines.clone().find_map(|headline| headline.timeline.as_ref()).unwrap();
     results.timelines.push(fixture::recorded(scenario));
     let first = read(&source(&results), "README");
-    assert_eq!(first.matches("<span class=\"big\">").count(), headlines.count());
-    assert_eq!(first.matches("<li class=\"verdict ").count(), 3);
+    assert!(headlines.count() > 3);
+    assert_eq!(first.matches("<span class=\"big\">").count(), 3, "{first}");
+    assert!(first.contains("The first three of "), "{first}");
     assert!(first.contains("Timeline of") && first.contains("cargo run --release --bin report"));
-    assert!(!first.contains("not measured here"), "{first}");
+    assert_eq!(first.matches("; PyTorch: ").count(), 3, "{first}");
+    for way in ["Read:", "Run:", "Try:", "Audit:"] {
+        assert_eq!(first.matches(&format!("<strong>{way}</strong>")).count(), 1, "{way}");
+    }
+    assert!(!first.contains("not measured here") && !first.contains("another machine"), "{first}");
 }
 
 #[test]
-fn a_number_of_the_first_page_has_its_interval_and_says_where_it_may_be_no_difference() {
-    let first = |gain: &dyn Fn(usize) -> f64| {
-        let mut results = results();
-        let samples = (0..12).map(gain).collect();
-        fixture::replace(&mut results, "probe.gain", &Outcome::Derived { samples });
-        let number = |results: Results| {
-            let page = read(&source_as(&project(DOCUMENT), &[results]), "README");
-            page.lines().find(|line| line.contains("as slow")).unwrap().to_owned()
-        };
-        [number(fixture::three_runs(results.clone())), number(results)]
+fn an_effect_is_a_number_with_its_interval_and_what_follows_from_it() {
+    let document = DOCUMENT.replace("caption: as slow", "caption: as slow, above: Do less., below: Do more.");
+    let above = first_page(&document, &scattered(2.1));
+    assert!(above.contains(">2.10 ×<") && above.contains("(2.05 … 2.15 ×, 3 runs)"), "{above}");
+    assert!(above.contains("Do less.") && !above.contains("Do more."), "{above}");
+    let below = first_page(&document, &scattered(0.5));
+    assert!(below.contains("Do more.") && !below.contains("Do less."), "{below}");
+}
+
+#[test]
+fn what_may_be_no_difference_is_no_effect_of_the_first_page() {
+    let none = first_page(DOCUMENT, &scattered(1.0));
+    let line = none.lines().find(|line| line.contains("not distinguishable from no difference")).unwrap();
+    assert!(line.contains("probe.html") && !none.contains("as slow"), "{none}");
+    // One run says nothing of another.
+    let one = read(&source_as(&project(DOCUMENT), &[results()]), "README");
+    assert!(!one.contains("as slow") && one.contains("one run: another may say otherwise"), "{one}");
+}
+
+#[test]
+fn of_more_effects_than_three_the_first_page_shows_those_whose_intervals_lie_farthest_from_none() {
+    let all = measured_thrice();
+    let first = read(&source(&all), "README");
+    let list = first.split("<ol class=\"effects\">").nth(1).unwrap().split("</ol>").next().unwrap();
+    let shown = list.split("<a href=\"").skip(1).filter_map(|rest| rest.split(".html").next());
+    let least = |document: &Document| {
+        let number = document.headline.as_ref()?.said(document, &all, "syncscope").ok()?;
+        Some((number.is_steady, number.effect.least()?, document.id.clone()))
     };
-    let [clear, once] = first(&|round| 2.05 + 0.01 * (round * 7 % 12) as f64);
-    assert!(clear.contains(">2.10 ×<") && clear.contains("2.05 … 2.16 ×, 3 runs"), "{clear}");
-    assert!(!clear.contains("not distinguishable"), "{clear}");
-    assert!(once.contains(">2.10 ×<") && once.contains("(one run: another may say otherwise"), "{once}");
-    let [none, once] = first(&|round| 0.95 + 0.01 * (round * 7 % 12) as f64);
-    assert!(none.contains("not distinguishable from no difference"), "{none}");
-    assert!(!once.contains("not distinguishable"), "{once}");
-}
-
-#[test]
-fn the_first_page_shows_no_verdict_on_a_formula_a_foreign_figure_or_arithmetic() {
-    let first = read(&source(&fixture::with_pytorch(fixture::run())), "README");
-    let shown = first.lines().filter(|line| line.contains("<li class=\"verdict "));
-    let ids: Vec<&str> = shown.map(|line| line.split(".html#").nth(1).unwrap().split('"').next().unwrap()).collect();
-    let documents = documents();
-    let kinds = documents.iter().flat_map(|document| &document.claims).filter(|claim| ids.contains(&&*claim.id));
-    let kinds: Vec<Kind> = kinds.map(|claim| claim.kind).collect();
-    assert_eq!(kinds.len(), ids.len());
-    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::Model | Kind::Value | Kind::Arithmetic)), "{kinds:?}");
+    let mut expected: Vec<_> = documents().iter().filter_map(least).collect();
+    expected.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
+    let expected: Vec<String> = expected.into_iter().take(3).map(|(.., id)| id).collect();
+    assert!(!expected.is_empty());
+    assert_eq!(shown.collect::<Vec<&str>>(), expected);
 }
 
 #[test]
@@ -172,6 +205,25 @@ fn a_number_of_the_first_page_that_was_not_measured_says_why() {
     results.rows.retain(|row| row.spec.id != "probe.gain");
     let first = read(&source_as(&project(DOCUMENT), &[results]), "README");
     assert!(first.contains("not measured here: gain.fp16.size_8 was not measured: not in this run"), "{first}");
+}
+
+/// A reader without a GPU is shown one, and the own run as what it is.
+#[test]
+fn the_first_page_of_an_emulation_leads_with_the_results_of_a_gpu_that_come_with_the_program() {
+    let mut own = fixture::three_runs(fixture::run());
+    for run in &mut own.runs {
+        run.environment.device.engine = "cpu".to_owned();
+        run.environment.device.model = "The emulation".to_owned();
+    }
+    let first = read(&source(&own), "README");
+    let (lead, rest) = first.split_once("Your run: The emulation").unwrap_or_else(|| panic!("{first}"));
+    assert!(lead.contains("Measured on another machine:</strong> an NVIDIA H200"), "{lead}");
+    assert!(lead.contains("; PyTorch: ") && lead.contains("<svg") && !lead.contains("The emulation"), "{lead}");
+    assert!(rest.contains("the times are not a GPU's") && !rest.contains("PyTorch: "), "{rest}");
+    assert!(!first.contains("class=\"verdict"), "{first}");
+    // Where a GPU was measured, too, no other one is shown.
+    let both = read(&source_as(&BookProject::embedded(), &[own, fixture::three_runs(fixture::run())]), "README");
+    assert!(!both.contains("another machine") && !both.contains("Your run"), "{both}");
 }
 
 #[test]

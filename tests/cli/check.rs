@@ -102,10 +102,15 @@ fn a_wrong_name_in_a_document_has_its_line_and_column_in_words_and_as_json() {
         ("    caption:", "    captoin:", "captoin", 5, "did you mean `caption`?"),
         ("    rationale:", "    rationle:", "rationle", 5, "did you mean `rationale`?"),
         ("    then:", "    thne:", "thne", 5, "did you mean `then`?"),
+        ("  takeaways:", "  takeawys:", "takeawys", 3, "did you mean `takeaways`?"),
+        ("  next: [sync-points", "  next: [sync-piont", "sync-piont", 10, "did you mean `sync-points`?"),
+        // A chapter that the course left out is one that there is.
+        ("  next: [sync-points", "  next: [cold-start, sycn-points", "sycn-points", 22, "did you mean `sync-points`?"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
         let document = folder.path().join("course/documents/overlap.yaml");
+        fs::remove_file(folder.path().join("course/documents/cold-start.yaml")).unwrap();
         let text = fs::read_to_string(&document).unwrap();
         assert!(text.contains(right), "{right}");
         let text = text.replacen(right, wrong, 1);

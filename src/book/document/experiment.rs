@@ -39,6 +39,7 @@ impl Document {
             question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
             answer: Vec::new(),
             headline: None,
+            lesson: None,
             method: String::new(),
             listing: None,
             tables: Vec::new(),

@@ -10,12 +10,13 @@ mod claim;
 mod experiment;
 mod figure;
 mod hardware;
+mod lesson;
 mod measured;
 mod panel;
 mod sentence;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,11 +26,12 @@ pub use case::TableCase;
 pub use claim::{Claim, Compare, Kind, On};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
+pub use lesson::{Choice, Lesson, Prediction, Question};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{
     DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, StackedParts, Systems,
 };
-pub use sentence::{Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
+pub use sentence::{Effect, Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
 pub use text::{Place, PrintedText, Texts};
 
 use super::predicate::Judgement;
@@ -69,6 +71,8 @@ pub struct Document {
     /// The plots of its chapter.
     #[serde(default)]
     pub figures: Vec<DocumentFigure>,
+    /// What makes its chapter a lesson of the course; a chapter of reference has none.
+    pub lesson: Option<Lesson>,
     /// What it claims.
     #[serde(default)]
     pub claims: Vec<Claim>,
@@ -89,6 +93,8 @@ pub struct Names {
     pub hardware: Arc<Hardware>,
     /// The texts that claims stand in.
     pub texts: Arc<Texts>,
+    /// The chapters that there are, by their identifiers: of the project, and of the program's own.
+    pub chapters: Arc<BTreeSet<String>>,
 }
 
 /// A table of a document.
@@ -199,6 +205,11 @@ impl Document {
     /// Its claims, each judged by each machine's results.
     pub fn judged(&self, results: &[Results]) -> Vec<Vec<Judgement>> {
         self.claims.iter().map(|claim| results.iter().map(|results| claim.judge(self, results)).collect()).collect()
+    }
+
+    /// Whether its chapter is one of the course: a lesson, or one with a text behind it. Others are for reference.
+    pub fn is_in_course(&self) -> bool {
+        self.lesson.is_some() || self.source.is_some()
     }
 
     /// The experiments that it shows rows of: its own, or those that its rows name.

@@ -72,8 +72,12 @@ pub struct Headline {
     pub value: String,
     /// How it is written.
     pub form: Form,
-    /// What it is.
+    /// What it is, in words that stand behind the number.
     pub caption: String,
+    /// What follows from it for a program, where its whole interval lies above 1.
+    pub above: Option<Text>,
+    /// The same where its whole interval lies below 1.
+    pub below: Option<Text>,
     /// A timeline to stand beside the numbers, by the name of its scenario; the first page shows one.
     pub timeline: Option<String>,
 }
@@ -98,7 +102,7 @@ pub struct Said {
 }
 
 /// What a headline says of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Number {
     /// The number.
     pub value: String,
@@ -106,17 +110,31 @@ pub struct Number {
     pub interval: String,
     /// The values behind it.
     pub detail: String,
-    /// Whether its interval holds 1, so that it may be no difference at all.
-    pub may_be_none: bool,
+    /// What the runs say of a difference, as a claim about it is judged.
+    pub effect: Effect,
+    /// Whether one interval describes it.
+    pub is_steady: bool,
+}
+
+/// What the interval between runs of a ratio says of a difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// All of it lies above 1; the logarithm of its lower end says by how much at least.
+    Above(f64),
+    /// All of it lies below 1; the logarithm of one over its upper end says by how much at least.
+    Below(f64),
+    /// It holds 1, so that there may be no difference at all.
+    MayBeNone,
+    /// There is no interval.
+    Open,
 }
 
 impl Headline {
-    /// The number of a run, with its interval.
+    /// The number of the runs of a system, with its interval.
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn said(&self, document: &Document, results: &Results) -> Result<Number, String> {
-        let system = &results.run().system;
+    pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Number, String> {
         let found = Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
         let (value, interval) = found.known.value();
         let (factor, sign) = match self.form {
@@ -135,8 +153,28 @@ impl Headline {
                 (reason, _) => reason.clone().unwrap_or(runs),
             },
             detail: operands.collect::<Vec<_>>().join("; "),
-            may_be_none: reason.is_none() && interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high),
+            effect: interval.map_or(Effect::Open, Effect::of),
+            is_steady: reason.is_none(),
         })
+    }
+}
+
+impl Effect {
+    fn of((low, high): (f64, f64)) -> Self {
+        match (low > 1.0, high < 1.0) {
+            (true, _) => Self::Above(low.ln()),
+            // An interval may reach below 0, where a ratio has no logarithm.
+            (_, true) => Self::Below(-high.max(f64::MIN_POSITIVE).ln()),
+            _ => Self::MayBeNone,
+        }
+    }
+
+    /// How large the difference is at least, as the logarithm of a ratio; nothing where there may be none.
+    pub fn least(self) -> Option<f64> {
+        match self {
+            Self::Above(least) | Self::Below(least) => Some(least),
+            Self::MayBeNone | Self::Open => None,
+        }
     }
 }
 
@@ -157,6 +195,11 @@ impl Sentence {
 }
 
 impl Text {
+    /// The text as it is written.
+    pub(in crate::book) fn source(&self) -> &str {
+        &self.0
+    }
+
     /// Whether values stand in it, so that it differs from run to run.
     pub fn is_measured(&self) -> bool {
         self.0.contains("{{")

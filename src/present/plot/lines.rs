@@ -172,6 +172,25 @@ const HEIGHT: u32 = 190;
 /// The ticks' numbers and the name of the parameter.
 const AXIS: u32 = 46;
 
+/// The corners of a cross, from its middle, as shares of its size.
+const CROSS: [(f64, f64); 12] = {
+    const ARM: f64 = 0.3;
+    [
+        (-ARM, -1.0),
+        (ARM, -1.0),
+        (ARM, -ARM),
+        (1.0, -ARM),
+        (1.0, ARM),
+        (ARM, ARM),
+        (ARM, 1.0),
+        (-ARM, 1.0),
+        (-ARM, ARM),
+        (-1.0, ARM),
+        (-1.0, -ARM),
+        (-ARM, -ARM),
+    ]
+};
+
 impl LinePlot {
     /// Times over the parameter `x`, both on logarithmic axes.
     pub fn of_times(title: &str, x: &str, lines: Vec<Line>) -> Self {
@@ -366,20 +385,23 @@ impl LinePlot {
         Ok(())
     }
 
-    /// The mark of a line: a disc, a square, a triangle or a diamond, or a hollow one.
+    /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down or a cross, or a hollow one.
     fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
         let Some((size, hollow)) = self.lines[index].role.marks() else { return Ok(()) };
         let paint = Paint::Series(self.look(index));
-        let corners: &[(i32, i32)] = match self.look(index) {
+        let corners: &[(f64, f64)] = match self.look(index) {
             0 => {
                 let style = if hollow { paint.stroke_width(2) } else { paint.filled() };
                 return Ok(root.draw(&Circle::new((x, y), size, style))?);
             }
-            1 => &[(-1, -1), (1, -1), (1, 1), (-1, 1)],
-            2 => &[(0, -1), (1, 1), (-1, 1)],
-            _ => &[(0, -1), (1, 0), (0, 1), (-1, 0)],
+            1 => &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
+            2 => &[(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
+            3 => &[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)],
+            4 => &[(-1.0, -1.0), (1.0, -1.0), (0.0, 1.0)],
+            _ => &CROSS,
         };
-        let mut corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx * size, y + dy * size)).collect();
+        let away = |share: f64| (share * f64::from(size)).round() as i32;
+        let mut corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + away(*dx), y + away(*dy))).collect();
         if hollow {
             corners.extend(corners.first().copied());
             root.draw(&PathElement::new(corners, paint.stroke_width(2)))?;
@@ -466,6 +488,30 @@ mod tests {
         for text in ["queued", "serial", "model", "operations"] {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
+    }
+
+    #[test]
+    fn six_lines_have_six_colours_and_six_marks() {
+        let mut plot = plot();
+        let line = plot.lines[0].clone();
+        plot.lines = (0..6).map(|number| Line { label: format!("line {number}"), ..line.clone() }).collect();
+        let svg = plot.to_svg("p").unwrap();
+        let lines = ["first", "second", "third", "fourth", "fifth", "sixth"];
+        for class in lines.map(|name| format!("class=\"plot-{name}\" stroke-width=\"2\"")) {
+            assert_eq!(svg.matches(&class).count(), 2, "the line and its legend: {class} in {svg}");
+        }
+        // The marks of the legend, each from its middle.
+        let marks = svg.lines().filter(|line| line.starts_with("<polygon") || line.starts_with("<circle"));
+        let shape = |mark: &str| {
+            let points = mark.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+            let pairs = points.split(' ').filter_map(|pair| pair.split_once(','));
+            let numbers: Vec<(i32, i32)> = pairs.map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap())).collect();
+            let least = |of: fn(&(i32, i32)) -> i32| numbers.iter().map(of).min().unwrap_or(0);
+            let (left, top) = (least(|pair| pair.0), least(|pair| pair.1));
+            numbers.iter().map(|(x, y)| (x - left, y - top)).collect::<Vec<_>>()
+        };
+        let shapes: std::collections::BTreeSet<Vec<(i32, i32)>> = marks.map(shape).collect();
+        assert_eq!(shapes.len(), 6, "{shapes:?}");
     }
 
     #[test]

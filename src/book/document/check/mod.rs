@@ -2,14 +2,16 @@
 
 mod claim;
 mod figure;
+mod lesson;
+mod sentence;
 mod single;
 
 use std::collections::BTreeSet;
 
-use super::super::predicate::{Test, UnknownName, operands_of, singled_out};
-use super::{Document, DocumentRow, DocumentTable, TableCase, Text};
+use super::super::predicate::UnknownName;
+use super::{Document, DocumentRow, DocumentTable, TableCase};
 use crate::error::FileError;
-use crate::results::{Parameters, UnknownParameter, nearest};
+use crate::results::{UnknownParameter, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in a document.
@@ -32,7 +34,8 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     }
     figure::check(document, &source)?;
     claim::check(document, &source)?;
-    check_sentences(document, &source)
+    sentence::check(document, &source)?;
+    lesson::check(document, &source)
 }
 
 /// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
@@ -145,43 +148,6 @@ fn case_way(table: &Way, place: usize) -> Way {
     table.key("cases").item(place).key("select")
 }
 
-/// Every value in a sentence is one that there is.
-fn check_sentences(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let top = Way::default();
-    let text = |way: Way, text: &Text| text.check(document).map_err(|unknown| source.unknown(&way, "", unknown));
-    for (place, sentence) in document.answer.iter().enumerate() {
-        let way = top.key("answer").item(place);
-        let checked = Test::all(&sentence.condition)
-            .and_then(|tests| tests.iter().try_for_each(|test| one_row_each(&test.quantity, document)));
-        checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
-        text(way.key("then"), &sentence.then)?;
-        text(way.key("else"), &sentence.otherwise)?;
-        text(way.key("unclear"), &sentence.unclear)?;
-    }
-    if let Some(headline) = &document.headline {
-        let way = top.key("headline");
-        let checked = one_row_each(&headline.value, document);
-        checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
-        let mut drawn = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|p| p.timeline.as_deref());
-        if let Some(scenario) = headline.timeline.as_ref().filter(|named| !drawn.clone().any(|id| id == named.as_str()))
-        {
-            let message = format!("no figure of the document draws the timeline `{scenario}`");
-            return Err(source.error(&way.key("timeline"), message, nearest(scenario, drawn.by_ref())));
-        }
-    }
-    for (place, exercise) in document.exercises.iter().enumerate() {
-        let way = top.key("exercises").item(place);
-        text(way.key("task"), &exercise.task)?;
-        text(way.key("answer"), &exercise.answer)?;
-    }
-    Ok(())
-}
-
-/// Every name of an expression is one that there is, and stands for one row.
-fn one_row_each(expression: &str, document: &Document) -> Result<(), UnknownName> {
-    singled_out(&operands_of(expression, document)?, document, &[Parameters::new()], None)
-}
-
 /// Whether `id` can be the name of a file and an anchor.
 fn is_name(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -286,7 +252,12 @@ tables:
         seen.provenance = Provenance::measured(Clock::Observed);
         let rows = [row("d.a", Unit::Seconds), row("d.b", Unit::Seconds), row("d.share", Unit::Ratio), seen];
         let texts = Arc::new(Texts::parse("texts.yaml", TEXTS).unwrap());
-        Names { rows: Arc::new(Catalog::new(rows)), hardware: Arc::default(), texts }
+        Names {
+            rows: Arc::new(Catalog::new(rows)),
+            hardware: Arc::default(),
+            texts,
+            chapters: Arc::new(["overlap".to_owned()].into()),
+        }
     }
 
     pub(super) fn parse(text: &str) -> Result<Document, FileError> {

@@ -1,0 +1,58 @@
+//! What sentences name: the answer of a chapter, its number on the first page, its exercises.
+
+use super::super::{Document, Sentence, Text};
+use super::Source;
+use crate::book::predicate::{Test, UnknownName, operands_of, singled_out};
+use crate::error::FileError;
+use crate::results::{Parameters, nearest};
+use crate::yaml::Way;
+
+/// Every value in a sentence is one that there is.
+pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let top = Way::default();
+    let text = |way: Way, text: &Text| text.check(document).map_err(|unknown| source.unknown(&way, "", unknown));
+    for (place, answer) in document.answer.iter().enumerate() {
+        of_sentence(document, &top.key("answer").item(place), answer, source)?;
+    }
+    if let Some(headline) = &document.headline {
+        let way = top.key("headline");
+        let checked = one_row_each(&headline.value, document);
+        checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
+        for (key, words) in [("above", &headline.above), ("below", &headline.below)] {
+            words.iter().try_for_each(|words| text(way.key(key), words))?;
+        }
+        let mut drawn = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|p| p.timeline.as_deref());
+        if let Some(scenario) = headline.timeline.as_ref().filter(|named| !drawn.clone().any(|id| id == named.as_str()))
+        {
+            let message = format!("no figure of the document draws the timeline `{scenario}`");
+            return Err(source.error(&way.key("timeline"), message, nearest(scenario, drawn.by_ref())));
+        }
+    }
+    for (place, exercise) in document.exercises.iter().enumerate() {
+        let way = top.key("exercises").item(place);
+        text(way.key("task"), &exercise.task)?;
+        text(way.key("answer"), &exercise.answer)?;
+    }
+    Ok(())
+}
+
+/// Every value in the tests and the texts of a sentence is one that there is.
+pub(super) fn of_sentence(
+    document: &Document,
+    way: &Way,
+    sentence: &Sentence,
+    source: &Source<'_>,
+) -> Result<(), FileError> {
+    let checked = Test::all(&sentence.condition)
+        .and_then(|tests| tests.iter().try_for_each(|test| one_row_each(&test.quantity, document)));
+    checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
+    for (key, text) in [("then", &sentence.then), ("else", &sentence.otherwise), ("unclear", &sentence.unclear)] {
+        text.check(document).map_err(|unknown| source.unknown(&way.key(key), "", unknown))?;
+    }
+    Ok(())
+}
+
+/// Every name of an expression is one that there is, and stands for one row.
+pub(super) fn one_row_each(expression: &str, document: &Document) -> Result<(), UnknownName> {
+    singled_out(&operands_of(expression, document)?, document, &[Parameters::new()], None)
+}
