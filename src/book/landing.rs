@@ -115,17 +115,25 @@ fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results)
     let means = means.and_then(|text| text.filled(document, results).ok()).map(|pieces| render_text(&pieces));
     let beside = results.systems().into_iter().skip(1).filter_map(|system| {
         let number = headline.said(document, results, system).ok()?;
-        Some(context! { system, value => shown(&number), interval => number.interval })
+        Some(context! { system, value => shown(&number), interval => interval(&number) })
     });
     context! {
         value => shown(number),
-        interval => number.interval.as_str(),
+        interval => interval(number),
         caption => headline.caption.as_str(),
         means => means.map(safe_html),
         beside => beside.collect::<Vec<Value>>(),
         chapter => document.id.as_str(),
         of => document.title.as_str(),
     }
+}
+
+/// The interval; where none describes the samples, why is said in the chapter and where the words are pointed at.
+fn interval(number: &Number) -> Value {
+    if number.is_steady {
+        return Value::from(number.interval.as_str());
+    }
+    safe_html(format!("<span title=\"{}\">no one interval describes it</span>", escape(&number.interval)))
 }
 
 /// A number, with the values behind it where it is pointed at.

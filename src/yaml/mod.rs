@@ -77,7 +77,17 @@ fn invalid(error: &serde_yaml::Error, origin: &str) -> FileError {
     let outer = error.location().map(|location| (location.line(), location.column()));
     let (line, column) = inner.or(outer).unwrap_or((0, 0));
     let hint = hint(&message);
-    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(&message), hint }
+    let message = one_way(&message);
+    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(message), hint }
+}
+
+/// A message with the longest of the ways to a value that parsers within parsers put before it: each begins with the one
+/// before.
+fn one_way(message: &str) -> &str {
+    match message.split_once(": ") {
+        Some((way, rest)) if rest.split_once(": ").is_some_and(|(inner, _)| inner.starts_with(way)) => one_way(rest),
+        _ => message,
+    }
 }
 
 /// A message without the places that parsers put behind it, and the first of these.
@@ -226,6 +236,13 @@ mod tests {
         let said = |text: &str| said(text).unwrap_err().to_string();
         assert!(said("a: many").ends_with("expected a whole number above 0"), "{}", said("a: many"));
         assert!(said("[]").ends_with("expected a mapping"), "{}", said("[]"));
+    }
+
+    #[test]
+    fn of_ways_that_begin_with_each_other_the_longest_is_said() {
+        assert_eq!(one_way("a[0]: a[0].b: a[0].b.c: invalid: 0"), "a[0].b.c: invalid: 0");
+        assert_eq!(one_way("a: b: c"), "a: b: c");
+        assert_eq!(one_way("a: invalid: b"), "a: invalid: b");
     }
 
     #[test]

@@ -358,9 +358,9 @@ mod tests {
     fn an_unknown_dtype_a_size_of_zero_and_a_wrong_type_have_a_place_and_say_what_was_expected() {
         for (bad, expected) in [
             ("{ dtypes: [fp17] }", "fp16"),
-            ("{ big: 0 }", "nonzero"),
-            ("{ big: many }", "nonzero"),
-            ("{ iters: -3 }", "nonzero"),
+            ("{ big: 0 }", "a whole number above 0"),
+            ("{ big: many }", "a whole number above 0"),
+            ("{ iters: -3 }", "a whole number above 0"),
             ("[1, 2, 3, 4, 5, 6, 7]", "expected"),
         ] {
             let text = error(&GOOD.replace("{ iters: 5 }", bad));
