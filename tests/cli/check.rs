@@ -11,7 +11,7 @@ fn a_wrong_suite_is_refused_with_its_place_and_runs_nothing() {
     for (wrong, parts) in [
         (TINY.replace("iterations", "iteratoins"), vec!["suite.yaml:5:", "`iteratoins`", "did you mean `iterations`?"]),
         (TINY.replace("launch-path", "lanch-path"), vec!["suite.yaml:5:", "did you mean `launch-path`?"]),
-        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:5:", "nonzero"]),
+        (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:5:", "a whole number above 0"]),
         (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:5:", "many"]),
         (TINY.replace("title: Tiny", "title: [1]"), vec!["suite.yaml:1:", "string"]),
         (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:4:", "`on_cpu`", "`engines: {cpu: …}`"]),
