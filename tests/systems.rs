@@ -83,7 +83,10 @@ fn a_system_of_the_same_work_has_a_column_and_a_ratio_with_its_interval() {
     assert!(text.contains("measured / PyTorch"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" 0.50")).count(), FINISH.len(), "{text}");
     assert!(table(FINISH[0], with(&finish())).contains("one run of each has no interval"));
-    let apart = fixture::with_run(by_turns(&finish()), 1.0);
+    let without_neighbour = fixture::with_run(by_turns(&finish()), 1.0);
+    let text = table(FINISH[0], without_neighbour.clone());
+    assert_eq!(text.lines().filter(|line| line.contains(" 0.50")).count(), FINISH.len(), "{text}");
+    let apart = fixture::with_run(without_neighbour, 1.0);
     assert!(table(FINISH[0], apart).contains("no ratio: the runs did not alternate"));
     let other = table("overlap.nonzero.stall", with(&finish()));
     assert!(!other.contains("PyTorch"), "a table without a row of the system has no column for it");
