@@ -170,6 +170,25 @@ fn a_rate_that_falls_is_slower_and_a_count_that_changes_is_different() {
     assert_eq!(shift(count(0.0), count(7.0)), Shift::Different);
 }
 
+/// A driver in which one call of a thousand rows came to wait.
+#[test]
+fn a_call_that_waits_in_all_trials_and_did_in_none_is_a_change_among_any_number_of_rows() {
+    let yes = |id: &str, count: usize| observed(id, Unit::Ratio, (0..9).map(|i| f64::from(i < count)).collect());
+    let others = || (0..1000).map(|i| yes(&format!("b.other-{i}"), 4));
+    let file = |counts: [usize; 3]| {
+        let own = ["b.flip", "b.mixed", "b.same"].into_iter().zip(counts).map(|(id, count)| yes(id, count));
+        results_of(own.chain(others()).collect())
+    };
+    let result = compared(&file([0, 0, 9]), &file([9, 3, 9]));
+    let changed: Vec<&str> = result.changed_behaviour().map(|pair| pair.id.as_str()).collect();
+    assert_eq!(changed, ["b.flip", "b.mixed"]);
+    let surviving: Vec<&str> = result.pairs.iter().filter(|pair| pair.survives).map(|pair| pair.id.as_str()).collect();
+    assert_eq!((surviving, result.surviving(Shift::Different)), (vec!["b.flip"], 1));
+    let tables = syncscope::book::compared(&result, syncscope::book::Wording::Compare);
+    let said = tables[0].to_console();
+    assert!(said.contains("Behaviour that changed") && said.contains("b.mixed") && !said.contains("b.same"), "{said}");
+}
+
 #[test]
 fn a_share_of_yes_is_judged_by_its_interval() {
     let yes = |count: usize| observed("b", Unit::Ratio, (0..15).map(|i| f64::from(i < count)).collect());

@@ -28,7 +28,8 @@ Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot b
 
 Examples:
   report compare before.json after.json --fail-on slower
-  report compare h100.json h200.json --allow-mismatch --threshold 10% --format markdown")]
+  report compare h100.json h200.json --allow-mismatch --threshold 10% --format markdown
+  report compare driver-580.json driver-590.json --allow-mismatch --fail-on different")]
 pub(super) struct Arguments {
     /// The results file to compare with
     #[arg(value_name = "A.json")]

@@ -39,6 +39,11 @@
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
 //! interval of one day. [`Compared::moved`] is the middle of all quotients of times and rates, so that it can be said.
 //!
+//! A row of yes and no (whether a call came back behind a closed gate) says what something does. Where all trials of one file
+//! agree and those of the other do not say the same, [its behaviour changed](Pair::behaviour_changed). Where all of both
+//! agree, on the contrary, and are six or more each, that is no matter of chance, and survives among however many rows: of
+//! trials that come out either way equally often, 1 in 2,048 such pairs does it.
+//!
 //! A row that is near the floor of its instrument on either side ([`Diagnosis::NearFloor`]) is the instrument's as much as
 //! the row's, and is never called a change.
 //!
@@ -142,6 +147,8 @@ pub struct Pair {
     pub chance: f64,
     /// Whether it is a change that is also known with the error held over all pairs.
     pub survives: bool,
+    /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
+    pub behaviour_changed: bool,
     #[serde(skip)]
     faster: Direction,
 }
@@ -196,6 +203,11 @@ impl Compared {
     /// The rows that the first has samples of and the second has not, of the systems that both have.
     pub fn missing(&self) -> impl Iterator<Item = &Unpaired> {
         self.unpaired.iter().filter(|row| row.a.is_none())
+    }
+
+    /// The rows of yes and no that say something else in the second file.
+    pub fn changed_behaviour(&self) -> impl Iterator<Item = &Pair> {
+        self.pairs.iter().filter(|pair| pair.behaviour_changed)
     }
 
     /// The middle of all quotients of a system's times and rates, each as longer or shorter; with the interval of a median
@@ -288,7 +300,12 @@ impl Side<'_> {
         let of_runs = || Ratio::of_runs(&other.run_medians(), &one.run_medians(), level);
         let ratio = if share { None } else { of_runs() };
         let faster = Direction::of(&one);
+        let [was, is] = [&one, &other].map(|metric| if share { agreed(&metric.samples()) } else { None });
+        let behaviour_changed = was != is;
+        let is_contrary = behaviour_changed && was.is_some() && is.is_some();
+        let are_many = one.count().min(other.count()) >= ENOUGH_TRIALS;
         let (shift, chance) = match &ratio {
+            None if is_contrary && are_many => (Shift::Different, 0.0),
             Some(ratio) => (faster.shift(ratio.change(threshold)), ratio.chance(threshold)),
             None if share => {
                 (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples()))
@@ -308,6 +325,7 @@ impl Side<'_> {
             shift: if hidden { Shift::Uncertain } else { shift },
             chance: if hidden { 1.0 } else { chance },
             survives: false,
+            behaviour_changed,
             faster,
         })
     }
@@ -340,6 +358,14 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
         }
         _ => Some("it was taken in another way".to_owned()),
     }
+}
+
+/// How many trials of each file that contradict each other are no matter of chance.
+const ENOUGH_TRIALS: usize = 6;
+
+/// What all trials say, where they agree.
+fn agreed(trials: &[f64]) -> Option<f64> {
+    trials.first().copied().filter(|first| trials.iter().all(|trial| trial == first))
 }
 
 fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {

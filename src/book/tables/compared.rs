@@ -45,13 +45,21 @@ impl Wording {
     }
 }
 
-/// The tables of a comparison: the paired rows, the worst verdict first; then the rows that cannot be paired, where there
+/// The tables of a comparison: the rows of yes and no that say something else; the paired rows, the worst verdict first; then the rows that cannot be paired, where there
 /// are any.
 pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
     let columns =
         || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
     let mut tables = Vec::new();
+    let behaviour: Vec<&Pair> = compared.changed_behaviour().collect();
+    if !behaviour.is_empty() {
+        tables.push(Table {
+            title: "Behaviour that changed: the share of trials that say yes".to_owned(),
+            columns: columns(),
+            groups: by_system(compared, &behaviour, |pair| &pair.system, behaves),
+        });
+    }
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.shift);
     if !pairs.is_empty() {
@@ -117,6 +125,14 @@ fn row(pair: &Pair, wording: Wording) -> TableRow {
         id: Some(pair.id.clone()),
         label: titled(&pair.id, &pair.parameters),
         cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit), ratio, shift],
+    }
+}
+
+fn behaves(pair: &Pair) -> TableRow {
+    TableRow {
+        id: Some(pair.id.clone()),
+        label: titled(&pair.id, &pair.parameters),
+        cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit)],
     }
 }
 
