@@ -172,7 +172,8 @@ impl BookProject {
     /// As [`hardware`](Self::hardware) and [`texts`](Self::texts).
     pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
         let (hardware, texts) = (Arc::new(self.hardware()?), Arc::new(self.texts()?));
-        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts, chapters: Arc::new(self.chapters()) })
+        let (chapters, pages) = (Arc::new(self.chapters()), Arc::new(self.pages()));
+        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts, chapters, pages })
     }
 
     /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
@@ -182,6 +183,15 @@ impl BookProject {
         let own = own.filter_map(|(_, text)| serde_yaml::from_slice::<Identified>(text).ok()).map(|named| named.id);
         let carried = DOCUMENTS.files().filter_map(|file| file.path().file_stem());
         own.chain(carried.map(|name| name.to_string_lossy().into_owned())).collect()
+    }
+
+    /// The pages that a chapter cannot be named as: those of its own text, and its notebooks.
+    pub(super) fn pages(&self) -> BTreeSet<String> {
+        let ending = |path: &Path, ending: &str| path.extension().is_some_and(|own| own == ending);
+        let texts = self.below("src").filter(|(path, _)| ending(path, "md") || ending(path, "html"));
+        let notebooks = self.below("notebooks").filter(|(path, _)| ending(path, "ipynb"));
+        let names = texts.chain(notebooks).filter_map(|(path, _)| path.file_stem());
+        names.map(|name| name.to_string_lossy().to_lowercase()).collect()
     }
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.

@@ -8,7 +8,7 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::document::Document;
+use super::document::{Document, is_taken};
 use super::glossary::{self, Glossary};
 use super::includes::Files;
 use super::notebooks::Notebook;
@@ -54,9 +54,7 @@ impl Source {
 
         let templates = Templates::of(project)?;
         let described = project.documents(&catalog.clone().with_results(results))?;
-        let pages: BTreeSet<String> =
-            source.pages().chain(notebooks.iter().map(|notebook| notebook.name.clone())).collect();
-        let beyond = undocumented(&described, results, &pages);
+        let beyond = undocumented(&described, results, &project.pages());
         // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
@@ -139,13 +137,6 @@ impl Source {
         self.config = config;
         self.config.book.title = Some(title);
         Ok(())
-    }
-
-    /// The names of the pages that there are, without their ending.
-    fn pages(&self) -> impl Iterator<Item = String> {
-        let is_page = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "md" || ending == "html");
-        let pages = self.files.keys().filter(|path| path.parent() == Some(Path::new("src"))).filter(is_page);
-        pages.filter_map(|path| path.file_stem()).map(|name| name.to_string_lossy().to_lowercase())
     }
 
     fn add(&mut self, page: &str, origin: &str, text: String) {
@@ -262,8 +253,6 @@ fn without_link(text: &str, end: &str) -> String {
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
 /// name of `pages`, which are the project's own.
 fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
-    /// Pages that every book has, and those that mdBook makes.
-    const PAGES: [&str; 9] = ["readme", "summary", "claims", "machine", "sources", "index", "print", "toc", "404"];
     let mut names: Vec<&str> = Vec::new();
     for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
         let name = spec.experiment();
@@ -275,10 +264,7 @@ fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<St
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);
         let taken = |id: &str, made: &[Document]| {
-            id.is_empty()
-                || PAGES.contains(&id)
-                || pages.contains(id)
-                || documents.iter().chain(made).any(|document| document.id == id)
+            id.is_empty() || is_taken(id, pages) || documents.iter().chain(made).any(|document| document.id == id)
         };
         while taken(&document.id, &made) {
             document.id = format!("experiment-{}", document.id);

@@ -11,17 +11,20 @@ use crate::error::{FileError, in_plain_words};
 use crate::files::read_text;
 use crate::results::nearest;
 
-/// Keys of older programs with what stands in their place.
+/// Keys of older programs with what stands in their place, where that key may stand.
 const RENAMED: [(&str, &str); 8] = [
     ("on_cpu", "engines: {cpu: …}"),
     ("turns", "iterations"),
+    ("turns", "iters"),
     ("stated", "published_with"),
     ("holds", "tests: [quantity < bound]"),
     ("predicate", "tests: [quantity < bound]"),
     ("because", "rationale"),
     ("says", "caption"),
-    ("unit", "the unit of the row, which is not stated"),
 ];
+
+/// A key of older programs that nothing stands in the place of.
+const UNIT: (&str, &str) = ("unit", "; it is the unit of the row, which is not stated");
 
 /// The most bytes of a suite, a document or a description of hardware.
 const MOST_BYTES: usize = 1 << 20;
@@ -104,9 +107,12 @@ fn hint(message: &str) -> String {
     let Some(known) = message.find("unknown ").map(|start| &message[start..]) else { return String::new() };
     let mut names = known.split('`').skip(1).step_by(2);
     let Some(unknown) = names.next() else { return String::new() };
-    match RENAMED.iter().find(|(old, _)| *old == unknown) {
+    let expected: Vec<&str> = names.collect();
+    let may_stand = |new: &str| expected.iter().any(|name| new.split(':').next() == Some(name));
+    match RENAMED.iter().find(|(old, new)| *old == unknown && may_stand(new)) {
         Some((_, new)) => format!("; it is called `{new}` now"),
-        None => nearest(unknown, names),
+        None if unknown == UNIT.0 => UNIT.1.to_owned(),
+        None => nearest(unknown, expected.into_iter()),
     }
 }
 

@@ -82,6 +82,38 @@ fn an_unknown_experiment_has_plots_whose_data_hold_every_row() {
     }
 }
 
+/// Headings that differ in nothing that a link can hold.
+#[test]
+fn plots_of_headings_that_are_alike_in_a_link_have_data_of_their_own() {
+    let mut results = renamed();
+    results.rows.retain(|row| row.spec.experiment() == renamed_to("synchronize"));
+    let mut headings: Vec<String> = Vec::new();
+    for row in &mut results.rows {
+        let heading = row.spec.group.clone();
+        let place = headings.iter().position(|known| *known == heading).unwrap_or(headings.len());
+        if place == headings.len() {
+            headings.push(heading);
+        }
+        row.spec.group = ["Синхронизация", "等待", "A b", "A-b", "a B"]
+            .get(place)
+            .map_or(heading_of(place), |name| (*name).to_owned());
+    }
+    assert!(headings.len() >= 5, "{headings:?}");
+    let files = source(&results);
+    let page = read(&files, &renamed_to("synchronize"));
+    let plots: Vec<&str> = page.split("data/").skip(1).filter_map(|rest| rest.split(".csv").next()).collect();
+    let different: std::collections::BTreeSet<&str> = plots.iter().copied().collect();
+    assert!(plots.len() >= 4 && different.len() == plots.len(), "{plots:?}");
+    for plot in plots {
+        let data = &files[Path::new(&format!("book/src/data/{plot}.csv"))];
+        assert!(data.iter().filter(|byte| **byte == b'\n').count() > 1, "{plot} has no row");
+    }
+}
+
+fn heading_of(place: usize) -> String {
+    format!("Heading {place}")
+}
+
 #[test]
 fn a_recorded_timeline_of_an_unknown_experiment_is_drawn_with_its_trace_and_data() {
     let mut results = renamed();

@@ -204,3 +204,9 @@ fn a_test_of_any_length_is_refused_and_overflows_no_stack() {
         assert!(message.contains("longer than"), "{link}: {message}");
     }
 }
+
+#[test]
+fn a_condition_without_a_bound_is_refused_where_it_stands() {
+    let message = refused("if: slow.fp16.size_8 > 2 * fast.fp16.size_8", "if: slow.fp16.size_8 + fast.fp16.size_8");
+    assert!(message.starts_with("book/documents/probe.yaml:") && message.contains("has no bound"), "{message}");
+}

@@ -81,6 +81,7 @@ fn document(fields: &str, rows: &[Made]) -> Document {
         hardware: Arc::new(Hardware::parse("h", "chip: {model: M, source: S, rates: {fp16: 1e12}}").unwrap()),
         texts: Arc::new(Texts::parse("t", "'1': {file: f.txt, title: T, date: 2026-01-01, lines: 9}").unwrap()),
         chapters: Arc::default(),
+        pages: Arc::default(),
     };
     let text = format!(
         "id: d\norder: 1\ntitle: T\nsource: f.txt\nquestion: Q\nmethod: M\nclaims:\n  \

@@ -67,10 +67,13 @@ impl Document {
                 headings.push(&spec.group);
             }
         }
+        let mut taken: Vec<String> = Vec::new();
         for heading in headings {
-            let tables = tables(heading, &rows);
+            let name = untaken(&anchor(heading), &taken);
+            let tables = tables(heading, &name, &rows);
             let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
-            let (id, title) = (format!("{}-plot", anchor(heading)), format!("{heading}, drawn"));
+            let (id, title) = (format!("{name}-plot"), format!("{heading}, drawn"));
+            taken.push(name);
             self.figures.push(DocumentFigure { id, title, caption: String::new(), panels });
             self.tables.extend(tables);
         }
@@ -108,8 +111,8 @@ fn title(name: &str) -> String {
     letters.into_iter().collect()
 }
 
-/// The tables of a heading: one for all rows that are told apart by the same cases.
-fn tables(heading: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
+/// The tables of a heading, which is called `name` in links: one for all rows that are told apart by the same cases.
+fn tables(heading: &str, name: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
     let mut tables: Vec<DocumentTable> = Vec::new();
     let mut ids: Vec<&str> = Vec::new();
     for spec in rows.iter().filter(|spec| spec.group == heading) {
@@ -122,7 +125,7 @@ fn tables(heading: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
         match tables.iter_mut().find(|table| table.cases == cases) {
             Some(table) => table.rows.push(shown),
             None => tables.push(DocumentTable {
-                id: format!("{}-{}", anchor(heading), tables.len() + 1),
+                id: format!("{name}-{}", tables.len() + 1),
                 title: told_apart(heading, &cases),
                 caption: String::new(),
                 published_with: Parameters::new(),
@@ -238,6 +241,14 @@ fn lines(x: &str, series: &[Series]) -> Lines {
         values: Scale::Log,
         series: series.to_vec(),
     }
+}
+
+/// A name that no heading before has: headings may differ in nothing that a name can hold.
+fn untaken(name: &str, taken: &[String]) -> String {
+    let name = if name.is_empty() { "rows" } else { name };
+    let is_free = |name: &String| !taken.contains(name);
+    let numbered = (2..).map(|number| format!("{name}-part-{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
 fn anchor(title: &str) -> String {

@@ -95,6 +95,16 @@ pub struct Names {
     pub texts: Arc<Texts>,
     /// The chapters that there are, by their identifiers: of the project, and of the program's own.
     pub chapters: Arc<BTreeSet<String>>,
+    /// The pages of the project that are no chapters, in small letters.
+    pub pages: Arc<BTreeSet<String>>,
+}
+
+/// Pages that every book has, and those that mdBook makes.
+const BOOK_PAGES: [&str; 9] = ["readme", "summary", "claims", "machine", "sources", "index", "print", "toc", "404"];
+
+/// Whether a page of the book has this name already, so that no chapter may.
+pub(super) fn is_taken(id: &str, pages: &BTreeSet<String>) -> bool {
+    BOOK_PAGES.contains(&id) || pages.contains(id)
 }
 
 /// A table of a document.

@@ -223,7 +223,8 @@ fn held(text: &str, document: &Document, results: &Results, system: &str) -> Res
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
     let known = |test: &Test| -> Result<(Evidence, Known), String> {
         let found = Quantity::of(&test.quantity, document, results, system, &Parameters::new())?.found()?;
-        Ok((Evidence::of(&found.known, &test.region.unwrap_or_default()), found.known))
+        let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity))?;
+        Ok((Evidence::of(&found.known, &region), found.known))
     };
     let (evidence, known): (Vec<Evidence>, Vec<Known>) = tests.iter().map(known).collect::<Result<_, _>>()?;
     let finding = Evidence::all(&evidence);

@@ -1,6 +1,7 @@
 //! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
 
 use super::Source;
+use super::sentence::bounded;
 use crate::book::document::{Claim, Document, Kind};
 use crate::book::predicate::{Operand, Test, operands_of, singled_out};
 use crate::error::FileError;
@@ -72,7 +73,12 @@ impl Checked<'_> {
             self.read(&self.way.key("shown").item(number), text)?;
         }
         match &self.claim.given {
-            Some(given) => self.read(&self.way.key("given"), given).map(drop),
+            Some(given) => {
+                let way = self.way.key("given");
+                let (test, _) = self.read(&way, given)?;
+                bounded(&test)
+                    .map_err(|unknown| self.source.unknown(&way, &format!("claim `{}`: ", self.claim.id), unknown))
+            }
             None => Ok(()),
         }
     }
@@ -199,6 +205,7 @@ mod tests {
             ("kind: always, on: cuda, tests: [a > 0], places: [^'004:1']", "there is no text `004`"),
             ("kind: always, on: cuda, tests: [a > 0], places: ^['003']", "`003` is no place"),
             ("kind: always, on: cuda, tests: [a > 0], given: ^c > 0", "`c` names no measurement"),
+            ("kind: always, on: cuda, tests: [a > 0], given: ^a - b", "`a - b` has no bound"),
             ("kind: always, on: cuda, tests: [a > 0], shown: [^c]", "`c` names no measurement"),
         ] {
             let marked = claim(fields);

@@ -9,7 +9,7 @@ mod single;
 use std::collections::BTreeSet;
 
 use super::super::predicate::UnknownName;
-use super::{Document, DocumentRow, DocumentTable, TableCase};
+use super::{Document, DocumentRow, DocumentTable, TableCase, is_taken};
 use crate::error::FileError;
 use crate::results::{UnknownParameter, nearest};
 use crate::yaml::Way;
@@ -20,6 +20,10 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     let top = Way::default();
     if !is_name(&document.id) {
         return Err(source.no_name(&top.key("id"), &document.id));
+    }
+    if is_taken(&document.id, &document.names.pages) {
+        let message = format!("the book has a page `{}` of its own: a chapter takes another name", document.id);
+        return Err(source.error(&top.key("id"), message, String::new()));
     }
     check_anchors(document, &source)?;
     let mut rows = BTreeSet::new();
@@ -257,6 +261,7 @@ tables:
             hardware: Arc::default(),
             texts,
             chapters: Arc::new(["overlap".to_owned()].into()),
+            pages: Arc::new(["glossary".to_owned()].into()),
         }
     }
 
@@ -295,6 +300,15 @@ tables:
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, publisched: {}}\n");
         assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");
+    }
+
+    #[test]
+    fn an_identifier_that_is_a_page_of_the_book_is_refused() {
+        for page in ["index", "readme", "toc", "claims", "glossary"] {
+            let text = HEAD.replacen("id: d\n", &format!("id: {page}\n"), 1);
+            let message = parse(&text).unwrap_err().to_string();
+            assert!(message.starts_with("d.yaml:1:5: the book has a page"), "{message}");
+        }
     }
 
     #[test]

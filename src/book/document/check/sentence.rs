@@ -43,13 +43,20 @@ pub(super) fn of_sentence(
     sentence: &Sentence,
     source: &Source<'_>,
 ) -> Result<(), FileError> {
-    let checked = Test::all(&sentence.condition)
-        .and_then(|tests| tests.iter().try_for_each(|test| one_row_each(&test.quantity, document)));
+    let checked = Test::all(&sentence.condition).and_then(|tests| {
+        tests.iter().try_for_each(|test| bounded(test).and_then(|()| one_row_each(&test.quantity, document)))
+    });
     checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
     for (key, text) in [("then", &sentence.then), ("else", &sentence.otherwise), ("unclear", &sentence.unclear)] {
         text.check(document).map_err(|unknown| source.unknown(&way.key(key), "", unknown))?;
     }
     Ok(())
+}
+
+/// A condition has a bound: a quantity alone is neither true nor false.
+pub(super) fn bounded(test: &Test) -> Result<(), UnknownName> {
+    let message = || format!("`{}` has no bound: a condition compares, as `a / b > 1` does", test.quantity);
+    test.region.map(drop).ok_or_else(|| message().into())
 }
 
 /// Every name of an expression is one that there is, and stands for one row.
