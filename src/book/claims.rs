@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 
 use super::document::{Claim, Document, Kind};
-use super::predicate::{CaseResult, Judgement, Verdict};
+use super::predicate::{CaseResult, ClaimVerdict, Judgement};
 use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
@@ -38,7 +38,7 @@ pub(super) fn render(
 fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
     let cell = |judgement: &Judgement| {
         let reason = match &judgement.verdict {
-            Verdict::NotJudged(reason) => Some(reason.as_str()),
+            ClaimVerdict::NotJudged(reason) => Some(reason.as_str()),
             _ => None,
         };
         context! {

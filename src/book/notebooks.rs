@@ -41,12 +41,12 @@ pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
 struct Stored {
     nbformat: u32,
     #[serde(default)]
-    cells: Vec<Cell>,
+    cells: Vec<NotebookCell>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "cell_type", rename_all = "lowercase")]
-enum Cell {
+enum NotebookCell {
     Markdown {
         source: Lines,
     },
@@ -91,14 +91,15 @@ impl Lines {
     }
 }
 
-impl Cell {
+impl NotebookCell {
     fn source(&self) -> String {
-        let (Cell::Markdown { source } | Cell::Code { source, .. } | Cell::Raw { source }) = self;
+        let (NotebookCell::Markdown { source } | NotebookCell::Code { source, .. } | NotebookCell::Raw { source }) =
+            self;
         source.text()
     }
 }
 
-fn read(name: &str, text: &str) -> Result<Vec<Cell>, BookError> {
+fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, BookError> {
     let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
     let stored: Stored = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     if stored.nbformat != 4 {
@@ -108,22 +109,22 @@ fn read(name: &str, text: &str) -> Result<Vec<Cell>, BookError> {
 }
 
 /// The first heading.
-fn title(cells: &[Cell]) -> String {
+fn title(cells: &[NotebookCell]) -> String {
     let heading = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("# ")?.trim().to_owned()));
-    cells.iter().map(Cell::source).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
+    cells.iter().map(NotebookCell::source).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
 }
 
-fn chapter(name: &str, cells: &[Cell]) -> String {
+fn chapter(name: &str, cells: &[NotebookCell]) -> String {
     let mut out = String::new();
     for (number, cell) in cells.iter().enumerate() {
         let source = cell.source();
         match cell {
-            Cell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
-            Cell::Code { outputs, .. } => {
+            NotebookCell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
+            NotebookCell::Code { outputs, .. } => {
                 out.push_str(&block("rust,noplayground", &source));
                 outputs.iter().for_each(|output| out.push_str(&shown(output)));
             }
-            Cell::Raw { .. } => {}
+            NotebookCell::Raw { .. } => {}
         }
         if number == 0 {
             out.push_str(&format!(
@@ -175,7 +176,7 @@ fn block(language: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn cells(outputs: serde_json::Value) -> Vec<Cell> {
+    fn cells(outputs: serde_json::Value) -> Vec<NotebookCell> {
         let cell = serde_json::json!({"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1,
             "source": ["let fence = \"```\";"], "outputs": outputs});
         let text = serde_json::json!({"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": [cell]}).to_string();
@@ -189,7 +190,7 @@ mod tests {
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();
             assert_ne!(title, "Notebook", "{name}");
-            let executed = |cell: &Cell| !matches!(cell, Cell::Code { execution_count: None, .. });
+            let executed = |cell: &Cell| !matches!(cell, NotebookCell::Code { execution_count: None, .. });
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }
     }

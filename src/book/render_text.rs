@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 
 use super::document::{Document, Exercise, Piece, Sentence, Text};
-use super::predicate::{Judgement, Verdict};
+use super::predicate::{ClaimVerdict, Judgement};
 use super::tables::Machines;
 use super::templates::safe_html;
 use crate::present::escape;
@@ -24,7 +24,7 @@ pub(super) fn render_text(pieces: &[Piece]) -> String {
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
-            let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(Verdict::Refuted));
+            let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(ClaimVerdict::Refuted));
             refuted && !claim.is_about_figures() && !claim.places.is_empty()
         });
         let refuted = claims.map(|(claim, _)| {

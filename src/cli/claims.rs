@@ -60,14 +60,14 @@ struct Outcome {
     system: String,
     /// The fewest runs behind a case.
     runs: usize,
-    cases: Vec<Case>,
+    cases: Vec<CaseFacts>,
     /// Quantities beside them, which decide nothing.
-    shown: Vec<Case>,
+    shown: Vec<CaseFacts>,
 }
 
 /// A test of a claim in one case.
 #[derive(Serialize)]
-struct Case {
+struct CaseFacts {
     quantity: String,
     parameters: Parameters,
     /// Where it has to lie, in words.
@@ -86,7 +86,7 @@ struct Case {
 
 impl Outcome {
     fn of(judgement: &Judgement) -> Self {
-        let cases = |cases: &[CaseResult]| cases.iter().map(Case::of).collect();
+        let cases = |cases: &[CaseResult]| cases.iter().map(CaseFacts::of).collect();
         Self {
             verdict: judgement.verdict.name(),
             why: judgement.why.clone(),
@@ -98,7 +98,7 @@ impl Outcome {
     }
 }
 
-impl Case {
+impl CaseFacts {
     fn of(case: &CaseResult) -> Self {
         let interval = case.numbers.and_then(|(_, interval)| interval);
         Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use syncscope::book::document::{On, Piece};
-use syncscope::book::predicate::Verdict;
+use syncscope::book::predicate::ClaimVerdict;
 use syncscope::device::Device;
 use syncscope::experiment::record_scenarios;
 use syncscope::results::{Recorded, Selection};
@@ -213,13 +213,13 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
         assert_eq!(document.claims.len(), printed.claims.len(), "{}", document.id);
         for (claim, PrintedClaim { id }) in document.claims.iter().zip(printed.claims) {
             let verdict = claim.judge(document, &results).verdict;
-            let unmeasured = matches!(&verdict, Verdict::NotJudged(reason) if reason.contains("is about PyTorch"));
+            let unmeasured = matches!(&verdict, ClaimVerdict::NotJudged(reason) if reason.contains("is about PyTorch"));
             assert_eq!(unmeasured, claim.on == Some(On::Pytorch), "{id}: {verdict:?}, and PyTorch was not measured");
             let by_both = claim.judge(document, &both).verdict;
             // What made-up runs came to may be the same in all of them, which shows no scatter.
             let without_scatter = |reason: &str| reason.contains("came to the same value");
             let judged = match &by_both {
-                Verdict::NotJudged(reason) => claim.given.is_some() || without_scatter(reason),
+                ClaimVerdict::NotJudged(reason) => claim.given.is_some() || without_scatter(reason),
                 _ => true,
             };
             assert!(judged, "{id}: {by_both:?}, and every row was measured");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 
 use syncscope::book::document::{Claim, Document, Hardware, Names, On, Place, Texts};
-use syncscope::book::predicate::{Judgement, Verdict};
+use syncscope::book::predicate::{ClaimVerdict, Judgement};
 use syncscope::book::{BookProject, claims_text};
 use syncscope::experiment::Registry;
 use syncscope::measure::{Clock, StoppedBy};
@@ -99,7 +99,7 @@ fn judged_in(fields: &str, rows: &[Made], results: &Results) -> Judgement {
     document.claims[0].judge(&document, results)
 }
 
-fn verdict(fields: &str, rows: &[Made]) -> Verdict {
+fn verdict(fields: &str, rows: &[Made]) -> ClaimVerdict {
     judged(fields, rows).verdict
 }
 
@@ -116,20 +116,20 @@ fn about(level: f64) -> Vec<f64> {
 fn a_sign_is_confirmed_refuted_or_left_open_by_the_runs() {
     let sign = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let against = |b: &[f64]| verdict(sign, &[time("t.a", &STEADY), time("t.b", b)]);
-    assert_eq!(against(&about(0.8)), Verdict::Confirmed);
-    assert_eq!(against(&about(1.3)), Verdict::Refuted);
-    assert_eq!(against(&NOISY), Verdict::Inconclusive);
-    assert_eq!(against(&about(1.0)), Verdict::Inconclusive, "at the boundary");
+    assert_eq!(against(&about(0.8)), ClaimVerdict::Confirmed);
+    assert_eq!(against(&about(1.3)), ClaimVerdict::Refuted);
+    assert_eq!(against(&NOISY), ClaimVerdict::Inconclusive);
+    assert_eq!(against(&about(1.0)), ClaimVerdict::Inconclusive, "at the boundary");
 }
 
 #[test]
 fn a_figure_of_another_machine_carries_over_or_differs_and_is_never_refuted() {
     let value =
         |levels: &[f64]| verdict("kind: value, on: pytorch, tests: [0.9 <= t.a <= 1.1]", &[time("t.a", levels)]);
-    assert_eq!(value(&STEADY), Verdict::CarriesOver);
-    assert_eq!(value(&about(2.0)), Verdict::DiffersHere);
-    assert_eq!(value(&NOISY), Verdict::Inconclusive, "not distinguishable from the figure is not equal to it");
-    assert_eq!(value(&about(1.1)), Verdict::Inconclusive);
+    assert_eq!(value(&STEADY), ClaimVerdict::CarriesOver);
+    assert_eq!(value(&about(2.0)), ClaimVerdict::DiffersHere);
+    assert_eq!(value(&NOISY), ClaimVerdict::Inconclusive, "not distinguishable from the figure is not equal to it");
+    assert_eq!(value(&about(1.1)), ClaimVerdict::Inconclusive);
 }
 
 fn sized(levels: &[(usize, &[f64])]) -> Vec<Made> {
@@ -141,12 +141,12 @@ fn always_asks_every_case_and_one_outside_refutes_it() {
     let always =
         |cases: &[(usize, &[f64])]| judged("kind: always, on: pytorch, each: size, tests: [t.a < 2]", &sized(cases));
     let (low, high) = (about(1.0), about(5.0));
-    assert_eq!(always(&[(1, &low), (2, &low), (3, &low)]).verdict, Verdict::Confirmed);
+    assert_eq!(always(&[(1, &low), (2, &low), (3, &low)]).verdict, ClaimVerdict::Confirmed);
     let refuted = always(&[(1, &low), (2, &high), (3, &NOISY)]);
-    assert_eq!(refuted.verdict, Verdict::Refuted);
+    assert_eq!(refuted.verdict, ClaimVerdict::Refuted);
     assert!(refuted.why.contains("1 of 3 cases (size 2)"), "{}", refuted.why);
     let open = always(&[(1, &low), (2, &[0.1, 4.0, 2.0, 3.5, 0.4])]);
-    assert_eq!(open.verdict, Verdict::Inconclusive);
+    assert_eq!(open.verdict, ClaimVerdict::Inconclusive);
     assert!(open.why.contains("size 2") && !open.why.contains("size 1"), "{}", open.why);
 }
 
@@ -156,10 +156,10 @@ fn can_asks_for_one_case_and_names_it() {
         |cases: &[(usize, &[f64])]| judged("kind: exists, on: pytorch, each: size, tests: [t.a < 2]", &sized(cases));
     let (low, high) = (about(1.0), about(5.0));
     let confirmed = exists(&[(1, &high), (2, &high), (3, &low)]);
-    assert_eq!(confirmed.verdict, Verdict::Confirmed);
+    assert_eq!(confirmed.verdict, ClaimVerdict::Confirmed);
     assert!(confirmed.why.contains("1 of 3 cases (size 3)"), "{}", confirmed.why);
-    assert_eq!(exists(&[(1, &high), (2, &high)]).verdict, Verdict::Refuted);
-    assert_eq!(exists(&[(1, &high), (2, &[0.1, 4.0, 2.0, 3.5, 0.4])]).verdict, Verdict::Inconclusive);
+    assert_eq!(exists(&[(1, &high), (2, &high)]).verdict, ClaimVerdict::Refuted);
+    assert_eq!(exists(&[(1, &high), (2, &[0.1, 4.0, 2.0, 3.5, 0.4])]).verdict, ClaimVerdict::Inconclusive);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_model_is_good_to_within_its_largest_error_with_its_interval() {
         [of(1, errors[0]), of(2, errors[1])].into_iter().flatten().collect::<Vec<Made>>()
     };
     let model = "kind: model, on: pytorch, each: size, tests: [t.a / t.b - 1]";
-    let Verdict::GoodToWithin(share) = verdict(model, &rows([0.02, -0.125])) else { panic!("a model") };
+    let ClaimVerdict::GoodToWithin(share) = verdict(model, &rows([0.02, -0.125])) else { panic!("a model") };
     assert!((share - 0.125).abs() < 1e-5, "{share}");
     let found = judged(model, &rows([0.02, -0.125]));
     let curve: Vec<f64> = found.cases.iter().map(|case| case.numbers.unwrap().0).collect();
@@ -184,17 +184,17 @@ fn a_model_is_good_to_within_its_largest_error_with_its_interval() {
 fn what_was_recorded_decides_where_all_trials_agree() {
     let kind = "kind: implementation, on: pytorch, tests: [t.seen == 1]";
     let trials = |runs: &[Vec<f64>]| verdict(kind, &[seen("t.seen", Unit::Ratio, runs)]);
-    assert_eq!(trials(&[vec![1.0; 5], vec![1.0; 5]]), Verdict::Confirmed);
-    assert_eq!(trials(&[vec![0.0; 5], vec![0.0; 5]]), Verdict::Refuted);
-    assert_eq!(trials(&[vec![1.0; 5], vec![1.0, 1.0, 0.0, 1.0, 1.0]]), Verdict::Inconclusive);
+    assert_eq!(trials(&[vec![1.0; 5], vec![1.0; 5]]), ClaimVerdict::Confirmed);
+    assert_eq!(trials(&[vec![0.0; 5], vec![0.0; 5]]), ClaimVerdict::Refuted);
+    assert_eq!(trials(&[vec![1.0; 5], vec![1.0, 1.0, 0.0, 1.0, 1.0]]), ClaimVerdict::Inconclusive);
 }
 
 #[test]
 fn one_fault_refutes_that_something_is_safe_and_none_shows_nothing() {
     let safe = "kind: always, on: pytorch, tests: [t.wrong == 0]";
     let faults = |runs: &[Vec<f64>]| verdict(safe, &[seen("t.wrong", Unit::Number, runs)]);
-    assert_eq!(faults(&[vec![0.0; 20], vec![0.0, 0.0, 64.0, 0.0]]), Verdict::Refuted);
-    assert_eq!(faults(&[vec![0.0; 20], vec![0.0; 20]]), Verdict::Inconclusive);
+    assert_eq!(faults(&[vec![0.0; 20], vec![0.0, 0.0, 64.0, 0.0]]), ClaimVerdict::Refuted);
+    assert_eq!(faults(&[vec![0.0; 20], vec![0.0; 20]]), ClaimVerdict::Inconclusive);
 }
 
 #[test]
@@ -207,19 +207,19 @@ fn equality_of_cases_needs_each_pair_inside_the_margin() {
         verdict(&fields, &sized(cases))
     };
     let (one, near, far) = (about(1.0), about(1.05), about(1.5));
-    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &about(1.01))]), Verdict::Confirmed);
-    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &far)]), Verdict::Refuted);
-    assert_eq!(equal("difference", (-0.1, 0.1), &[(1, &one), (2, &near)]), Verdict::Confirmed);
-    assert_eq!(equal("difference", (-0.01, 0.01), &[(1, &one), (2, &near)]), Verdict::Refuted);
-    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &NOISY)]), Verdict::Inconclusive);
+    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &about(1.01))]), ClaimVerdict::Confirmed);
+    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &near), (3, &far)]), ClaimVerdict::Refuted);
+    assert_eq!(equal("difference", (-0.1, 0.1), &[(1, &one), (2, &near)]), ClaimVerdict::Confirmed);
+    assert_eq!(equal("difference", (-0.01, 0.01), &[(1, &one), (2, &near)]), ClaimVerdict::Refuted);
+    assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &NOISY)]), ClaimVerdict::Inconclusive);
 }
 
 #[test]
 fn arithmetic_is_decided_by_figures_and_shows_them() {
     let of = |test: &str| judged(&format!("kind: arithmetic, tests: ['{test}']"), &[time("t.a", &STEADY)]);
-    assert_eq!(of("peak.chip.fp16 > 1e11").verdict, Verdict::Confirmed);
+    assert_eq!(of("peak.chip.fp16 > 1e11").verdict, ClaimVerdict::Confirmed);
     let refuted = of("2 * 1024 ** 3 / peak.chip.fp16 < 1e-3");
-    assert_eq!(refuted.verdict, Verdict::Refuted);
+    assert_eq!(refuted.verdict, ClaimVerdict::Refuted);
     let case = &refuted.cases[0];
     assert_eq!(case.value.as_deref(), Ok("2.147 ms"));
     assert_eq!(case.filled.as_deref(), Some("2 * 1024 ** 3 / 1.00 TFLOP/s"));
@@ -231,9 +231,9 @@ fn why_something_is_so_is_judged_only_where_it_is_so() {
     let kind = "kind: implementation, on: pytorch, given: t.a - t.b > 0, tests: [t.seen == 1]";
     let rows =
         |b: &[f64]| [time("t.a", &STEADY), time("t.b", b), seen("t.seen", Unit::Ratio, &[vec![1.0; 5], vec![1.0; 5]])];
-    assert_eq!(verdict(kind, &rows(&about(0.8))), Verdict::Confirmed);
+    assert_eq!(verdict(kind, &rows(&about(0.8))), ClaimVerdict::Confirmed);
     let none = verdict(kind, &rows(&NOISY));
-    assert!(matches!(&none, Verdict::NotJudged(reason) if reason.contains("t.a - t.b > 0")), "{none:?}");
+    assert!(matches!(&none, ClaimVerdict::NotJudged(reason) if reason.contains("t.a - t.b > 0")), "{none:?}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
     let rows = [of("t.a", &a), of("t.b", &b)];
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let paired = judged(fields, &rows);
-    assert!(paired.verdict == Verdict::Confirmed && paired.cases[0].by_rounds, "{paired:?}");
+    assert!(paired.verdict == ClaimVerdict::Confirmed && paired.cases[0].by_rounds, "{paired:?}");
     // One after the other, in each run.
     let mut apart = results(&rows);
     for series in &mut apart.rows[1].series {
@@ -279,8 +279,8 @@ fn a_claim_about_pytorch_is_judged_on_pytorch_with_this_program_beside_it() {
     let fields = "kind: always, on: pytorch, tests: [t.a < 2]";
     let found = judged(fields, &[row]);
     let beside = found.beside.as_ref().unwrap();
-    assert_eq!((found.system.as_str(), &found.verdict), ("PyTorch", &Verdict::Confirmed));
-    assert_eq!((beside.system.as_str(), &beside.verdict), ("syncscope", &Verdict::Refuted));
+    assert_eq!((found.system.as_str(), &found.verdict), ("PyTorch", &ClaimVerdict::Confirmed));
+    assert_eq!((beside.system.as_str(), &beside.verdict), ("syncscope", &ClaimVerdict::Refuted));
 }
 
 #[test]
@@ -291,10 +291,10 @@ fn without_pytorch_nothing_is_said_of_it_and_what_this_program_does_is_shown() {
     let fields = |on: &str| format!("kind: always, on: {on}, tests: [t.a < 2]");
     let pytorch = judged_in(&fields("pytorch"), &rows, &own);
     let why = "the text is about PyTorch, and this run has no PyTorch";
-    assert_eq!(pytorch.verdict, Verdict::NotJudged(why.to_owned()));
-    assert_eq!(pytorch.beside.unwrap().verdict, Verdict::Confirmed);
+    assert_eq!(pytorch.verdict, ClaimVerdict::NotJudged(why.to_owned()));
+    assert_eq!(pytorch.beside.unwrap().verdict, ClaimVerdict::Confirmed);
     let cuda = judged_in(&fields("cuda"), &rows, &own);
-    assert_eq!((cuda.system.as_str(), cuda.verdict), ("syncscope", Verdict::Confirmed));
+    assert_eq!((cuda.system.as_str(), cuda.verdict), ("syncscope", ClaimVerdict::Confirmed));
 }
 
 #[test]
@@ -304,14 +304,14 @@ fn an_emulation_says_nothing_of_a_gpu() {
     emulated.runs.iter_mut().for_each(|run| run.environment.device.engine = "cpu".to_owned());
     for on in ["pytorch", "cuda"] {
         let found = judged_in(&format!("kind: always, on: {on}, tests: [t.a < 2]"), &rows, &emulated);
-        assert!(matches!(&found.verdict, Verdict::NotJudged(why) if why.contains("an emulation")), "{found:?}");
+        assert!(matches!(&found.verdict, ClaimVerdict::NotJudged(why) if why.contains("an emulation")), "{found:?}");
         assert!(found.beside.is_none() && found.cases.is_empty());
     }
     let figures = "kind: arithmetic, tests: [peak.chip.fp16 > 1], shown: [t.a]";
     assert!(judged_in(figures, &rows, &emulated).shown.is_empty());
     assert_eq!(judged_in(figures, &rows, &results(&rows)).shown.len(), 1);
     let program = judged_in("kind: always, on: program, tests: [t.a < 2]", &rows, &emulated);
-    assert_eq!(program.verdict, Verdict::Confirmed);
+    assert_eq!(program.verdict, ClaimVerdict::Confirmed);
 }
 
 #[test]
@@ -323,14 +323,18 @@ fn a_case_whose_row_is_missing_is_named_and_decides_nothing() {
     }
     let fields = |kind: &str, bound| format!("kind: {kind}, on: pytorch, each: size, tests: [t.a < {bound}]");
     let open = judged_in(&fields("always", 2.0), &rows, &without);
-    assert_eq!(open.verdict, Verdict::Inconclusive);
+    assert_eq!(open.verdict, ClaimVerdict::Inconclusive);
     assert!(open.why.contains("not measured: size 2"), "{}", open.why);
     assert!(open.cases[1].value.as_ref().unwrap_err().contains("skipped: no room"));
-    assert_eq!(judged_in(&fields("always", 0.5), &rows, &without).verdict, Verdict::Refuted, "the other case decides");
-    assert_eq!(judged_in(&fields("exists", 2.0), &rows, &without).verdict, Verdict::Confirmed);
+    assert_eq!(
+        judged_in(&fields("always", 0.5), &rows, &without).verdict,
+        ClaimVerdict::Refuted,
+        "the other case decides"
+    );
+    assert_eq!(judged_in(&fields("exists", 2.0), &rows, &without).verdict, ClaimVerdict::Confirmed);
     without.rows.remove(0);
     let none = judged_in(&fields("always", 2.0), &rows, &without);
-    assert!(matches!(&none.verdict, Verdict::NotJudged(why) if why.contains("no room")), "{none:?}");
+    assert!(matches!(&none.verdict, ClaimVerdict::NotJudged(why) if why.contains("no room")), "{none:?}");
 }
 
 const ONE_RUN: &str = "one run: another may say otherwise; measure three or more";
@@ -351,7 +355,7 @@ fn a_time_of_one_run_is_shown_and_judges_nothing_however_clear_it_is() {
     ] {
         let found = judged(fields, &rows);
         for judgement in [&found, found.beside.as_ref().unwrap()] {
-            assert_eq!(judgement.verdict, Verdict::NotJudged(ONE_RUN.to_owned()), "{fields}");
+            assert_eq!(judgement.verdict, ClaimVerdict::NotJudged(ONE_RUN.to_owned()), "{fields}");
             let case = &judgement.cases[0];
             assert!(case.value.as_ref().unwrap().ends_with("(one run, no interval)"), "{case:?}");
             assert!(case.numbers.unwrap().1.is_none() && judgement.why.starts_with(ONE_RUN), "{judgement:?}");
@@ -362,7 +366,7 @@ fn a_time_of_one_run_is_shown_and_judges_nothing_however_clear_it_is() {
     }
     let given = "kind: implementation, on: pytorch, given: t.a - t.b > 0, tests: [t.seen == 1]";
     let rows = [row("t.a", 2.0), row("t.b", 1.0), seen("t.seen", Unit::Ratio, &[vec![1.0; 3]])];
-    assert_eq!(verdict(given, &rows), Verdict::NotJudged(ONE_RUN.to_owned()));
+    assert_eq!(verdict(given, &rows), ClaimVerdict::NotJudged(ONE_RUN.to_owned()));
 }
 
 #[test]
@@ -370,10 +374,10 @@ fn three_agreeing_trials_of_one_run_decide() {
     let kind = "kind: always, on: pytorch, tests: [t.seen == 1]";
     let trials = |samples: &[f64]| judged(kind, &[seen("t.seen", Unit::Ratio, &[samples.to_vec()])]);
     let all = trials(&[1.0; 3]);
-    assert_eq!((&all.verdict, all.runs()), (&Verdict::Confirmed, 1));
+    assert_eq!((&all.verdict, all.runs()), (&ClaimVerdict::Confirmed, 1));
     assert_eq!(all.cases[0].value.as_deref(), Ok("1 in all 3 trials of one run"));
-    assert_eq!(trials(&[0.0; 3]).verdict, Verdict::Refuted);
-    assert_eq!(trials(&[0.0, 1.0, 1.0]).verdict, Verdict::Inconclusive);
+    assert_eq!(trials(&[0.0; 3]).verdict, ClaimVerdict::Refuted);
+    assert_eq!(trials(&[0.0, 1.0, 1.0]).verdict, ClaimVerdict::Inconclusive);
 }
 
 #[test]
@@ -383,11 +387,11 @@ fn runs_that_all_came_to_the_same_time_judge_nothing() {
     for (a, b) in [([16.0; 2], [10.0; 2]), ([1.0; 2], [1.0; 2])] {
         let none = same(&a, &b);
         assert!(
-            matches!(&none, Verdict::NotJudged(why) if why.contains("all 2 runs came to the same value")),
+            matches!(&none, ClaimVerdict::NotJudged(why) if why.contains("all 2 runs came to the same value")),
             "{none:?}"
         );
     }
-    assert_eq!(same(&[1.0, 1.001, 0.999], &[1.0; 3]), Verdict::Confirmed);
+    assert_eq!(same(&[1.0, 1.001, 0.999], &[1.0; 3]), ClaimVerdict::Confirmed);
 }
 
 /// A row of which a run of each system failed, and a common factor of each pair of runs.
@@ -403,7 +407,7 @@ fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
         series.outcome = Outcome::Failed { reason: "planted".to_owned() };
     }
     let found = judged_in("kind: value, on: pytorch, tests: [1.9 < t.a / t.b < 2.1]", &rows, &lacking);
-    assert_eq!(found.verdict, Verdict::CarriesOver);
+    assert_eq!(found.verdict, ClaimVerdict::CarriesOver);
     let value = found.cases[0].value.as_ref().unwrap();
     assert!(value.starts_with("2.0") && value.ends_with("3 of 5 runs)"), "{value}");
     // What stands beside the test is of the same runs.
@@ -435,7 +439,7 @@ fn the_kept_results_follow_from_their_samples_and_a_changed_operand_is_found() {
 fn a_quantity_that_divides_by_zero_is_no_verdict() {
     let rows = [time("t.a", &STEADY), time("t.b", &[0.0; 5])];
     let none = verdict("kind: always, on: pytorch, tests: [t.a / t.b < 2]", &rows);
-    assert!(matches!(&none, Verdict::NotJudged(why) if why.contains("divides by 0")), "{none:?}");
+    assert!(matches!(&none, ClaimVerdict::NotJudged(why) if why.contains("divides by 0")), "{none:?}");
 }
 
 const H200: &str = "book/results/nvidia-h200.json";
@@ -532,9 +536,9 @@ fn the_two_systems_are_judged_apart_in_the_kept_results() {
     };
     // PyTorch copies host indices from pageable memory and waits, this program from pinned memory and does not.
     let indices = of("c-host-index");
-    assert_eq!((indices.verdict, indices.beside.unwrap().verdict), (Verdict::Confirmed, Verdict::Refuted));
+    assert_eq!((indices.verdict, indices.beside.unwrap().verdict), (ClaimVerdict::Confirmed, ClaimVerdict::Refuted));
     let one_gpu = of("c-idle-delta").verdict;
-    assert!(matches!(&one_gpu, Verdict::NotJudged(reason) if reason.contains("finds one GPU")), "{one_gpu:?}");
+    assert!(matches!(&one_gpu, ClaimVerdict::NotJudged(reason) if reason.contains("finds one GPU")), "{one_gpu:?}");
 }
 
 /// That nothing is left to chance: the same file has the same verdicts.
@@ -552,11 +556,11 @@ fn parameters_of_cases_may_be_fractions() {
     let rows = [of(0.002, &about(0.002)), of(0.02, &about(0.02))];
     let each = "kind: always, on: pytorch, each: spin_seconds, tests: [0.9 < t.a / spin_seconds < 1.1]";
     let found = judged(each, &rows);
-    assert_eq!(found.verdict, Verdict::Confirmed);
+    assert_eq!(found.verdict, ClaimVerdict::Confirmed);
     let cases: Vec<&str> = found.cases.iter().map(|case| case.case.as_str()).collect();
     assert_eq!(cases, ["spin 2 ms", "spin 20 ms"]);
     let one = "kind: always, on: pytorch, tests: [t.a.spin_seconds_0_02 - t.a.spin_seconds_0_002 > 0.01]";
-    assert_eq!(verdict(one, &rows), Verdict::Confirmed);
+    assert_eq!(verdict(one, &rows), ClaimVerdict::Confirmed);
     let none: Parameters = found.cases[0].select.clone();
     assert_eq!(none.get("spin_seconds"), Some(&Parameter::Number(0.002)));
 }

@@ -52,7 +52,7 @@ impl Planted {
         }
     }
 
-    fn verdict(&self, document: &Document, claim: &Claim) -> Verdict {
+    fn verdict(&self, document: &Document, claim: &Claim) -> ClaimVerdict {
         claim.judge(document, &self.results).verdict
     }
 }
@@ -79,10 +79,10 @@ fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
             Some(*level * by.unwrap_or(1.0))
         });
         match planted.verdict(document, claim) {
-            Verdict::Confirmed | Verdict::CarriesOver => reached[0] = true,
-            Verdict::Refuted | Verdict::DiffersHere => reached[1] = true,
-            Verdict::GoodToWithin(share) => reached[usize::from(share > 0.5)] |= !(0.05..=0.5).contains(&share),
-            Verdict::Inconclusive | Verdict::NotJudged(_) => {}
+            ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => reached[0] = true,
+            ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => reached[1] = true,
+            ClaimVerdict::GoodToWithin(share) => reached[usize::from(share > 0.5)] |= !(0.05..=0.5).contains(&share),
+            ClaimVerdict::Inconclusive | ClaimVerdict::NotJudged(_) => {}
         }
         if reached == [true; 2] {
             break;
@@ -135,7 +135,7 @@ fn a_claim_that_no_values_refute_is_found() {
 }
 
 /// The verdict on a claim where the rows have the values that their identifier and parameters give; other rows have none.
-fn with(id: &str, value: impl Fn(&str, &dyn Fn(&str) -> f64) -> Option<f64>) -> Verdict {
+fn with(id: &str, value: impl Fn(&str, &dyn Fn(&str) -> f64) -> Option<f64>) -> ClaimVerdict {
     let (document, claim) = claims().find(|(_, claim)| claim.id == id).unwrap();
     let mut planted = Planted::of(document, claim, &fixture::run());
     planted.plant(|spec| {
@@ -155,15 +155,16 @@ fn two_pageable_buffers_that_hide_kernels_refute_that_pinned_ones_are_required()
             _ => None,
         })
     };
-    assert_eq!([0.0, -0.2, 0.9].map(hiding), [Verdict::Confirmed, Verdict::Confirmed, Verdict::Refuted]);
-    let Verdict::NotJudged(reason) = with("c-pinned-required", |_, _| None) else { panic!("without its rows") };
+    assert_eq!([0.0, -0.2, 0.9].map(hiding), [ClaimVerdict::Confirmed, ClaimVerdict::Confirmed, ClaimVerdict::Refuted]);
+    let ClaimVerdict::NotJudged(reason) = with("c-pinned-required", |_, _| None) else { panic!("without its rows") };
     assert!(reason.contains("pageable.") && reason.contains("not in this run"), "{reason}");
 }
 
 #[test]
 fn about_is_a_tenth_for_the_cost_of_a_synchronization_and_for_its_share() {
     let cost = |seconds: f64| with("c-sync-cost", |id, _| (id == "sync-points.small.delta").then_some(seconds));
-    let expected = [Verdict::DiffersHere, Verdict::CarriesOver, Verdict::CarriesOver, Verdict::DiffersHere];
+    let expected =
+        [ClaimVerdict::DiffersHere, ClaimVerdict::CarriesOver, ClaimVerdict::CarriesOver, ClaimVerdict::DiffersHere];
     assert_eq!([8.8e-6, 9.2e-6, 16.3e-6, 16.7e-6].map(cost), expected);
     let share = |share: f64| {
         with("c-big-negligible", |id, _| match id {
@@ -172,7 +173,8 @@ fn about_is_a_tenth_for_the_cost_of_a_synchronization_and_for_its_share() {
             _ => None,
         })
     };
-    let expected = [Verdict::DiffersHere, Verdict::DiffersHere, Verdict::CarriesOver, Verdict::DiffersHere];
+    let expected =
+        [ClaimVerdict::DiffersHere, ClaimVerdict::DiffersHere, ClaimVerdict::CarriesOver, ClaimVerdict::DiffersHere];
     assert_eq!([-0.02, 0.001, 0.0105, 0.02].map(share), expected);
 }
 
@@ -188,9 +190,12 @@ fn printing_that_is_much_slower_is_slower_and_not_slightly() {
     };
     assert_eq!(
         [0.9, 1.1, 30.0].map(|factor| times("c-print-slower", factor)),
-        [Verdict::Refuted, Verdict::Confirmed, Verdict::Confirmed]
+        [ClaimVerdict::Refuted, ClaimVerdict::Confirmed, ClaimVerdict::Confirmed]
     );
-    assert_eq!([1.1, 30.0].map(|factor| times("c-print-slightly", factor)), [Verdict::Confirmed, Verdict::Refuted]);
+    assert_eq!(
+        [1.1, 30.0].map(|factor| times("c-print-slightly", factor)),
+        [ClaimVerdict::Confirmed, ClaimVerdict::Refuted]
+    );
 }
 
 #[test]
@@ -207,10 +212,13 @@ fn what_overlap_loses_is_the_cause_only_where_it_makes_up_the_difference() {
     };
     // The loop has 1,000 iterations: 10 µs each are lost.
     let [both, other, none] = [launch(70e-3, 9e-6), launch(70e-3, 2e-6), launch(50e-3, 9e-6)];
-    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(both), [Verdict::Confirmed, Verdict::Confirmed]);
-    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(other), [Verdict::Confirmed, Verdict::Refuted]);
-    assert_eq!(none("c-overuse-hurts"), Verdict::Refuted);
-    assert!(matches!(none("c-overuse-because"), Verdict::NotJudged(_)), "there is no slowdown whose cause it could be");
+    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(both), [ClaimVerdict::Confirmed, ClaimVerdict::Confirmed]);
+    assert_eq!(["c-overuse-hurts", "c-overuse-because"].map(other), [ClaimVerdict::Confirmed, ClaimVerdict::Refuted]);
+    assert_eq!(none("c-overuse-hurts"), ClaimVerdict::Refuted);
+    assert!(
+        matches!(none("c-overuse-because"), ClaimVerdict::NotJudged(_)),
+        "there is no slowdown whose cause it could be"
+    );
 }
 
 #[test]
@@ -221,7 +229,10 @@ fn events_have_to_be_right_from_five_microseconds_on() {
             id.starts_with("self-audit.stopwatch.events").then_some(spin + excess)
         })
     };
-    assert_eq!([0.0, 0.3e-6, 1e-6].map(shown), [Verdict::Confirmed, Verdict::Confirmed, Verdict::Refuted]);
+    assert_eq!(
+        [0.0, 0.3e-6, 1e-6].map(shown),
+        [ClaimVerdict::Confirmed, ClaimVerdict::Confirmed, ClaimVerdict::Refuted]
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::case::{CaseResult, Made, named};
 use super::operands_of;
 use super::quantity::Quantity;
 use super::test::Test;
-use super::verdict::{Verdict, why};
+use super::verdict::{ClaimVerdict, why};
 use crate::book::document::{Claim, Document, Kind, On};
 use crate::measure::{Evidence, Finding, Known, furthest};
 use crate::results::{Parameter, Parameters, Results, by_size};
@@ -27,7 +27,7 @@ const PYTORCH: &str = "PyTorch";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The system on whose samples it was judged.
     pub system: String,
     /// The same of the system that the file is about, where another one decides.
@@ -59,7 +59,7 @@ impl Claim {
             )),
             Some(On::Cuda) if !there => self.judge_on(own, document, results),
             Some(On::Cuda) => match self.judge_on(PYTORCH, document, results) {
-                Judgement { verdict: Verdict::NotJudged(_), .. } => self.judge_on(own, document, results),
+                Judgement { verdict: ClaimVerdict::NotJudged(_), .. } => self.judge_on(own, document, results),
                 judgement => judgement.beside(own, || self.judge_on(own, document, results)),
             },
             Some(On::Pytorch) => {
@@ -74,7 +74,7 @@ impl Claim {
     }
 
     fn not_judged(&self, reason: String, system: &str) -> Judgement {
-        let verdict = Verdict::NotJudged(reason);
+        let verdict = ClaimVerdict::NotJudged(reason);
         let why = why(&verdict, self.kind, self.compare, &[]);
         let (cases, shown) = (Vec::new(), Vec::new());
         Judgement { verdict, system: system.to_owned(), beside: None, cases, shown, why }
@@ -108,8 +108,8 @@ impl Claim {
         let verdict = if self.kind == Kind::Model {
             let errors: Vec<Known> = known.into_iter().flatten().collect();
             match errors.iter().find_map(Known::without_scatter) {
-                Some(reason) => Verdict::NotJudged(reason),
-                None => Verdict::GoodToWithin(furthest(&errors)),
+                Some(reason) => ClaimVerdict::NotJudged(reason),
+                None => ClaimVerdict::GoodToWithin(furthest(&errors)),
             }
         } else {
             let (finding, each) = match self.kind {
@@ -126,8 +126,8 @@ impl Claim {
                 finding,
                 cases.iter().filter_map(|case| case.finding).zip(known.iter().map(Option::as_ref)),
             ) {
-                Some(reason) => Verdict::NotJudged(reason),
-                None => Verdict::of(finding, self.kind),
+                Some(reason) => ClaimVerdict::NotJudged(reason),
+                None => ClaimVerdict::of(finding, self.kind),
             }
         };
         let why = why(&verdict, self.kind, self.compare, &cases);

@@ -9,7 +9,7 @@ use crate::units::Scale;
 
 /// How a claim came out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It holds.
     Confirmed,
     /// It does not hold.
@@ -26,48 +26,48 @@ pub enum Verdict {
     NotJudged(String),
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// What a finding means for a claim of this kind.
     pub(super) fn of(finding: Finding, kind: Kind) -> Self {
         match (finding, kind) {
-            (Finding::Undecided, _) => Verdict::Inconclusive,
-            (Finding::Inside, Kind::Value) => Verdict::CarriesOver,
-            (Finding::Outside, Kind::Value) => Verdict::DiffersHere,
-            (Finding::Inside, _) => Verdict::Confirmed,
-            (Finding::Outside, _) => Verdict::Refuted,
+            (Finding::Undecided, _) => ClaimVerdict::Inconclusive,
+            (Finding::Inside, Kind::Value) => ClaimVerdict::CarriesOver,
+            (Finding::Outside, Kind::Value) => ClaimVerdict::DiffersHere,
+            (Finding::Inside, _) => ClaimVerdict::Confirmed,
+            (Finding::Outside, _) => ClaimVerdict::Refuted,
         }
     }
 
     /// The verdict in a few words.
     pub fn name(&self) -> String {
         match self {
-            Verdict::Confirmed => "confirmed".to_owned(),
-            Verdict::Refuted => "refuted".to_owned(),
-            Verdict::Inconclusive => "inconclusive".to_owned(),
-            Verdict::CarriesOver => "carries over".to_owned(),
-            Verdict::DiffersHere => "differs here".to_owned(),
-            Verdict::GoodToWithin(share) => format!("good to within {}", Scale::PERCENT.significant(*share, 2)),
-            Verdict::NotJudged(_) => "not judged".to_owned(),
+            ClaimVerdict::Confirmed => "confirmed".to_owned(),
+            ClaimVerdict::Refuted => "refuted".to_owned(),
+            ClaimVerdict::Inconclusive => "inconclusive".to_owned(),
+            ClaimVerdict::CarriesOver => "carries over".to_owned(),
+            ClaimVerdict::DiffersHere => "differs here".to_owned(),
+            ClaimVerdict::GoodToWithin(share) => format!("good to within {}", Scale::PERCENT.significant(*share, 2)),
+            ClaimVerdict::NotJudged(_) => "not judged".to_owned(),
         }
     }
 
     /// The verdict as a class of HTML.
     pub fn class(&self) -> &'static str {
         match self {
-            Verdict::Confirmed | Verdict::CarriesOver => "confirmed",
-            Verdict::Refuted => "refuted",
-            Verdict::DiffersHere => "differs",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::GoodToWithin(_) => "model",
-            Verdict::NotJudged(_) => "not",
+            ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => "confirmed",
+            ClaimVerdict::Refuted => "refuted",
+            ClaimVerdict::DiffersHere => "differs",
+            ClaimVerdict::Inconclusive => "inconclusive",
+            ClaimVerdict::GoodToWithin(_) => "model",
+            ClaimVerdict::NotJudged(_) => "not",
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ClaimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::NotJudged(reason) => write!(f, "not judged: {reason}"),
+            ClaimVerdict::NotJudged(reason) => write!(f, "not judged: {reason}"),
             verdict => f.write_str(&verdict.name()),
         }
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Verdict {
 const NAMED: usize = 3;
 
 /// Why a claim came out as it did, in one sentence.
-pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
+pub(super) fn why(verdict: &ClaimVerdict, kind: Kind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
     let at = |finding: Finding| -> Vec<&CaseResult> {
         cases.iter().filter(|case| case.value.is_ok() && case.finding == Some(finding)).collect()
     };
@@ -90,41 +90,41 @@ pub(super) fn why(verdict: &Verdict, kind: Kind, compare: Option<Compare>, cases
         many => format!("{many} of {count} {what}"),
     };
     match verdict {
-        Verdict::NotJudged(reason) => format!("{reason}."),
-        Verdict::GoodToWithin(_) => {
+        ClaimVerdict::NotJudged(reason) => format!("{reason}."),
+        ClaimVerdict::GoodToWithin(_) => {
             let rest =
                 if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
             let measured = count - missing.len();
             format!("The largest error of {measured} cases, with its interval, is no larger than that{rest}.")
         }
-        Verdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
+        ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
             format!(
                 "The rows decide {} of {count} {what}; not measured: {}.",
                 count - missing.len(),
                 names(&missing, cases)
             )
         }
-        Verdict::Inconclusive if count == 1 => match open.first() {
+        ClaimVerdict::Inconclusive if count == 1 => match open.first() {
             Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
             _ => "The interval contains a bound.".to_owned(),
         },
-        Verdict::Inconclusive if !missing.is_empty() => {
+        ClaimVerdict::Inconclusive if !missing.is_empty() => {
             format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
         }
-        Verdict::Inconclusive => format!("Undecided: {}.", several(&open)),
+        ClaimVerdict::Inconclusive => format!("Undecided: {}.", several(&open)),
         _ if count == 1 && cases.iter().all(|case| case.exact) => "It follows from the figures.".to_owned(),
-        Verdict::Confirmed | Verdict::CarriesOver if count == 1 => match inside.first() {
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => match inside.first() {
             Some(case) if case.trials => "All trials agree.".to_owned(),
             _ => "The whole interval lies inside the bounds.".to_owned(),
         },
-        Verdict::Refuted | Verdict::DiffersHere if count == 1 => match outside.first() {
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => match outside.first() {
             Some(case) if case.trials => "The trials show the opposite.".to_owned(),
             _ => "The whole interval lies outside the bounds.".to_owned(),
         },
-        Verdict::Confirmed if kind == Kind::Exists => format!("It is so in {}.", several(&inside)),
-        Verdict::Refuted if kind == Kind::Exists => format!("It is so in none of {count} {what}."),
-        Verdict::Confirmed | Verdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
-        Verdict::Refuted | Verdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
+        ClaimVerdict::Confirmed if kind == Kind::Exists => format!("It is so in {}.", several(&inside)),
+        ClaimVerdict::Refuted if kind == Kind::Exists => format!("It is so in none of {count} {what}."),
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Claims and their verdicts, as text for a console.
 
 use crate::book::document::{Claim, Document};
-use crate::book::predicate::{CaseResult, Judgement, Verdict};
+use crate::book::predicate::{CaseResult, ClaimVerdict, Judgement};
 use crate::results::Results;
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
@@ -35,7 +35,7 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
     line(&format!("{places}; {}, about {about}", claim.kind.name()));
     let mut judged = |judgement: &Judgement| {
         let system = if claim.is_about_figures() { "the figures" } else { &judgement.system };
-        let sign = if matches!(judgement.verdict, Verdict::NotJudged(_)) { ':' } else { '.' };
+        let sign = if matches!(judgement.verdict, ClaimVerdict::NotJudged(_)) { ':' } else { '.' };
         line(&format!("{system}: {}{sign} {}", judgement.verdict.name(), judgement.why));
         judgement.cases.iter().for_each(|case| line(&format!("  {}", case_text(case))));
         judgement.shown.iter().for_each(|case| line(&format!("  beside it: {}", case_text(case))));
@@ -65,14 +65,14 @@ fn case_text(case: &CaseResult) -> String {
 }
 
 /// What verdicts are counted as.
-fn family(verdict: &Verdict) -> &'static str {
+fn family(verdict: &ClaimVerdict) -> &'static str {
     match verdict {
-        Verdict::Confirmed => "confirmed",
-        Verdict::Refuted => "refuted",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::CarriesOver => "carry over",
-        Verdict::DiffersHere => "differ here",
-        Verdict::GoodToWithin(_) => "models with their error",
-        Verdict::NotJudged(_) => "not judged",
+        ClaimVerdict::Confirmed => "confirmed",
+        ClaimVerdict::Refuted => "refuted",
+        ClaimVerdict::Inconclusive => "inconclusive",
+        ClaimVerdict::CarriesOver => "carry over",
+        ClaimVerdict::DiffersHere => "differ here",
+        ClaimVerdict::GoodToWithin(_) => "models with their error",
+        ClaimVerdict::NotJudged(_) => "not judged",
     }
 }

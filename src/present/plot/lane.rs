@@ -31,7 +31,7 @@ pub(super) struct Bar {
 
 /// Spans of one kind and name that follow each other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Run<'a> {
+pub(super) struct SpanRun<'a> {
     pub(super) kind: Kind,
     name: &'a str,
     count: usize,
@@ -39,7 +39,7 @@ pub(super) struct Run<'a> {
     end_ns: u64,
 }
 
-impl Run<'_> {
+impl SpanRun<'_> {
     pub(super) fn text(&self) -> String {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.count == 1 { name } else { format!("{} × {name}", self.count) }
@@ -66,15 +66,15 @@ impl<'a> Lane<'a> {
     }
 
     /// The spans, those together that follow each other and are equal.
-    pub(super) fn runs(&self) -> Vec<Run<'a>> {
-        let mut runs: Vec<Run<'a>> = Vec::new();
+    pub(super) fn runs(&self) -> Vec<SpanRun<'a>> {
+        let mut runs: Vec<SpanRun<'a>> = Vec::new();
         for span in &self.spans {
             match runs.last_mut() {
                 Some(run) if run.kind == span.kind && run.name == span.name => {
                     run.count += 1;
                     run.end_ns = run.end_ns.max(span.end_ns);
                 }
-                _ => runs.push(Run {
+                _ => runs.push(SpanRun {
                     kind: span.kind,
                     name: &span.name,
                     count: 1,
@@ -115,7 +115,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Names below their runs. Wide runs come first; what finds no room is left out.
-    fn placed(&self, mut runs: Vec<Run<'_>>) -> Vec<(usize, i32, String)> {
+    fn placed(&self, mut runs: Vec<SpanRun<'_>>) -> Vec<(usize, i32, String)> {
         runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns.saturating_sub(run.start_ns)), run.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
@@ -139,8 +139,8 @@ impl<'a> Lane<'a> {
 }
 
 /// How often each name occurs, in the order in which they do, in as many rows as there may be.
-fn counted(runs: &[Run<'_>]) -> Vec<(usize, i32, String)> {
-    let mut counts: Vec<Run<'_>> = Vec::new();
+fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
+    let mut counts: Vec<SpanRun<'_>> = Vec::new();
     let mut places: HashMap<(Kind, &str), usize> = HashMap::new();
     for run in runs {
         let place = *places.entry((run.kind, run.name)).or_insert(counts.len());
