@@ -190,7 +190,7 @@ mod tests {
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();
             assert_ne!(title, "Notebook", "{name}");
-            let executed = |cell: &Cell| !matches!(cell, NotebookCell::Code { execution_count: None, .. });
+            let executed = |cell: &NotebookCell| !matches!(cell, NotebookCell::Code { execution_count: None, .. });
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }
     }

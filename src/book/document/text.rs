@@ -68,6 +68,11 @@ impl Texts {
         self.0.get(name)
     }
 
+    /// The files of all texts.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(|text| text.file.as_str())
+    }
+
     /// The text in this file.
     pub fn of_file(&self, file: &str) -> Option<&PrintedText> {
         self.0.values().find(|text| text.file == file)

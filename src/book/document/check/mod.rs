@@ -25,6 +25,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         let message = format!("the book has a page `{}` of its own: a chapter takes another name", document.id);
         return Err(source.error(&top.key("id"), message, String::new()));
     }
+    check_source(document, &source)?;
     check_anchors(document, &source)?;
     let mut rows = BTreeSet::new();
     for (place, table) in document.tables.iter().enumerate() {
@@ -40,6 +41,17 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     claim::check(document, &source)?;
     sentence::check(document, &source)?;
     lesson::check(document, &source)
+}
+
+/// A text that the project does not name is cited by its file; one that is nearly named is a mistake.
+fn check_source(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let Some(file) = document.source.as_deref() else { return Ok(()) };
+    let texts = &document.names.texts;
+    let hint = nearest(file, texts.files());
+    if texts.of_file(file).is_some() || hint.is_empty() {
+        return Ok(());
+    }
+    Err(source.error(&Way::default().key("source"), format!("the project has no text in the file `{file}`"), hint))
 }
 
 /// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
@@ -230,7 +242,7 @@ mod tests {
 id: d
 order: 1
 title: T
-source: d.txt
+source: f.txt
 question: Q
 method: M
 tables:
@@ -300,6 +312,16 @@ tables:
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, publisched: {}}\n");
         assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");
+    }
+
+    #[test]
+    fn a_text_whose_file_is_misspelt_is_refused_and_one_that_nobody_names_is_cited_by_its_file() {
+        let of = |file: &str| HEAD.replacen("source: f.txt", &format!("source: {file}"), 1);
+        let named = names().texts.files().next().unwrap().to_owned();
+        let misspelt = of(&named.replacen('.', "_.", 1));
+        let message = parse(&misspelt).unwrap_err().to_string();
+        assert!(message.contains("no text in the file") && message.contains(&format!("`{named}`")), "{message}");
+        assert!(parse(&of("own-lecture-notes.pdf")).is_ok() && parse(&of(&named)).is_ok());
     }
 
     #[test]
