@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mdbook_driver::config::Config;
 use minijinja::{Value, context};
+use pulldown_cmark::{Event, Parser, Tag};
 
 use super::claims::Judged;
 use super::document::{Document, is_taken};
@@ -19,7 +20,7 @@ use super::templates::{Templates, is_template, safe_html};
 use super::{chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
 use crate::clean;
 use crate::error::BookError;
-use crate::results::{Catalog, Results};
+use crate::results::{Catalog, Results, nearest};
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +87,7 @@ impl Source {
         }
         let summary = summary(&templates, &documents, &beyond, &notebooks)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
+        source.check_links()?;
         Ok(source)
     }
 
@@ -198,6 +200,28 @@ impl Source {
                 *content = unlinked.into_bytes();
             }
         }
+    }
+
+    /// Every link of a page to another one leads to a page that there is.
+    fn check_links(&self) -> Result<(), BookError> {
+        for (path, content) in self.files.iter().filter(|(path, _)| is_page(path)) {
+            let text = String::from_utf8_lossy(content);
+            let targets = Parser::new(&text).filter_map(|event| match event {
+                Event::Start(Tag::Link { dest_url, .. }) => Some(dest_url),
+                _ => None,
+            });
+            for target in targets {
+                let page = target.split('#').next().unwrap_or_default();
+                let is_page = page.ends_with(".md") && !page.contains(':');
+                if is_page && !self.files.contains_key(&Path::new("src").join(page)) {
+                    let pages = self.files.keys().filter(|path| self::is_page(path));
+                    let names = pages.filter_map(|path| path.file_name()?.to_str());
+                    let message = format!("its link to `{page}` leads to no page{}", nearest(page, names));
+                    return Err(BookError::Reference { page: path.display().to_string(), message });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Links the first use of each term on each page, where the project has a glossary.
