@@ -17,7 +17,7 @@ a{color:var(--links)}.muted{color:var(--muted-fg)}svg{max-width:min(100%,38em);h
 @media (prefers-color-scheme:dark){:root{--fg:#d6d8e2;--bg:#161923;--links:#6fb3e0;--table-border-color:#3a4050;\
 --published-fg:#f0b98a;--published-bg:#2e2621;--measured-fg:#9ccbf5;--measured-bg:#1b2a3a;--muted-fg:#a3a8b4;\
 --held-bg:#161923;--plot-text:#d6d8e2;--plot-muted:#a3a8b4;--plot-grid:#3a4050;--plot-first:#5b9bd8;--plot-second:#e58a4e;\
---plot-third:#7cc48d;--plot-fourth:#c79adf;--plot-fifth:#f28ab8;--plot-sixth:#d6c05c;--plot-ground:#161923;--plot-whisker:#fff}}";
+--plot-third:#7cc48d;--plot-fourth:#c79adf;--plot-fifth:#f28ab8;--plot-sixth:#d6c05c;--plot-seventh:#5fd0d4;--plot-ground:#161923;--plot-whisker:#fff}}";
 /// How many places are explained one by one, and how many spans a picture has.
 const EXPLAINED: usize = 20;
 const SPANS: usize = 400;

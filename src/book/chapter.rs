@@ -6,10 +6,14 @@ use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
-use super::tables::{LeftOut, Machines, comparison_table, drawn, lacking_in, left_out_of, matrix, sampled};
+use super::tables::{
+    LeftOut, Machines, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled, shown_rows,
+};
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
 use crate::error::BookError;
+use crate::results::{Lookup, MissingReason, Results};
+use crate::units::counted;
 
 /// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
 /// judged by the runs that it shows; `titles` are those of all chapters of the book.
@@ -29,6 +33,7 @@ pub(super) fn render(
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
             table => (!compared.groups.is_empty()).then(|| safe_html(compared.to_html())),
+            counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and ")),
             parameters => parameters(table, machines),
             notes => [in_turn(table, machines), lacking(table, machines)].concat(),
@@ -156,10 +161,17 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
     for (results, machine) in machines.named() {
+        let others = results.systems().into_iter().skip(1);
+        let others: Vec<Lookup<'_>> = others.map(|other| results.lookup_of(other)).collect();
         let lookup = results.lookup();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         for entry in tables.iter().flat_map(|(table, cases)| TableEntry::all(table, cases)) {
             let Err(absence) = entry.measured(&lookup) else { continue };
+            // What has a meaning in another system alone was measured, if that one did.
+            let is_foreign = matches!(absence, MissingReason::NotApplicable(_));
+            if is_foreign && others.iter().any(|lookup| entry.measured(lookup).is_ok()) {
+                continue;
+            }
             let (table, row) = (&entry.table.title, &entry.row.label);
             let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
             let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));
@@ -168,9 +180,28 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
                 None => reasons.push((reason, vec![row])),
             }
         }
+        for (reason, cells) in empty_cells(document, results) {
+            let cells = format!("{} of the matrices", counted(cells, "cell"));
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, rows)) => rows.push(cells),
+                None => reasons.push((reason, vec![cells])),
+            }
+        }
         let reasons: Vec<Value> =
             reasons.into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") }).collect();
         found.push(context! { machine, reasons });
     }
     found
+}
+
+/// How many measurements of the document's matrices a run does not have, by the reason.
+fn empty_cells(document: &Document, results: &Results) -> BTreeMap<String, usize> {
+    let lookup = results.lookup();
+    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
+    let rows = panels.filter_map(|panel| panel.matrix.as_ref()).flat_map(|matrix| shown_rows(matrix, &lookup));
+    let mut reasons = BTreeMap::new();
+    for absence in rows.filter_map(|(_, metric)| metric.err()) {
+        *reasons.entry(absence.to_string()).or_insert(0) += 1;
+    }
+    reasons
 }

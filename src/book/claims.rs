@@ -102,6 +102,7 @@ pub(super) fn of(
 }
 
 fn verdict(heading: &str, judgement: &Judgement) -> Value {
+    let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
         let (value, missing) = match &case.value {
             Ok(value) => (Some(value.as_str()), None),
@@ -115,6 +116,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             by_rounds => case.by_rounds,
             bounds => case.bounds.as_deref(),
             lies => case.lies(),
+            held_together => several && case.is_open_inside(),
             value,
             missing,
             operands => operands.join("; "),

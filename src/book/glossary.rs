@@ -96,7 +96,10 @@ fn uses<'a>(text: &'a str, term: &'a str) -> impl Iterator<Item = (usize, usize)
         if text[end..].starts_with('s') {
             end += 1;
         }
-        let alone = !text[..at].ends_with(is_letter) && !text[end..].starts_with(is_letter);
+        // A dot between letters is one of a name, such as that of a measurement.
+        let in_name =
+            text[..at].ends_with('.') || text[end..].strip_prefix('.').is_some_and(|t| t.starts_with(is_letter));
+        let alone = !in_name && !text[..at].ends_with(is_letter) && !text[end..].starts_with(is_letter);
         alone.then_some((at, end))
     })
 }
@@ -120,7 +123,8 @@ mod tests {
 
     #[test]
     fn headings_links_code_and_html_stay_as_they_are() {
-        let page = "# host\n\n[host](a.md) `host` ghost\n\n<p title=\"host\">host</p>\n\n```sh\nhost\n```\n";
+        let page =
+            "# host\n\n[host](a.md) `host` ghost a.host host.b\n\n<p title=\"host\">host</p>\n\n```sh\nhost\n```\n";
         assert_eq!(Glossary::of(TERMS).linked(page), page);
     }
 }

@@ -6,7 +6,7 @@ use super::page::{Page, Show};
 use crate::device::{Device, Element};
 use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
 use crate::present::{
-    Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Table, TableRow,
+    Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Spacing, Table, TableRow,
 };
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
@@ -221,6 +221,7 @@ fn bars(estimates: &[(&str, Estimate)]) -> BarPlot {
         title: "Medians with their intervals".to_owned(),
         machine: "this device".to_owned(),
         unit: Unit::Seconds,
+        spacing: Spacing::Linear,
         groups: vec![BarGroup { label: String::new(), bars: estimates.iter().map(bar).collect() }],
     }
 }

@@ -125,6 +125,7 @@ fn tables(heading: &str, name: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable>
         match tables.iter_mut().find(|table| table.cases == cases) {
             Some(table) => table.rows.push(shown),
             None => tables.push(DocumentTable {
+                counts: false,
                 id: format!("{name}-{}", tables.len() + 1),
                 title: told_apart(heading, &cases),
                 caption: String::new(),

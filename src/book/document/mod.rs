@@ -125,6 +125,9 @@ pub struct DocumentTable {
     pub cases: Vec<TableCase>,
     /// In place of cases, a parameter: each row is shown for every value of it that the runs hold.
     pub each: Option<String>,
+    /// Whether the cases are also counted in which a row of yes and no is yes: in every trial, in some, or in none.
+    #[serde(default)]
+    pub counts: bool,
     /// The rows.
     pub rows: Vec<DocumentRow>,
 }

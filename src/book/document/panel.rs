@@ -32,6 +32,9 @@ pub struct Panel {
     /// The measurements, one bar each for every case of the table.
     #[serde(default)]
     pub bars: Vec<String>,
+    /// How the axis of the bars is divided.
+    #[serde(default)]
+    pub values: Scale,
     /// Measurements that add up to another one: one stacked bar for every case of the table.
     pub stack: Option<StackedParts>,
     /// The measurements as lines over a parameter.

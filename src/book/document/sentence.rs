@@ -262,8 +262,7 @@ fn wording() -> Environment<'static> {
 
 fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
-    let system = &results.run().system;
-    let quantity = Quantity::of_names(&environment, expression, document, results, system, &Parameters::new())?;
+    let quantity = Quantity::of_answer(&environment, expression, document, results)?;
     let values = quantity.values()?;
     let detail: Vec<String> = values.iter().map(|(name, _, _, written)| format!("{name} = {written}")).collect();
     let detail = detail.join("; ");

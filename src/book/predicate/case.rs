@@ -33,11 +33,18 @@ pub struct CaseResult {
     pub by_rounds: bool,
     /// Whether it was computed from figures alone.
     pub(super) exact: bool,
+    /// Whether its own interval lies inside the bounds, whatever the other cases need.
+    is_alone_inside: bool,
     /// Whether it is what each trial came to.
     pub(super) trials: bool,
 }
 
 impl CaseResult {
+    /// Whether it is undecided although its own interval lies inside the bounds.
+    pub(in crate::book) fn is_open_inside(&self) -> bool {
+        self.lies() == Some("undecided") && self.is_alone_inside
+    }
+
     /// Where it lies, in a word.
     pub fn lies(&self) -> Option<&'static str> {
         self.finding.filter(|_| self.value.is_ok()).map(|finding| match finding {
@@ -72,6 +79,7 @@ impl Made {
             finding: None,
             by_rounds: false,
             exact: false,
+            is_alone_inside: false,
             trials: false,
         };
         let known = match found {
@@ -83,6 +91,7 @@ impl Made {
                     Some(reason) => format!("{written}; unsteady: {}", reason.replacen("no interval: ", "", 1)),
                 });
                 case.numbers = Some(found.known.value());
+                case.is_alone_inside = test.region.is_some_and(|region| is_inside(case.numbers, &region));
                 case.runs = found.runs;
                 case.by_rounds = found.by_rounds;
                 case.exact = matches!(found.known, Known::Exact(_));
@@ -106,6 +115,12 @@ impl Made {
             _ => Evidence::NONE,
         }
     }
+}
+
+/// Whether an interval lies inside a region.
+fn is_inside(numbers: Option<(f64, Option<(f64, f64)>)>, region: &Region) -> bool {
+    let Some((_, Some((least, largest)))) = numbers else { return false };
+    region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value)
 }
 
 /// The parameters of a case in words.

@@ -12,10 +12,10 @@
 //! case whose rows are missing decides nothing, and the verdict says so.
 
 use super::case::{CaseResult, Made, named};
-use super::operands_of;
 use super::quantity::Quantity;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
+use super::{environment, operands_of};
 use crate::book::document::{Claim, Document, Kind, On};
 use crate::measure::{Evidence, Finding, Known, furthest};
 use crate::results::{Parameter, Parameters, Results, by_size};
@@ -83,12 +83,13 @@ impl Claim {
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
         if let Some(given) = &self.given {
-            let reason = match held(given, document, results, system) {
-                Ok(Held { finding: Finding::Inside, .. }) => None,
-                Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
-                Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
-                Err(reason) => Some(reason),
-            };
+            let reason =
+                match held(given, |quantity| Quantity::of(quantity, document, results, system, &Parameters::new())) {
+                    Ok(Held { finding: Finding::Inside, .. }) => None,
+                    Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
+                    Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
+                    Err(reason) => Some(reason),
+                };
             if let Some(reason) = reason {
                 return self.not_judged(reason, system);
             }
@@ -214,15 +215,16 @@ pub(in crate::book) struct Held {
     pub without_scatter: Option<String>,
 }
 
-/// Whether all tests of a text hold on the system that the file is about.
+/// Whether all tests of an answer hold.
 pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Held, String> {
-    held(text, document, results, &results.run().system)
+    held(text, |quantity| Quantity::of_answer(&environment(), quantity, document, results))
 }
 
-fn held(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
+/// Whether all tests of a text hold, of the quantities that `of` finds.
+fn held<'r>(text: &str, of: impl Fn(&str) -> Result<Quantity<'r>, String>) -> Result<Held, String> {
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
     let known = |test: &Test| -> Result<(Evidence, Known), String> {
-        let found = Quantity::of(&test.quantity, document, results, system, &Parameters::new())?.found()?;
+        let found = of(&test.quantity)?.found()?;
         let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity))?;
         Ok((Evidence::of(&found.known, &region), found.known))
     };

@@ -21,10 +21,12 @@
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
+//! | `answer` | which system is an answer about |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
 //! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
 //! | `verdict` | how is that said, by the kind of the claim |
 
+mod answer;
 mod case;
 mod found;
 mod judge;

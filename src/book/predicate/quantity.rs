@@ -33,7 +33,7 @@ struct Resolved<'a> {
     source: Source<'a>,
 }
 
-enum Source<'a> {
+pub(super) enum Source<'a> {
     /// What was measured.
     Row(&'a Row, Metric<'a>),
     /// A number, with its unit and how it is written.
@@ -332,7 +332,7 @@ fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
 }
 
 /// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
-fn source<'a>(
+pub(super) fn source<'a>(
     operand: &Operand,
     results: &'a Results,
     lookup: &Lookup<'a>,

@@ -137,7 +137,7 @@ pub fn bar_plot(
     let unit = unit.unwrap_or(Unit::Seconds);
     let title = title + &sized(&sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
-    (BarPlot { title, machine: machine.to_owned(), unit, groups }, left_out)
+    (BarPlot { title, machine: machine.to_owned(), unit, spacing: spacing(panel.values), groups }, left_out)
 }
 
 /// Stacked bars: one for each case, of the first system. A case in which a part is missing has the reason in its place.

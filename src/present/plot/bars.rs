@@ -7,6 +7,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
+use super::axis::{Axis, Spacing};
 use super::picture::{Area, Drawn, LINE, Picture, beside, bold, font, title_height};
 use super::svg::{Paint, Pattern, Svg};
 use crate::error::PlotError;
@@ -29,6 +30,9 @@ pub struct BarPlot {
     pub machine: String,
     /// The unit of the bars.
     pub unit: Unit,
+    /// How the axis is divided. A logarithmic one has no 0: it begins below the least value, and linear it is where a value is
+    /// not above 0.
+    pub spacing: Spacing,
     /// The bars, in groups.
     pub groups: Vec<BarGroup>,
 }
@@ -125,6 +129,7 @@ impl BarPlot {
             title: title.to_owned(),
             machine: "this device".to_owned(),
             unit: Unit::Seconds,
+            spacing: Spacing::Linear,
             groups: vec![BarGroup { label: String::new(), bars: times.iter().map(bar).collect() }],
         }
     }
@@ -193,18 +198,47 @@ impl BarPlot {
         }
     }
 
+    /// The logarithmic axis, where there is one.
+    fn decades(&self) -> Option<Axis> {
+        let extents = || self.groups.iter().flat_map(|group| &group.bars).filter_map(|bar| bar.extent);
+        let ends = |(value, whisker): (f64, Option<(f64, f64)>)| whisker.map_or([value; 2], |(_, high)| [value, high]);
+        // Also the least bar has a length.
+        let least = extents().map(|(value, _)| value / 2.0).fold(f64::INFINITY, f64::min);
+        let axis = Axis::around(extents().flat_map(ends).chain([least]), self.spacing);
+        (axis.spacing() == Spacing::Log).then_some(axis)
+    }
+
+    /// The ticks of a logarithmic axis, with their lines.
+    fn draw_decades(&self, root: &Area<'_>, chart: &Chart<'_, '_>, axis: &Axis) -> Drawn {
+        let longest = self.longest();
+        for tick in &axis.ticks {
+            let column = chart.backend_coord(&(longest * axis.place(*tick), 0.0)).0;
+            let (top, bottom) = (pixel(chart, 0.0), pixel(chart, self.rows_height()));
+            root.draw(&PathElement::new([(column, top), (column, bottom)], Paint::Grid))?;
+            let text = self.unit.scale(*tick).tick(*tick);
+            root.draw(&Text::new(text, (column, bottom + 14), beside(font(Paint::Muted), HPos::Center)))?;
+        }
+        Ok(())
+    }
+
     fn draw(&self, root: &Area<'_>) -> Drawn {
         let (longest, labels) = (self.longest(), self.labels());
-        let scale = self.unit.scale(longest);
+        let (scale, decades) = (self.unit.scale(longest), self.decades());
+        let along = |value: f64| decades.as_ref().map_or(value.max(0.0), |axis| longest * axis.place(value));
         let mut chart = ChartBuilder::on(root)
             .margin_top(title_height(&self.title))
             .margin_right(VALUES)
             .x_label_area_size(AXIS)
             .y_label_area_size(labels.left())
             .build_cartesian_2d(0.0..longest, self.rows_height()..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
+        if let Some(axis) = &decades {
+            self.draw_decades(root, &chart, axis)?;
+        }
+        let mut mesh = chart.configure_mesh();
+        if decades.is_some() {
+            mesh.disable_x_mesh().disable_x_axis();
+        }
+        mesh.disable_y_mesh()
             .disable_y_axis()
             .x_max_light_lines(0)
             .bold_line_style(Paint::Grid)
@@ -227,7 +261,7 @@ impl BarPlot {
                 let hatched = index == 1 && group.bars.len() == 2;
                 self.draw_label(root, &chart, bar, top)?;
                 top += labels.above(&bar.label);
-                draw_bar(root, &mut chart, bar, hatched, top)?;
+                draw_bar(root, &mut chart, (bar, &along), hatched, top)?;
                 top += BAR + labels.below();
             }
             top += GROUP_GAP;
@@ -245,17 +279,24 @@ impl BarPlot {
     }
 }
 
-fn draw_bar<'a>(root: &Area<'a>, chart: &mut Chart<'_, 'a>, bar: &Bar, hatched: bool, top: f64) -> Drawn {
+/// A bar; `along` is where a value lies on the axis.
+fn draw_bar<'a>(
+    root: &Area<'a>,
+    chart: &mut Chart<'_, 'a>,
+    (bar, along): (&Bar, &impl Fn(f64) -> f64),
+    hatched: bool,
+    top: f64,
+) -> Drawn {
     let middle = top + BAR / 2.0;
     let mut end = 0.0_f64;
     if let Some((value, whisker)) = bar.extent {
-        end = value.max(0.0);
+        end = along(value);
         let (ground, outline) =
             if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
         chart.draw_series([Rectangle::new([(0.0, top), (end, top + BAR)], ground.filled())])?;
         chart.draw_series([Rectangle::new([(0.0, top), (end, top + BAR)], outline)])?;
         if let Some((low, high)) = whisker {
-            let (low, high) = (low.max(0.0), high.max(0.0));
+            let (low, high) = (along(low), along(high));
             end = end.max(high);
             let cap = BAR / 4.0;
             let lines = [
@@ -290,7 +331,13 @@ mod tests {
         let missing = vec![Bar::missing("async", "skipped"), Bar::missing("other", "failed")];
         let group = |label: &str, bars| BarGroup { label: label.to_owned(), bars };
         let groups = vec![group(label, bars), group("bf16", missing)];
-        BarPlot { title: "Title".to_owned(), machine: "M".to_owned(), unit: Unit::Seconds, groups }
+        BarPlot {
+            title: "Title".to_owned(),
+            machine: "M".to_owned(),
+            unit: Unit::Seconds,
+            spacing: Spacing::Linear,
+            groups,
+        }
     }
 
     #[test]
@@ -319,6 +366,18 @@ mod tests {
     fn a_label_is_text_whatever_it_holds() {
         let svg = plot("<script>{{#include x}}").to_svg("a b").unwrap();
         assert!(!svg.contains("<script") && !svg.contains("{{") && svg.contains("a-b-title"), "{svg}");
+    }
+
+    #[test]
+    fn a_bar_of_a_thousandth_is_seen_on_a_logarithmic_axis() {
+        let times = |spacing| BarPlot { spacing, ..BarPlot::of_times("T", &[("a", 1e-6), ("b", 1e-3)]) };
+        let shorter = |plot: BarPlot| {
+            let svg = plot.to_svg("p").unwrap();
+            let bar = svg.lines().find(|line| line.starts_with("<rect") && line.contains("plot-first")).unwrap();
+            let width = bar.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
+            width.parse::<u32>().unwrap()
+        };
+        assert!(shorter(times(Spacing::Linear)) < 2 && shorter(times(Spacing::Log)) > 10);
     }
 
     #[test]

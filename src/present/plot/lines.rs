@@ -191,6 +191,9 @@ const CROSS: [(f64, f64); 12] = {
     ]
 };
 
+/// The corners of an hourglass, as [`CROSS`].
+const HOURGLASS: [(f64, f64); 6] = [(-1.0, -1.0), (1.0, -1.0), (0.25, 0.0), (1.0, 1.0), (-1.0, 1.0), (-0.25, 0.0)];
+
 impl LinePlot {
     /// Times over the parameter `x`, both on logarithmic axes.
     pub fn of_times(title: &str, x: &str, lines: Vec<Line>) -> Self {
@@ -293,6 +296,12 @@ impl LinePlot {
             Spacing::Log if self.points().all(|point| point.value.0 > 0.0) => {
                 Axis::around(ends.filter(|end| *end > 0.0), Spacing::Log)
             }
+            // No share is above the whole, whatever its interval says.
+            Spacing::Log | Spacing::Linear
+                if self.unit == Unit::Ratio && self.points().all(|point| (0.0..=1.0).contains(&point.value.0)) =>
+            {
+                Axis::around(ends.map(|end| end.clamp(0.0, 1.0)).chain([1.0]), Spacing::Linear)
+            }
             Spacing::Log | Spacing::Linear => Axis::around(ends, Spacing::Linear),
         };
         let left = self.left(&y);
@@ -385,7 +394,8 @@ impl LinePlot {
         Ok(())
     }
 
-    /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down or a cross, or a hollow one.
+    /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down, a cross or an
+    /// hourglass, or a hollow one.
     fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
         let Some((size, hollow)) = self.lines[index].role.marks() else { return Ok(()) };
         let paint = Paint::Series(self.look(index));
@@ -398,7 +408,8 @@ impl LinePlot {
             2 => &[(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
             3 => &[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)],
             4 => &[(-1.0, -1.0), (1.0, -1.0), (0.0, 1.0)],
-            _ => &CROSS,
+            5 => &CROSS,
+            _ => &HOURGLASS,
         };
         let away = |share: f64| (share * f64::from(size)).round() as i32;
         let mut corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + away(*dx), y + away(*dy))).collect();

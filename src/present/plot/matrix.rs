@@ -49,6 +49,8 @@ const LEFT: i32 = 8;
 /// The width of a text beside the cells.
 const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
+/// The width of a character of a head, with some room.
+const CHARACTER: i32 = 7;
 /// From one row to the next: a label, a line of cells, and room.
 const ROW: i32 = 2 * LINE as i32 + 6;
 
@@ -82,7 +84,7 @@ impl MatrixPlot {
             id,
             title: &self.title,
             description: &self.description(),
-            height: (self.top() + LINE as i32 + ROW * self.rows.len() as i32 + 8).unsigned_abs(),
+            height: (self.top() + LINE as i32 * self.head_lines() + ROW * self.rows.len() as i32 + 8).unsigned_abs(),
             patterns: &[],
         };
         picture.svg(|root| self.draw(root))
@@ -110,6 +112,15 @@ impl MatrixPlot {
         (title_height(&self.title) + LINE + 6) as i32
     }
 
+    /// The lines that the heads take: where one is wider than its column, they stand on two by turns.
+    fn head_lines(&self) -> i32 {
+        let ends = (1..self.columns.len()).map(|place| self.column(place));
+        let fits = |(place, (head, end)): (usize, (&String, i32))| {
+            self.column(place) + CHARACTER * i32::try_from(head.chars().count()).unwrap_or(0) <= end
+        };
+        if self.columns.iter().zip(ends).enumerate().all(fits) { 1 } else { 2 }
+    }
+
     fn cells(&self) -> usize {
         self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0)
     }
@@ -133,10 +144,11 @@ impl MatrixPlot {
         }
         let mut top = self.top();
         for (place, head) in self.columns.iter().enumerate() {
-            let at = (self.column(place), top + LINE as i32 / 2);
+            let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
+            let at = (self.column(place), top + LINE as i32 * line + LINE as i32 / 2);
             root.draw(&Text::new(head.as_str(), at, beside(font(Paint::Muted), HPos::Left)))?;
         }
-        top += LINE as i32;
+        top += LINE as i32 * self.head_lines();
         for row in &self.rows {
             let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
             root.draw(&PathElement::new(edge, Paint::Grid))?;
@@ -203,6 +215,14 @@ mod tests {
         // One in the legend, one in the row.
         assert_eq!([waits.matches("<polygon").count(), differs.matches("<polygon").count()], [1, 2]);
         assert!(!waits.contains("call<>") && waits.contains(">3&#47;3<") && differs.contains(">–<"), "{waits}");
+    }
+
+    #[test]
+    fn heads_that_are_wider_than_their_columns_stand_on_two_lines() {
+        let mut plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
+        assert_eq!(plot.head_lines(), 1);
+        plot.columns[0] = "a head that is wider than the column that it has".to_owned();
+        assert_eq!(plot.head_lines(), 2);
     }
 
     #[test]

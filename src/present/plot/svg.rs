@@ -14,7 +14,7 @@ use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyl
 use crate::present::escape::escape;
 
 /// The classes, and the colours of a picture that stands alone. The page's variable has the name of the class.
-const CLASSES: [(&str, &str); 11] = [
+const CLASSES: [(&str, &str); 12] = [
     ("plot-text", "#1a1a1a"),
     ("plot-muted", "#5f5f5f"),
     ("plot-grid", "#dddddd"),
@@ -26,6 +26,7 @@ const CLASSES: [(&str, &str); 11] = [
     ("plot-fourth", "#7a3d94"),
     ("plot-fifth", "#b8267a"),
     ("plot-sixth", "#7d6900"),
+    ("plot-seventh", "#00767a"),
 ];
 
 /// What is drawn with.
@@ -47,7 +48,7 @@ pub(super) enum Paint {
 
 impl Paint {
     /// How many series have a colour of their own.
-    pub(super) const SERIES: u8 = 6;
+    pub(super) const SERIES: u8 = 7;
 
     /// The paint that [`to_backend_color`](Color::to_backend_color) made this colour of.
     fn of(color: BackendColor) -> Self {
@@ -82,7 +83,7 @@ impl Paint {
         match self {
             Self::Dashed(number) => {
                 const DASHES: [&str; Paint::SERIES as usize] =
-                    ["5 4", "11 4", "8 3 2 3", "11 3 2 3 2 3", "3 3", "14 3 6 3"];
+                    ["5 4", "11 4", "8 3 2 3", "11 3 2 3 2 3", "3 3", "14 3 6 3", "2 5"];
                 Some(DASHES[usize::from(number % Self::SERIES)])
             }
             Self::Dotted(_) => Some("2 3"),

@@ -1,0 +1,48 @@
+//! How many cases of a table say yes: in every trial, in some of them, or in none.
+//!
+//! It is of rows that observe yes and no. A case without trials is not counted.
+
+use super::comparison::{Machines, System};
+use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::present::{Cell, Column, Group, Role, Table, TableRow};
+
+/// The counts of a table that asks for them, of each system that measured it.
+pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
+    let cases = table.cases_in(machines.results);
+    let mut columns = vec![Column::new(Role::Label, "")];
+    let row = |row: &DocumentRow| TableRow { id: Some(row.id.clone()), label: row.label.clone(), cells: Vec::new() };
+    let mut rows: Vec<TableRow> = table.rows.iter().map(row).collect();
+    for ((_, machine), systems) in machines.named().zip(&machines.systems) {
+        for system in systems {
+            let counts: Vec<[usize; 3]> =
+                (0..table.rows.len()).map(|place| counts(table, place, &cases, system)).collect();
+            if counts.iter().flatten().all(|count| *count == 0) {
+                continue;
+            }
+            for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
+                columns.push(Column::new(Role::Measured, heading).of(&format!("{}, {machine}", system.0.system)));
+                for (row, counts) in rows.iter_mut().zip(&counts) {
+                    row.cells.push(Cell::Text(counts[place].to_string()));
+                }
+            }
+        }
+    }
+    let title = table.title.clone();
+    (table.counts && columns.len() > 1).then(|| Table { title, columns, groups: vec![Group { label: None, rows }] })
+}
+
+/// Of how many cases a row is yes in every trial, in some, and in none.
+fn counts(table: &DocumentTable, place: usize, cases: &[TableCase], (_, lookup): &System<'_>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for case in cases {
+        let Ok(measured) = (TableEntry { table, row: &table.rows[place], case }).measured(lookup) else { continue };
+        let samples = measured.metric.samples();
+        let yes = samples.iter().filter(|sample| **sample > 0.5).count();
+        counts[match yes {
+            0 => 2,
+            yes if yes < samples.len() => 1,
+            _ => 0,
+        }] += 1;
+    }
+    counts
+}
