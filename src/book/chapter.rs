@@ -12,7 +12,7 @@ use super::tables::{
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
 use crate::error::BookError;
-use crate::results::{Lookup, MissingReason, Results};
+use crate::results::Results;
 use crate::units::counted;
 
 /// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
@@ -161,17 +161,10 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
     for (results, machine) in machines.named() {
-        let others = results.systems().into_iter().skip(1);
-        let others: Vec<Lookup<'_>> = others.map(|other| results.lookup_of(other)).collect();
         let lookup = results.lookup();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         for entry in tables.iter().flat_map(|(table, cases)| TableEntry::all(table, cases)) {
             let Err(absence) = entry.measured(&lookup) else { continue };
-            // What has a meaning in another system alone was measured, if that one did.
-            let is_foreign = matches!(absence, MissingReason::NotApplicable(_));
-            if is_foreign && others.iter().any(|lookup| entry.measured(lookup).is_ok()) {
-                continue;
-            }
             let (table, row) = (&entry.table.title, &entry.row.label);
             let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
             let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));

@@ -564,3 +564,22 @@ fn parameters_of_cases_may_be_fractions() {
     let none: Parameters = found.cases[0].select.clone();
     assert_eq!(none.get("spin_seconds"), Some(&Parameter::Number(0.002)));
 }
+
+#[test]
+fn an_answer_is_about_the_system_in_which_its_rows_have_a_meaning() {
+    let rows = [seen("t.a", Unit::Ratio, &[vec![1.0; 3], vec![1.0; 3]])];
+    let mut results = results(&rows);
+    for series in results.rows[0].series.iter_mut().filter(|series| series.run.starts_with("syncscope")) {
+        series.outcome = Outcome::NotApplicable { reason: "it is another program's call".to_owned() };
+    }
+    let answer =
+        "answer:\n  - {if: 't.a > 0.5', then: 'It waited in {{ t.a|percent }}.', else: It returned., unclear: Open.";
+    let document = document(&format!("kind: always, on: pytorch, tests: [t.a == 1]}}\n{answer}"), &rows);
+    let said = document.answer[0].said(&document, &results).unwrap();
+    assert!(format!("{:?}", said.pieces).contains("100"), "{said:?}");
+    // Where it was skipped in the system that the file is about, no other one answers for it.
+    for series in results.rows[0].series.iter_mut().filter(|series| series.run.starts_with("syncscope")) {
+        series.outcome = Outcome::Skipped { reason: "there was no time".to_owned() };
+    }
+    assert!(document.answer[0].said(&document, &results).is_err());
+}
