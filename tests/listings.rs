@@ -1,4 +1,4 @@
-//! The listings of the book compile and run as they stand.
+//! The listings of the book compile and run as they stand; those in Python, which need a GPU, compile.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -35,5 +35,19 @@ listings! {
 fn every_listing_of_the_book_runs_here() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src/listings");
     let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names.filter(|name| name.ends_with(".rs"));
     assert_eq!(names.collect::<BTreeSet<_>>(), FILES.iter().map(|file| (*file).to_owned()).collect());
+}
+
+#[test]
+fn every_listing_in_python_is_python() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src/listings");
+    let compile = "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')";
+    let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let listings: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "py")).collect();
+    assert!(!listings.is_empty());
+    for listing in listings {
+        let output = std::process::Command::new("python3").args(["-c", compile]).arg(&listing).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

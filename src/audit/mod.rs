@@ -12,7 +12,7 @@
 //! | `recording`, `class` | what was recorded; what a call can wait for |
 //! | `evidence` | whether a call waited, and for what |
 //! | `shares`, `places` | where the time went; the places that lose it |
-//! | `report`, `steps` | what is kept; budgets and baselines |
+//! | `report`, `kept`, `steps` | what is kept, and read again; budgets and baselines |
 //! | `tables`, `page`, `exports`, `lanes` | what is shown: tables, a page, JUnit and SARIF, timelines |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -24,6 +24,7 @@ mod foreign;
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;
+mod kept;
 mod lanes;
 mod page;
 mod places;
@@ -43,13 +44,14 @@ pub use steps::{Allowed, Budget, Step};
 
 pub(crate) use exports::{junit, sarif};
 pub(crate) use foreign::read as read_trace;
+pub(crate) use kept::{is_audit, read as read_kept, text as kept_text};
 pub(crate) use lanes::timeline;
-pub(crate) use page::html;
+pub(crate) use page::{Parts, parts};
 pub(crate) use record::read as read_records;
 pub(crate) use recording::Recording;
 pub(crate) use report::Judged;
-pub(crate) use steps::{Breach, baseline, beyond, budget, over};
-pub(crate) use tables::{overhead, places as places_table, sentence, summary, time_of};
+pub(crate) use steps::{Breach, beyond, budget, over};
+pub(crate) use tables::{of_processes, overhead, places as places_table, sentence, summary, time_of};
 
 /// The library that is put into a program; empty where it cannot be built: it is for Linux.
 pub(crate) const LIBRARY: &[u8] = include_bytes!(env!("SYNCSCOPE_INJECTED"));

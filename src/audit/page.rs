@@ -1,9 +1,7 @@
 //! An audit as one HTML page in the style of the book: no script, nothing loaded from elsewhere.
 
-use super::lanes;
 use super::places::Place;
-use super::recording::Recording;
-use super::report::{AuditReport, Judged, ProcessReport};
+use super::report::{AuditReport, ProcessReport};
 use super::tables;
 use crate::present::{TimelinePlot, escape};
 
@@ -18,51 +16,74 @@ a{color:var(--links)}.muted{color:var(--muted-fg)}svg{max-width:min(100%,38em);h
 --published-fg:#f0b98a;--published-bg:#2e2621;--measured-fg:#9ccbf5;--measured-bg:#1b2a3a;--muted-fg:#a3a8b4;\
 --held-bg:#161923;--plot-text:#d6d8e2;--plot-muted:#a3a8b4;--plot-grid:#3a4050;--plot-first:#5b9bd8;--plot-second:#e58a4e;\
 --plot-third:#7cc48d;--plot-fourth:#c79adf;--plot-fifth:#f28ab8;--plot-sixth:#d6c05c;--plot-seventh:#5fd0d4;--plot-ground:#161923;--plot-whisker:#fff}}";
-/// How many places are explained one by one, and how many spans a picture has.
+/// How many places are listed, how many of them are explained one by one, how many frames of a stack are shown, and how many
+/// processes.
+const LISTED: usize = 200;
 const EXPLAINED: usize = 20;
-const SPANS: usize = 400;
+const FRAMES: usize = 12;
+const PROCESSES: usize = 16;
 
-/// The page.
-pub(crate) fn html(report: &AuditReport, recording: &Recording, judged: &[Judged]) -> String {
-    let mut body = format!(
-        "<h1>Where the host waits</h1>\n<p>{}</p>\n<p class=\"muted\">From {}.</p>\n",
-        escape(&report.command),
-        escape(&report.source)
-    );
-    for warning in &report.warnings {
-        body.push_str(&format!("<p><strong>{}</strong></p>\n", escape(warning)));
-    }
-    body.push_str(&format!("<p>{}</p>\n", escape(&tables::summary(report))));
-    body.push_str(&tables::places(report, usize::MAX).to_html());
-    if let Some(picture) = longest(recording, judged) {
-        body.push_str(&format!("<h2>The longest wait</h2>\n{picture}\n"));
-    }
-    body.push_str("<h2>Place by place</h2>\n");
-    report.places.iter().take(EXPLAINED).for_each(|place| body.push_str(&explained(place)));
-    body.push_str("<h2>Where the time went</h2>\n");
-    for process in &report.processes {
-        body.push_str(&tables::time_of(process).to_html());
-        body.push_str(&overhead(process));
-    }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Where the host waits</title>\n\
-         <style>{GROUND}\n{STYLE}</style>\n</head>\n<body class=\"content\">\n<main>\n{body}</main>\n</body>\n</html>\n"
-    )
+/// What is shown of an audit, as HTML without empty lines.
+pub(crate) struct Parts {
+    /// What stands first.
+    pub(crate) first: String,
+    /// Headings, and what stands below them.
+    pub(crate) others: Vec<(&'static str, String)>,
 }
 
-fn explained(place: &Place) -> String {
+impl AuditReport {
+    /// The report as a page of HTML.
+    pub fn to_html(&self) -> String {
+        let named = |chapter: &str| format!("<em>{}</em>", escape(chapter));
+        let Parts { first, others } = parts(self, "longest-wait", &named);
+        let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>Where the host waits</title>\n<style>{GROUND}\n{STYLE}</style>\n</head>\n<body class=\"content\">\n\
+             <main>\n<h1>Where the host waits</h1>\n{first}{others}</main>\n</body>\n</html>\n"
+        )
+    }
+}
+
+/// What is shown of an audit. `id` is that of the picture; `chapter` makes of a chapter's identifier what names it.
+pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Parts {
+    let mut first =
+        format!("<p>{}</p>\n<p class=\"muted\">From {}.</p>\n", escape(&report.command), escape(&report.source));
+    for warning in &report.warnings {
+        first.push_str(&format!("<p><strong>{}</strong></p>\n", escape(warning)));
+    }
+    first.push_str(&format!("<p>{}</p>\n", escape(&tables::summary(report))));
+    first.push_str(&tables::places(report, LISTED).to_html());
+    first.push_str(&rest(report.places.len(), LISTED, "places"));
+    let mut others = Vec::new();
+    if let Some(picture) = picture(report, id) {
+        others.push(("The longest wait", format!("{picture}\n")));
+    }
+    let explained: String = report.places.iter().take(EXPLAINED).map(|place| explained(place, chapter)).collect();
+    others.push(("Place by place", explained));
+    let processes = report.processes.iter().take(PROCESSES);
+    let times: String = processes.map(|process| tables::time_of(process).to_html() + &overhead(process)).collect();
+    others.push(("Where the time went", times + &rest(report.processes.len(), PROCESSES, "processes")));
+    Parts { first, others }
+}
+
+fn rest(count: usize, shown: usize, what: &str) -> String {
+    match count.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("<p class=\"muted\">And {more} more {what}, which the JSON file has.</p>\n"),
+    }
+}
+
+fn explained(place: &Place, chapter: &dyn Fn(&str) -> String) -> String {
     let mut out = format!("<h3>{}</h3>\n<p>{}", escape(place.name()), escape(&place.call));
     if !place.waited_for.is_empty() {
         out.push_str(&format!("; the longest waited for {}", escape(&place.waited_for)));
     }
-    out.push_str(&format!(
-        ".</p>\n<p>{} (chapter <em>{}</em>).</p>\n",
-        escape(&tables::sentence(&place.advice)),
-        escape(&place.chapter)
-    ));
+    let advice = escape(&tables::sentence(&place.advice));
+    out.push_str(&format!(".</p>\n<p>{advice} (chapter {}).</p>\n", chapter(&place.chapter)));
     if !place.stack.is_empty() {
-        let frames = place.stack.iter().map(|frame| {
+        let frames = place.stack.iter().take(FRAMES).map(|frame| {
             let line = format!(
                 "<li>{} <span class=\"muted\">{}</span></li>\n",
                 escape(&frame.place()),
@@ -84,19 +105,9 @@ fn overhead(process: &ProcessReport) -> String {
 }
 
 /// The time around the longest wait of all.
-fn longest(recording: &Recording, judged: &[Judged]) -> Option<String> {
-    let all = recording.processes.iter().zip(judged).flat_map(|(process, judged)| {
-        process
-            .calls
-            .iter()
-            .zip(&judged.judgements)
-            .map(move |(call, judgement)| (judgement.wait, call, process, judged))
-    });
-    let (wait, call, process, judged) = all.filter(|(wait, ..)| *wait > 0).max_by_key(|(wait, ..)| *wait)?;
-    let from = call.enter.saturating_sub(wait / 2).max(process.start);
-    let to = call.exit.saturating_add(wait / 2).min(process.end);
-    let mut timeline = lanes::timeline(process, &judged.judgements, (from, to));
-    timeline.spans.truncate(SPANS);
+fn picture(report: &AuditReport, id: &str) -> Option<String> {
+    let timeline = report.longest_wait.as_ref()?;
     let title = "The time around the longest wait".to_owned();
-    TimelinePlot { title, machine: process.command.clone(), timeline: &timeline }.to_svg("longest-wait").ok()
+    // What cannot be drawn is left out: it may be of anybody's file.
+    TimelinePlot { title, machine: timeline.device.clone(), timeline }.to_svg(id).ok()
 }

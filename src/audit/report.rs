@@ -6,12 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::class::{Class, Doing};
 use super::evidence::{Cause, Judgement, judge};
+use super::lanes;
 use super::places::{self, Place};
 use super::recording::{Process, Recording};
 use super::shares::{self, DeviceTime};
+use crate::timeline::Timeline;
 
 /// The version of this format.
 pub(crate) const FORMAT: u32 = 1;
+/// How many spans the time around the longest wait has at most.
+const SPANS: usize = 400;
 
 /// Where a program waited for its devices. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -29,6 +33,9 @@ pub struct AuditReport {
     pub processes: Vec<ProcessReport>,
     /// What is missing or doubtful.
     pub warnings: Vec<String>,
+    /// The time around the longest wait of all; none where nothing waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_wait: Option<Timeline>,
 }
 
 /// What one process did.
@@ -122,13 +129,31 @@ impl AuditReport {
         }
         let places = places::of(recording, &judged);
         let (source, command) = (recording.source.clone(), command.to_owned());
-        (Self { format: FORMAT, source, command, places, processes, warnings }, judged)
+        let longest_wait = longest_wait(recording, &judged);
+        (Self { format: FORMAT, source, command, places, processes, warnings, longest_wait }, judged)
     }
 
     /// The time of all processes together, from which shares are taken.
     pub(crate) fn wall_ns(&self) -> u64 {
         self.processes.iter().fold(0, |sum: u64, process| sum.saturating_add(process.wall_ns))
     }
+}
+
+/// The time around the longest wait of all.
+fn longest_wait(recording: &Recording, judged: &[Judged]) -> Option<Timeline> {
+    let all = recording.processes.iter().zip(judged).flat_map(|(process, judged)| {
+        process
+            .calls
+            .iter()
+            .zip(&judged.judgements)
+            .map(move |(call, judgement)| (judgement.wait, call, process, judged))
+    });
+    let (wait, call, process, judged) = all.filter(|(wait, ..)| *wait > 0).max_by_key(|(wait, ..)| *wait)?;
+    let from = call.enter.saturating_sub(wait / 2).max(process.start);
+    let to = call.exit.saturating_add(wait / 2).min(process.end);
+    let mut timeline = lanes::timeline(process, &judged.judgements, (from, to));
+    timeline.spans.truncate(SPANS);
+    Some(timeline)
 }
 
 fn process_report(process: &Process, host: Vec<shares::Segment>, devices: &[DeviceTime]) -> ProcessReport {

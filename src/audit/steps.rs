@@ -7,13 +7,9 @@ use serde::Deserialize;
 use super::evidence::Cause;
 use super::places::{self, Place};
 use super::recording::{Frame, Process, Recording};
-use super::report::{AuditReport, FORMAT, Judged};
+use super::report::{AuditReport, Judged};
 use crate::error::FileError;
-use crate::files::read_text;
 use crate::yaml;
-
-/// The most bytes of a baseline.
-const MOST_BYTES: usize = 256 << 20;
 
 /// How much a program may wait.
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
@@ -75,18 +71,6 @@ pub(crate) fn budget(path: &Path) -> Result<Budget, FileError> {
         return Err(FileError::whole(path.display().to_string(), "`step` states either `range` or `line`"));
     }
     Ok(budget)
-}
-
-/// Reads a report that was kept by `--json`.
-pub(crate) fn baseline(path: &Path) -> Result<AuditReport, FileError> {
-    let origin = path.display().to_string();
-    let text = read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    let report: AuditReport =
-        serde_json::from_str(&text).map_err(|error| FileError::json(origin.clone(), "audit", &error))?;
-    match report.format {
-        FORMAT => Ok(report),
-        found => Err(FileError::whole(origin, format!("the audit has format {found}; this program reads {FORMAT}"))),
-    }
 }
 
 /// Whether a stated place is that of a frame: its end, from a whole part of the path on.

@@ -59,7 +59,8 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn of_processes(count: usize) -> String {
+/// `one process`, `3 processes`.
+pub(crate) fn of_processes(count: usize) -> String {
     if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
 }
 

@@ -1,7 +1,8 @@
 //! What a book is made of besides results: its configuration, prose, documents, hardware, templates, suites and notebooks.
 //!
 //! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
-//! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`.
+//! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`; an author
+//! may add `audits/`, of which each file becomes a chapter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,6 +35,8 @@ const FOLDERS: [(&str, &Dir<'_>); 5] = [
     ("suites", &SUITES),
     ("notebooks", &NOTEBOOKS),
 ];
+/// The folder that a project may have, of audits.
+pub(super) const AUDITS: &str = "audits";
 const HARDWARE: &str = "hardware.yaml";
 const TEXTS: &str = "texts.yaml";
 
@@ -80,6 +83,9 @@ impl BookProject {
         for (name, _) in FOLDERS {
             read.all_below(Path::new(name))?;
         }
+        if fs::symlink_metadata(folder.join(AUDITS)).is_ok() {
+            read.all_below(Path::new(AUDITS))?;
+        }
         Ok(Self { files: read.into_files(), folder: Some(folder.to_owned()) })
     }
 
@@ -99,6 +105,12 @@ impl BookProject {
     #[must_use]
     pub fn with_notebook(self, name: &str, text: &str) -> Self {
         self.with_file("notebooks", name, "ipynb", text)
+    }
+
+    /// With an audit (JSON, as `report audit --json` writes it) as a chapter, in the file `audits/NAME.json`.
+    #[must_use]
+    pub fn with_audit(self, name: &str, json: &str) -> Self {
+        self.with_file(AUDITS, name, "json", json)
     }
 
     /// With JSON Schemas of suites and documents, and in each of these the line by which an editor finds its schema.
@@ -199,8 +211,9 @@ impl BookProject {
         let there = place.ancestors().find_map(|above| Some((above, fs::canonicalize(or_here(above)).ok()?)));
         let (Some(folder), Some((above, found))) = (&self.folder, there) else { return false };
         let place = found.join(place.strip_prefix(above).unwrap_or(Path::new("")));
-        let folders = FOLDERS.iter().filter_map(|(name, _)| fs::canonicalize(folder.join(name)).ok());
-        folders.into_iter().any(|folder| place.starts_with(folder))
+        let folders = FOLDERS.iter().map(|(name, _)| *name).chain([AUDITS]);
+        let mut folders = folders.filter_map(|name| fs::canonicalize(folder.join(name)).ok());
+        folders.any(|folder| place.starts_with(folder))
     }
 
     /// Writes the project into a folder that is empty or not there.

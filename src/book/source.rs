@@ -8,6 +8,7 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
+use super::audits::Audit;
 use super::claims::Judged;
 use super::document::{Document, is_taken};
 use super::glossary::{self, Glossary};
@@ -17,7 +18,7 @@ use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
-use super::{chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
+use super::{audits, chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
 use crate::clean;
 use crate::error::BookError;
 use crate::results::{Catalog, Results, nearest};
@@ -55,7 +56,11 @@ impl Source {
 
         let templates = Templates::of(project)?;
         let described = project.documents(&catalog.clone().with_results(results))?;
-        let beyond = undocumented(&described, results, &project.pages());
+        let mut pages = project.pages();
+        let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
+        let audits = audits::of(project, &taken)?;
+        pages.extend(audits.iter().map(|audit| audit.name.clone()));
+        let beyond = undocumented(&described, results, &pages);
         // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
@@ -63,7 +68,8 @@ impl Source {
         let documents: Vec<Document> = shown.collect();
         let all = documents.iter().chain(&beyond);
         let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(results))).collect();
-        let titles = judged.iter().map(|(document, _)| (document.id.clone(), document.title.clone())).collect();
+        let titles: BTreeMap<String, String> =
+            judged.iter().map(|(document, _)| (document.id.clone(), document.title.clone())).collect();
         for judged in &judged {
             source.add_chapter(&templates, project, (judged, &titles), results)?;
         }
@@ -85,7 +91,12 @@ impl Source {
             source.files.insert(page("md"), notebook.chapter.clone().into_bytes());
             source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
         }
-        let summary = summary(&templates, &documents, &beyond, &notebooks)?;
+        // Nor an audit: its words are another program's.
+        for audit in &audits {
+            source.add(&format!("{}.md", audit.name), &audit.path, audit.chapter(&titles));
+            source.files.insert(Path::new("src").join(format!("{}.json", audit.name)), audit.text.clone().into_bytes());
+        }
+        let summary = summary(&templates, &documents, &beyond, &notebooks, &audits)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links()?;
         Ok(source)
@@ -303,6 +314,7 @@ fn summary(
     documents: &[Document],
     beyond: &[Document],
     notebooks: &[Notebook],
+    audits: &[Audit],
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
@@ -313,7 +325,9 @@ fn summary(
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };
     let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    templates.render("summary.md.j2", context! { course, reference, notebooks })
+    let audit = |audit: &Audit| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
+    let audits = audits.iter().map(audit).collect::<Vec<Value>>();
+    templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
 }
 
 /// Whether the results hold rows that the document shows.

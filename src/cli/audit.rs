@@ -118,7 +118,7 @@ const PRINTED: usize = 20;
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let budget = arguments.budget.as_deref().map(audit::budget).transpose()?;
-    let baseline = arguments.baseline.as_deref().map(audit::baseline).transpose()?;
+    let baseline = arguments.baseline.as_deref().map(audit::read_kept).transpose()?;
     let files = Files::claim(arguments)?;
     let (recording, of, status) = match &arguments.from {
         Some(file) => (audit::read_trace(file)?, file.display().to_string(), None),
@@ -273,7 +273,7 @@ fn write(
         None => Ok(()),
     };
     keep(&files.json, &|| Ok(output::json(report)?))?;
-    keep(&files.html, &|| Ok(audit::html(report, recording, judged)))?;
+    keep(&files.html, &|| Ok(report.to_html()))?;
     keep(&files.junit, &|| Ok(audit::junit(report, breaches)))?;
     keep(&files.sarif, &|| Ok(output::json(&audit::sarif(breaches))?))?;
     keep(&files.trace, &|| {

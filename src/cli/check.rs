@@ -10,18 +10,20 @@ use super::facts::{Facts, Form};
 use super::planned::Planned;
 use super::terminal::Paint;
 use super::{Carried, End, output, recorded};
+use crate::audit::{self, AuditReport};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::FileError;
 use crate::units::counted;
 use crate::yaml;
 
-/// Validate a suite, a document, a course or a results file; runs nothing
+/// Validate a suite, a document, a course, a results file or an audit; runs nothing
 #[derive(Args)]
 #[command(after_help = "\
 A document is refused where it names a row, a unit or a parameter that no experiment has. Of a suite is said what it
 runs, and of a run that will take long that it will. Of a results file, what its pages warn of is listed; it is
-refused where a computed row does not follow from the samples beside it.
+refused where a computed row does not follow from the samples beside it. An audit is refused where the shares of its time do
+not add up.
 
 Exit codes: 0; 1 with --current, where the results are not of this program's code; 2 where something is wrong: with file,
 line, column and the nearest name.
@@ -32,7 +34,7 @@ Examples:
   report check my-course/documents/overlap.yaml --course my-course
   report check report-out/results.json")]
 pub(super) struct Arguments {
-    /// A suite's name, or a file with a suite, a document or results, or a folder with a course; else the whole course
+    /// A suite's name, or a file with a suite, a document, results or an audit, or a folder with a course; else the whole course
     what: Option<PathBuf>,
     /// Fail where a results file was measured by other code than this program's, or by code that no commit holds
     #[arg(long, requires = "what")]
@@ -49,6 +51,7 @@ struct Checked {
     documents: Vec<String>,
     suites: Vec<Planned>,
     results: Option<Kept>,
+    audit: Option<KeptAudit>,
     /// What is wrong; where something is, nothing else was looked at.
     problem: Option<Problem>,
 }
@@ -61,6 +64,15 @@ struct Kept {
     runs: usize,
     /// Whether this program's code measured it, and a commit holds that code.
     current: bool,
+    warnings: Vec<String>,
+}
+
+/// A file with an audit.
+#[derive(Serialize)]
+struct KeptAudit {
+    file: String,
+    places: usize,
+    processes: usize,
     warnings: Vec<String>,
 }
 
@@ -113,6 +125,11 @@ impl Facts for Checked {
             say!("{}: {rows} of {runs} can be read.", results.file);
             results.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
         }
+        if let Some(kept) = &self.audit {
+            let (places, processes) = (counted(kept.places, "place"), audit::of_processes(kept.processes));
+            say!("{}: {places} of {processes} can be read.", kept.file);
+            kept.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
+        }
     }
 }
 
@@ -147,7 +164,12 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                 checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
             }
         }
-        Some(path) if path.extension().is_some_and(|extension| extension == "json") => {
+        Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;
+            let file = path.display().to_string();
+            checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
+        }
+        Some(path) if is_json(path) => {
             let results = recorded::read(path, carried)?;
             if let Some(first) = results.contradictions().into_iter().next() {
                 return Err(
@@ -172,6 +194,10 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
         }
     }
     Ok(checked)
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// The text of a file that holds a document: what is no document is taken for a suite.

@@ -1,6 +1,7 @@
 //! Traces: the audit's own read back, one of PyTorch's profiler, and what is none.
 
 use std::fs;
+use std::process::Command;
 
 use syncscope::audit::{AuditReport, Reason};
 
@@ -35,6 +36,54 @@ fn a_trace_of_pytorchs_profiler_shows_its_waits_with_their_lines() {
     );
     assert!(found[1..].iter().all(|(_, _, reason, ..)| *reason != Reason::Wait), "{found:?}");
     adds_up(&report);
+}
+
+/// The book's tests make a chapter of this audit, and a page of the book shows what is printed of it.
+#[test]
+fn the_audit_of_that_trace_is_the_one_that_the_book_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let json_file = folder.path().join("a.json");
+    let arguments = ["--from", "kineto.json", "--json", json_file.to_str().unwrap()];
+    let output = audit(&arguments).current_dir(SOURCES).env("COLUMNS", "120").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(fs::read_to_string(&json_file).unwrap(), include_str!("kineto-audit.json"));
+    let shown = include_str!("../../book/src/listings/audit_example.txt");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end());
+}
+
+#[test]
+fn a_kept_audit_is_checked_and_is_refused_where_its_shares_do_not_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |content: &str| {
+        fs::write(folder.path().join("a.json"), content).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        command.args(["check", "a.json"]).current_dir(folder.path()).output().unwrap()
+    };
+    let output = check(include_str!("kineto-audit.json"));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("of one process can be read"));
+    let output = check(&include_str!("kineto-audit.json").replacen("\"wall_ns\": ", "\"wall_ns\": 1", 1));
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("a.json: it contradicts itself: the shares of the host"), "{}", said(&output));
+}
+
+#[test]
+fn two_audits_of_one_name_for_one_book_are_refused_and_so_is_what_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("b")).unwrap();
+    for file in ["a.json", "b/a.json"] {
+        fs::write(folder.path().join(file), include_str!("kineto-audit.json")).unwrap();
+    }
+    fs::write(folder.path().join("none.json"), "{}").unwrap();
+    for (audits, why) in [(["a.json", "b/a.json"], "two audits are called `a`"), (["a.json", "none.json"], "none.json")]
+    {
+        let [one, two] = audits;
+        let arguments = ["render", "results.json", "--audit", one, "--audit", two];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        let output = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
+    }
 }
 
 #[test]

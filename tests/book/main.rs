@@ -2,6 +2,7 @@
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod audits;
 mod documents;
 mod figures;
 #[path = "../fixtures/run.rs"]

@@ -1,9 +1,10 @@
-//! Suites, documents, systems, timelines, and what is none of them.
+//! Suites, documents, systems, timelines, audits, and what is none of them.
 
 use std::path::Path;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use syncscope::audit::AuditReport;
 use syncscope::book::document::Document;
 use syncscope::book::{BookProject, Machines, comparison_table, system_table};
 use syncscope::experiment::{Bench, Registry};
@@ -171,6 +172,24 @@ fn a_mutated_timeline_is_refused_or_can_be_followed_drawn_and_written_as_a_trace
             let plot = TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline };
             assert!(plot.to_svg("p").is_ok());
         });
+        Ok(())
+    };
+    hold(1_000, &change(), property);
+    uses.end();
+}
+
+#[test]
+fn a_mutated_audit_is_refused_or_can_be_a_page() {
+    let (seed, uses) = (Seed::of_json(include_str!("../audit/kineto-audit.json")), Uses::default());
+    let property = |change| {
+        match AuditReport::parse(&seed.mutated(&change), "a.json") {
+            Err(error) => prop_assert!(error.to_string().starts_with("a.json"), "{error}"),
+            // A chapter of a book is made of the same parts.
+            Ok(audit) => uses.turn(|_| {
+                let page = audit.to_html();
+                assert!(!page.contains("<script") && !page.contains("{{#"));
+            }),
+        }
         Ok(())
     };
     hold(1_000, &change(), property);

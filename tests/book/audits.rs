@@ -1,0 +1,98 @@
+//! Chapters of audits: of one that is given, of those in a course's folder, and of one that is anybody's.
+
+use super::*;
+
+/// The audit of a trace that was made by hand (`tests/audit/kineto.json`).
+const AUDIT: &str = include_str!("../audit/kineto-audit.json");
+
+fn with(project: BookProject) -> Files {
+    source_as(&project, &[fixture::run()])
+}
+
+fn changed(change: impl FnOnce(&mut serde_json::Value)) -> String {
+    let mut audit = serde_json::from_str(AUDIT).unwrap();
+    change(&mut audit);
+    audit.to_string()
+}
+
+#[test]
+fn an_audit_is_a_chapter_with_its_places_its_shares_and_the_time_around_its_longest_wait() {
+    let files = with(BookProject::embedded().with_audit("Train 1", AUDIT));
+    let summary = read(&files, "SUMMARY");
+    assert!(summary.contains("# Audits\n\n- [Audit: Train 1](audit-train-1.md)"), "{summary}");
+    let chapter = page(&files, "book/src/audit-train-1.md");
+    assert!(chapter.contains("<svg") && chapter.contains("id=\"audit-train-1-longest"), "{chapter}");
+    // What a reader can do leads to the chapter that explains it.
+    assert!(chapter.contains("chapter <a href=\"overlap.html\">"), "{chapter}");
+    let chapter = read(&files, "audit-train-1");
+    for part in
+        ["# Audit: Train 1", "train.py:31", "cudaMemcpyAsync", "1.00 ms", "## Place by place", "## Where the time went"]
+    {
+        assert!(chapter.contains(part), "{part}: {chapter}");
+    }
+    assert!(chapter.contains("Device 0, idle, by what the host did"), "{chapter}");
+    assert_eq!(page(&files, "book/src/audit-train-1.json"), AUDIT);
+    assert!(!read(whole_source(), "SUMMARY").contains("# Audits"));
+}
+
+#[test]
+fn an_audit_in_the_folder_of_a_course_is_a_chapter_and_one_that_is_none_is_refused_by_its_name() {
+    let parent = TempDir::new().unwrap();
+    let folder = parent.path().join("course");
+    BookProject::embedded().write(&folder).unwrap();
+    fs::create_dir(folder.join("audits")).unwrap();
+    fs::write(folder.join("audits/mine.json"), AUDIT).unwrap();
+    let read = || BookProject::read(&folder).unwrap();
+    assert!(with(read()).contains_key(Path::new("book/src/audit-mine.md")));
+    for (content, why) in [
+        ("{".to_owned(), "not audit"),
+        (changed(|audit| audit["format"] = 9.into()), "format 9"),
+        (changed(|audit| audit["processes"][0]["wall_ns"] = 1.into()), "do not add up to 1 ns"),
+        (changed(|audit| audit["places"][0]["count"] = 0.into()), "are not those of calls"),
+    ] {
+        fs::write(folder.join("audits/mine.json"), content).unwrap();
+        let error = Source::of(&[fixture::run()], &read(), &catalog()).unwrap_err().to_string();
+        assert!(error.contains("audits/mine.json") && error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn two_audits_and_a_page_of_one_name_are_three_pages() {
+    let project = BookProject::embedded().with_audit("a b", AUDIT).with_audit("a-b", AUDIT);
+    let project = project.with_notebook("audit-a-b", r#"{"nbformat": 4, "cells": []}"#);
+    let files = with(project);
+    for name in ["audit-a-b", "audit-a-b-2", "audit-a-b-2-2"] {
+        assert!(files.contains_key(Path::new(&format!("book/src/{name}.md"))), "{name}");
+    }
+}
+
+#[test]
+fn a_hostile_audit_is_text_wherever_it_stands_and_its_length_is_limited() {
+    const HOSTILE: &str = "<script>alert(1)</script> [c](http://d) `e` {{#include book.toml}}\n\n# f \u{1b}[2J";
+    let audit = changed(|audit| {
+        for name in ["source", "command"] {
+            audit[name] = HOSTILE.into();
+        }
+        audit["warnings"] = vec![HOSTILE].into();
+        audit["processes"][0]["command"] = HOSTILE.into();
+        audit["longest_wait"]["device"] = HOSTILE.into();
+        audit["longest_wait"]["spans"][0]["name"] = HOSTILE.into();
+        let place = &mut audit["places"][0];
+        for name in ["place", "function", "call", "waited_for", "advice", "chapter"] {
+            place[name] = HOSTILE.into();
+        }
+        place["stack"] = serde_json::json!([{ "file": HOSTILE, "line": 1, "function": HOSTILE }]);
+        let place = place.clone();
+        audit["places"].as_array_mut().unwrap().extend(vec![place; 1_000]);
+    });
+    let files = with(BookProject::embedded().with_audit(HOSTILE, &audit));
+    let is_chapter = |path: &str| path.contains("src/audit-") && path.ends_with(".md");
+    let (path, chapter) = files.iter().find(|(path, _)| is_chapter(path.to_str().unwrap())).unwrap();
+    let chapter = std::str::from_utf8(chapter).unwrap();
+    assert!(path.to_str().unwrap().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-./".contains(&byte)));
+    for needle in ["<script", "](http", "{{#", "\u{1b}", "\n# f", "`"] {
+        assert!(!chapter.contains(needle), "{needle}");
+    }
+    assert!(chapter.contains("more places") && chapter.matches("<tr").count() < 300);
+    assert!(!read(&files, "SUMMARY").contains("\n# f"));
+}
