@@ -25,7 +25,7 @@ runs, and of a run that will take long that it will. Of a results file, what its
 refused where a computed row does not follow from the samples beside it. An audit is refused where the shares of its time do
 not add up.
 
-Exit codes: 0; 1 with --current, where the results are not of this program's code; 2 where something is wrong: with file,
+Exit codes: 0; 1 with --current, where the results are not of this program's code, or with --whole, where runs are missing; 2 where something is wrong: with file,
 line, column and the nearest name.
 
 Examples:
@@ -39,6 +39,9 @@ pub(super) struct Arguments {
     /// Fail where a results file was measured by other code than this program's, or by code that no commit holds
     #[arg(long, requires = "what")]
     current: bool,
+    /// Fail where a results file did not end: runs are missing, and `report run --resume` goes on with it
+    #[arg(long, requires = "what")]
+    whole: bool,
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
@@ -64,6 +67,8 @@ struct Kept {
     runs: usize,
     /// Whether this program's code measured it, and a commit holds that code.
     current: bool,
+    /// Whether all of its runs are there.
+    whole: bool,
     warnings: Vec<String>,
 }
 
@@ -137,8 +142,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     match checked(arguments, carried) {
         Ok(checked) => {
             arguments.form.print(&checked)?;
-            let outdated = checked.results.is_some_and(|results| !results.current);
-            Ok(if arguments.current && outdated { End::Failed } else { End::Well })
+            let fails = checked
+                .results
+                .is_some_and(|results| (arguments.current && !results.current) || (arguments.whole && !results.whole));
+            Ok(if fails { End::Failed } else { End::Well })
         }
         // Whoever asks for JSON gets the place of what is wrong as JSON; the words for a person go to standard error.
         Err(error) => {
@@ -182,6 +189,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                 rows: results.rows.len(),
                 runs: results.runs.len(),
                 current: !warnings.iter().any(Warning::is_of_other_code),
+                whole: !results.is_partial(),
                 warnings: warnings.iter().map(ToString::to_string).collect(),
             });
         }

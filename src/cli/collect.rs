@@ -8,9 +8,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::facts::{Facts, Form};
-use super::{Carried, End, recorded};
+use super::{Carried, End, argument, recorded};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
+use crate::fleet::{Missing, SCRIPT, missing};
 use crate::results::Results;
 #[cfg(feature = "parquet")]
 use crate::store::SampleTable;
@@ -26,9 +27,11 @@ A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json.
 command. It refuses a file that is not whole, did not end, has altered samples, or measured another suite than the rest, \
 and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
 
+Of a folder that `report fleet` filled, the tasks that left no results are listed with the reason.
+
 Without sources it checks the store and writes what is asked for.
 
-Exit codes: 0, 1 where a file was refused, 2 where a source or the store cannot be read.
+Exit codes: 0, 1 where a file was refused or a task left no results, 2 where a source or the store cannot be read.
 
 Examples:
   report collect job-4711/ job-4712/ --into results
@@ -57,6 +60,8 @@ struct Report {
     store: PathBuf,
     #[serde(flatten)]
     collected: Collected,
+    /// The tasks of jobs that left no results.
+    missing: Vec<Missing>,
     files: usize,
     machines: usize,
     written: Vec<PathBuf>,
@@ -73,6 +78,14 @@ impl Facts for Report {
         for refused in refused {
             say!("refused: {}: {}", refused.file.display(), refused.reason);
         }
+        for job in self.missing.chunk_by(|one, other| one.folder == other.folder) {
+            job.iter().for_each(|missing| say!("missing: {missing}"));
+            if let Some(folder) = job.first().map(|missing| &missing.folder).filter(|own| own.join(SCRIPT).is_file()) {
+                let tasks: Vec<String> = job.iter().map(|missing| missing.task.to_string()).collect();
+                let (folder, tasks) = (argument(folder), tasks.join(","));
+                say!("to submit them again, when none of them runs: cd {folder} && sbatch --array={tasks} {SCRIPT}");
+            }
+        }
         say!("{} added, {} duplicates, {} refused", added.len(), duplicates.len(), refused.len());
         say!("{}: {} files of {} machines", self.store.display(), self.files, self.machines);
         self.written.iter().for_each(|file| say!("written: {}", file.display()));
@@ -83,6 +96,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let store = &arguments.into;
     let read = |path: &Path| recorded::read(path, carried);
     let mut collected = collect(&arguments.sources, store, &read)?;
+    let mut left = Vec::new();
+    for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
+        left.extend(missing(folder)?);
+    }
     let mut exports = Exports::begin(arguments)?;
     let index = Index::of(store, &read, |listed, results| exports.put(listed, results))?;
     collected.refused.extend(index.refused.iter().cloned());
@@ -96,9 +113,9 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
     machines.dedup();
     let (files, machines, store) = (index.files.len(), machines.len(), store.clone());
-    let refused = !collected.refused.is_empty();
-    arguments.form.print(&Report { store, collected, files, machines, written })?;
-    Ok(if refused { End::Failed } else { End::Well })
+    let is_whole = collected.refused.is_empty() && left.is_empty();
+    arguments.form.print(&Report { store, collected, missing: left, files, machines, written })?;
+    Ok(if is_whole { End::Well } else { End::Failed })
 }
 
 /// What is written of the whole store, file by file.

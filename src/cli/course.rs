@@ -29,6 +29,11 @@ pub(super) struct Place {
 }
 
 impl Course {
+    /// The book that the program carries.
+    pub(super) fn embedded() -> Self {
+        Self { folder: None }
+    }
+
     /// The course in a folder.
     pub(super) fn of(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()) }

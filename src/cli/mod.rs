@@ -24,6 +24,7 @@ mod experiments;
 mod export;
 mod facts;
 mod first_steps;
+mod fleet;
 mod history;
 mod init;
 mod interrupt;
@@ -221,6 +222,7 @@ enum Command {
     Collect(collect::Arguments),
     History(history::Arguments),
     Machines(machines::Arguments),
+    Fleet(fleet::Arguments),
     Plan(plan::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -250,6 +252,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Collect(arguments) => collect::execute(&arguments, carried),
         Command::History(arguments) => history::execute(&arguments, carried),
         Command::Machines(arguments) => machines::execute(&arguments, carried),
+        Command::Fleet(arguments) => fleet::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
         Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
         Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),

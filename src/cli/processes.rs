@@ -66,7 +66,7 @@ pub(super) enum Multicast {
 
 impl Multicast {
     /// The variables that turn it off: NCCL's, PyTorch's symmetric memory, NVSHMEM's.
-    const OFF: [(&str, &str); 3] =
+    pub(super) const OFF: [(&str, &str); 3] =
         [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")];
 }
 

@@ -8,6 +8,7 @@
 //! | `table` | the newest values of each machine, and the machines that differ |
 //! | `models` | models beside each other, with ratios |
 //! | `page`, `strip` | a page that stands alone |
+//! | `tasks` | a job of many tasks: those that left no results |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -15,9 +16,11 @@ mod models;
 mod page;
 mod strip;
 mod table;
+mod tasks;
 
 pub use page::page;
 pub use table::{ClaimRow, Different, Fleet, FleetRow, Judged, Member, Newest};
+pub(crate) use tasks::{MOST_TASKS, Missing, PLAN, Plan, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;

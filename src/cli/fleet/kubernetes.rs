@@ -1,0 +1,123 @@
+//! An indexed Job of Kubernetes, one pod a task.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::{Carried, End, UsageError, output};
+use super::script::{Script, on_one_line};
+use super::{Arguments, Per};
+
+/// Where the volume with the results is in a pod.
+const OUT: &str = "/results";
+/// By what the pods of the job are known.
+const LABEL: &str = "app.kubernetes.io/name";
+
+/// What a Job needs.
+#[derive(Args)]
+pub(super) struct Cluster {
+    /// The image: it has this program as `report`, and `sh`
+    #[arg(long, value_name = "IMAGE", help_heading = "Kubernetes", requires = "kubernetes")]
+    image: Option<String>,
+    /// The claim of the volume for the results, which all nodes can write (ReadWriteMany)
+    #[arg(long, value_name = "PVC", help_heading = "Kubernetes", requires = "kubernetes", value_parser = label)]
+    out_volume: Option<String>,
+    /// The name of the Job
+    #[arg(long, value_name = "NAME", help_heading = "Kubernetes", default_value = "syncscope", value_parser = label)]
+    name: String,
+    /// How many GPUs a task has
+    #[arg(long, value_name = "N", help_heading = "Kubernetes", default_value = "1")]
+    gpus: std::num::NonZeroU32,
+    /// How often a task that failed is started again
+    #[arg(long, value_name = "N", help_heading = "Kubernetes", default_value = "3")]
+    retries: u32,
+}
+
+/// A name by RFC 1123, of 63 characters at most, as names of Jobs and volume claims are.
+fn label(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_framed = !text.starts_with('-') && !text.ends_with('-');
+    if (1..=63).contains(&text.len()) && text.chars().all(is_plain) && is_framed {
+        return Ok(text.to_owned());
+    }
+    Err("a name has lower case letters, digits and hyphens between them, 63 characters at most".to_owned())
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let cluster = &arguments.cluster;
+    let (Some(image), Some(volume)) = (&cluster.image, &cluster.out_volume) else { return Ok(End::Refused) };
+    on_one_line("the image's name", image)?;
+    let suite = on_one_line("the suite's name", &arguments.suite)?;
+    // A file of this machine is not in the image.
+    if carried.book.suite(suite).is_none() && !suite.starts_with('/') {
+        let known = carried.book.suites().collect::<Vec<_>>().join(", ");
+        let message =
+            format!("there is no suite `{suite}`; there are: {known}; a file of the image has its whole path");
+        return Err(UsageError(message).into());
+    }
+    let job = job(arguments, image, volume, suite)?;
+    output::whole(&serde_yaml::to_string(&job)?);
+    Ok(End::Well)
+}
+
+fn job(arguments: &Arguments, image: &str, volume: &str, suite: &str) -> anyhow::Result<Value> {
+    let Cluster { name, gpus, retries, .. } = &arguments.cluster;
+    let mut container = json!({
+        "name": "report",
+        "image": image,
+        // What it says goes to a file beside the results; Kubernetes takes `$$` for `$`.
+        "command": ["/bin/sh", "-c", script(arguments, suite)?.replace('$', "$$")],
+        "env": [{ "name": "NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } }],
+        "volumeMounts": [{ "name": "results", "mountPath": OUT }],
+    });
+    if arguments.needs_gpu() {
+        container["resources"] = json!({ "limits": { "nvidia.com/gpu": gpus } });
+    }
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [{ "name": "results", "persistentVolumeClaim": { "claimName": volume } }],
+    });
+    if arguments.per == Per::Node {
+        let own =
+            json!({ "labelSelector": { "matchLabels": { LABEL: name } }, "topologyKey": "kubernetes.io/hostname" });
+        pod["affinity"] = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [own] } });
+    }
+    let labels = json!({ LABEL: name });
+    Ok(json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": { "name": name, "labels": labels },
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": arguments.tasks,
+            "parallelism": arguments.tasks,
+            // One task that fails ends no other.
+            "backoffLimitPerIndex": retries,
+            "maxFailedIndexes": arguments.tasks,
+            "template": { "metadata": { "labels": labels }, "spec": pod },
+        },
+    }))
+}
+
+fn script(arguments: &Arguments, suite: &str) -> anyhow::Result<String> {
+    let gpu = match arguments.per {
+        Per::Gpu => "[ -z \"${NVIDIA_VISIBLE_DEVICES-}\" ] || machine=$machine-$NVIDIA_VISIBLE_DEVICES\n",
+        Per::Node => "",
+    };
+    let place = format!(
+        "task=$JOB_COMPLETION_INDEX\nmachine={}$NODE_NAME\n{gpu}exec >>\"$out/task-$task.log\" 2>&1\n",
+        arguments.prefix()
+    );
+    let script = Script {
+        head: String::new(),
+        out: OUT,
+        report: "report",
+        place,
+        launch: "",
+        tasks: arguments.tasks,
+        begin: arguments.begin(suite)?,
+        always: arguments.always(),
+        multicast: arguments.multicast(),
+    };
+    Ok(script.text())
+}
