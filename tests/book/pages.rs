@@ -141,8 +141,13 @@ fn a_render_that_fails_leaves_the_earlier_book() {
     let before = tree(out.path());
     assert!(render(&[], &BookProject::embedded(), &catalog(), out.path()).is_err());
     // mdBook keeps the name `print` for itself, and says so only when it builds.
-    let taken = probe::project("id: print\norder: 1\ntitle: T\nsource: t.txt\nquestion: Q\nmethod: M\n");
-    let source = Source::of(&results, &taken, &catalog());
+    let parent = TempDir::new().unwrap();
+    let folder = parent.path().join("project");
+    BookProject::embedded().write(&folder).unwrap();
+    let summary = folder.join("templates/summary.md.j2");
+    fs::write(&summary, fs::read_to_string(&summary).unwrap() + "\n- [Printed](print.md)\n").unwrap();
+    fs::write(folder.join("src/print.md"), "# Printed\n").unwrap();
+    let source = Source::of(&results, &BookProject::read(&folder).unwrap(), &catalog());
     let error = source.and_then(|source| source.write(out.path())).unwrap_err().to_string();
     assert!(error.contains("print.md is reserved"), "{error}");
     assert!(before == tree(out.path()));
