@@ -157,13 +157,15 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
 #[test]
 fn without_sbatch_it_is_said_and_the_script_is_there() {
     let site = site();
-    fs::remove_file(site.path().join("bin/sbatch")).unwrap();
+    let [sbatch, away] = ["bin/sbatch", "away"].map(|name| site.path().join(name));
+    fs::rename(&sbatch, &away).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
     command.args(["fleet", "--slurm", "--out", "job"]).current_dir(site.path()).env("PATH", site.path().join("bin"));
     let text = said(&command.output().unwrap(), 1);
     assert!(text.contains("there is no `sbatch` here") && text.contains("job/fleet.sh"), "{text}");
     assert!(site.path().join("job/fleet.sh").is_file());
     // Nothing was submitted, so the folder can be used.
+    fs::rename(&away, &sbatch).unwrap();
     said(&report(&["fleet", "--slurm", "--out", "job"], site.path(), &[]), 0);
     let again = report(&["fleet", "--slurm", "--out", "job"], site.path(), &[]);
     assert!(said(&again, 2).contains("it holds the tasks of a job already"));

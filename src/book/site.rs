@@ -2,7 +2,7 @@
 //!
 //! A render that fails leaves what was there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -136,8 +136,8 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     let mut config = source.config().clone();
     config.build.build_dir = site.to_owned();
     if !left_out.is_empty() {
-        // Of this build the page to print alone is taken.
-        config.set("output.html.search.enable", false).map_err(message)?;
+        // Of this build the page to print alone is taken. What is said of single chapters' search may be of one left out.
+        config.set("output.html.search", BTreeMap::from([("enable", false)])).map_err(message)?;
     }
     let mut book = MDBook::load_with_config_and_summary(book, config, summary).map_err(message)?;
     book.with_preprocessor(IndexPreprocessor::new());
