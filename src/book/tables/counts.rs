@@ -20,7 +20,7 @@ pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'
                 continue;
             }
             for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
-                columns.push(Column::new(Role::Measured, heading).of(&format!("{}, {machine}", system.0.system)));
+                columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
                 for (row, counts) in rows.iter_mut().zip(&counts) {
                     row.cells.push(Cell::Text(counts[place].to_string()));
                 }
