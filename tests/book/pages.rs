@@ -145,7 +145,7 @@ fn a_render_that_fails_leaves_the_earlier_book() {
     let folder = parent.path().join("project");
     BookProject::embedded().write(&folder).unwrap();
     let summary = folder.join("templates/summary.md.j2");
-    fs::write(&summary, fs::read_to_string(&summary).unwrap() + "\n- [Printed](print.md)\n").unwrap();
+    fs::write(&summary, fs::read_to_string(&summary).unwrap() + "[Printed](print.md)\n").unwrap();
     fs::write(folder.join("src/print.md"), "# Printed\n").unwrap();
     let source = Source::of(&results, &BookProject::read(&folder).unwrap(), &catalog());
     let error = source.and_then(|source| source.write(out.path())).unwrap_err().to_string();
