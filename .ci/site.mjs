@@ -86,6 +86,11 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
         .map((heading) => heading.id),
       plots: [...document.querySelectorAll('figure.plots svg')].filter((svg) => !svg.getAttribute('aria-labelledby')
         ?.split(' ').every((id) => document.getElementById(id)?.textContent)).length,
+      // What stands in a panel that no reader opened has no box.
+      cut: [...document.querySelectorAll('svg.plot text')].filter((text) => {
+        const [box, room] = [text.getBBox(), text.ownerSVGElement.viewBox.baseVal];
+        return box.width > 0 && (box.x < -0.5 || box.x + box.width > room.width + 0.5 || box.y + box.height > room.height + 0.5);
+      }).map((text) => text.textContent),
     }));
     const drawn = await page.evaluate(fills);
     if (seen.wide.length > 0) fault(where, `wider than the screen: ${seen.wide[0]}`);
@@ -93,6 +98,7 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
     if (width === 1280 && colorScheme === 'light') {
       const twice = seen.ids.filter((id, i) => seen.ids.indexOf(id) !== i);
       if (twice.length > 0) fault(where, `ids that occur twice: ${twice.slice(0, 5)}`);
+      if (seen.cut.length > 0) fault(where, `${seen.cut.length} texts of plots are cut at the edge: ${seen.cut[0]}`);
       if (seen.plots > 0) fault(where, `${seen.plots} plots without a title or a description`);
       if (seen.bare.length > 0 && name !== 'print.html') fault(where, `headings without a permalink: ${seen.bare}`);
       anchors.set(url(name), new Set(seen.ids));

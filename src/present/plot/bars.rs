@@ -2,14 +2,14 @@
 //!
 //! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
-use plotters::chart::ChartContext;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, Spacing};
-use super::picture::{Area, Drawn, LINE, Picture, beside, bold, font, title_height};
-use super::svg::{Paint, Pattern, Svg};
+use super::horizontal::{AXIS, BAR, Horizontal, Layout};
+use super::picture::{Area, Drawn, LINE, MARGIN, Picture, room, title_height};
+use super::svg::{Paint, Pattern};
+use super::text::Weight;
 use crate::error::PlotError;
 use crate::units::Unit;
 
@@ -69,15 +69,9 @@ impl Bar {
     }
 }
 
-/// Room to the right of the longest bar for its value.
-const VALUES: u32 = 84;
-const AXIS: u32 = 26;
-const BAR: f64 = 18.0;
 const GROUP_GAP: f64 = 14.0;
 
 const HATCH: Pattern = Pattern { name: "hatch", paint: Paint::Series(1), path: "M1.5 0V6", width: 3, angle: 45 };
-
-type Chart<'a, 'b> = ChartContext<'a, Svg<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Where labels stand.
 #[derive(Clone, Copy, PartialEq)]
@@ -89,20 +83,20 @@ enum Labels {
 }
 
 impl Labels {
-    /// How many characters of a group's and a bar's label fit beside the bars, together.
-    const FIT: usize = 11;
+    /// The left end of bars that have labels beside them.
+    const BESIDE: i32 = 104;
 
     fn of(groups: &[BarGroup]) -> Self {
-        let longest = |labels: &mut dyn Iterator<Item = &String>| labels.map(|l| l.chars().count()).max().unwrap_or(0);
-        let group = longest(&mut groups.iter().map(|group| &group.label));
-        let bar = longest(&mut groups.iter().flat_map(|group| &group.bars).map(|bar| &bar.label));
-        if group + bar <= Self::FIT { Self::Beside } else { Self::Above }
+        let bars = groups.iter().flat_map(|group| &group.bars);
+        let group = groups.iter().map(|group| Weight::Bold.width(&group.label)).max().unwrap_or(0);
+        let bar = bars.map(|bar| Weight::Regular.width(&bar.label)).max().unwrap_or(0);
+        if MARGIN + group + 6 + bar + 6 <= Self::BESIDE { Self::Beside } else { Self::Above }
     }
 
     /// The left end of the bars.
     fn left(self) -> u32 {
         match self {
-            Self::Beside => 92,
+            Self::Beside => Self::BESIDE.unsigned_abs(),
             Self::Above => 10,
         }
     }
@@ -115,10 +109,15 @@ impl Labels {
         }
     }
 
-    /// The height of what stands above a label that is not empty.
-    fn above(self, label: &str) -> f64 {
-        if self == Self::Above && !label.is_empty() { f64::from(LINE) } else { 0.0 }
+    /// What stands above a bar or a group of them.
+    fn above(self, label: &str, weight: Weight) -> Vec<String> {
+        if self == Self::Above { weight.lines(label, room(MARGIN)) } else { Vec::new() }
     }
+}
+
+/// The height of lines of text.
+fn height(lines: &[String]) -> f64 {
+    f64::from(LINE) * lines.len() as f64
 }
 
 impl BarPlot {
@@ -180,10 +179,11 @@ impl BarPlot {
 
     fn rows_height(&self) -> f64 {
         let labels = self.labels();
-        let bars = |group: &BarGroup| -> f64 {
-            group.bars.iter().map(|bar| labels.above(&bar.label) + BAR + labels.below()).sum::<f64>()
+        let bar = |bar: &Bar| height(&labels.above(&bar.label, Weight::Regular)) + BAR + labels.below();
+        let group = |group: &BarGroup| {
+            height(&labels.above(&group.label, Weight::Bold)) + group.bars.iter().map(bar).sum::<f64>() + GROUP_GAP
         };
-        self.groups.iter().map(|group| labels.above(&group.label) + bars(group) + GROUP_GAP).sum()
+        self.groups.iter().map(group).sum()
     }
 
     fn longest(&self) -> f64 {
@@ -208,114 +208,58 @@ impl BarPlot {
         (axis.spacing() == Spacing::Log).then_some(axis)
     }
 
-    /// The ticks of a logarithmic axis, with their lines.
-    fn draw_decades(&self, root: &Area<'_>, chart: &Chart<'_, '_>, axis: &Axis) -> Drawn {
-        let longest = self.longest();
-        for tick in &axis.ticks {
-            let column = chart.backend_coord(&(longest * axis.place(*tick), 0.0)).0;
-            let (top, bottom) = (pixel(chart, 0.0), pixel(chart, self.rows_height()));
-            root.draw(&PathElement::new([(column, top), (column, bottom)], Paint::Grid))?;
-            let text = self.unit.scale(*tick).tick(*tick);
-            root.draw(&Text::new(text, (column, bottom + 14), beside(font(Paint::Muted), HPos::Center)))?;
-        }
-        Ok(())
-    }
-
     fn draw(&self, root: &Area<'_>) -> Drawn {
-        let (longest, labels) = (self.longest(), self.labels());
-        let (scale, decades) = (self.unit.scale(longest), self.decades());
-        let along = |value: f64| decades.as_ref().map_or(value.max(0.0), |axis| longest * axis.place(value));
-        let mut chart = ChartBuilder::on(root)
-            .margin_top(title_height(&self.title))
-            .margin_right(VALUES)
-            .x_label_area_size(AXIS)
-            .y_label_area_size(labels.left())
-            .build_cartesian_2d(0.0..longest, self.rows_height()..0.0)?;
-        if let Some(axis) = &decades {
-            self.draw_decades(root, &chart, axis)?;
-        }
-        let mut mesh = chart.configure_mesh();
-        if decades.is_some() {
-            mesh.disable_x_mesh().disable_x_axis();
-        }
-        mesh.disable_y_mesh()
-            .disable_y_axis()
-            .x_max_light_lines(0)
-            .bold_line_style(Paint::Grid)
-            .axis_style(Paint::Muted)
-            .x_labels(4)
-            .x_label_style(font(Paint::Muted))
-            .x_label_formatter(&|value| scale.tick(*value))
-            .draw()?;
-
+        let labels = self.labels();
+        let measured = self.groups.iter().flat_map(|group| &group.bars).filter(|bar| bar.extent.is_some());
+        let values: Vec<&str> = measured.map(|bar| bar.text.as_str()).collect();
+        let layout = Layout {
+            top: title_height(&self.title),
+            left: labels.left(),
+            height: self.rows_height(),
+            longest: self.longest(),
+            unit: self.unit,
+            decades: self.decades(),
+            values: &values,
+        };
+        let chart = Horizontal::new(root, layout)?;
         let mut top = GROUP_GAP / 2.0;
         for group in &self.groups {
-            let middle = match labels {
-                Labels::Beside => top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0,
-                Labels::Above => top + f64::from(LINE) / 2.0,
-            };
-            let place = (8, pixel(&chart, middle));
-            root.draw(&Text::new(group.label.clone(), place, beside(bold(), HPos::Left)))?;
-            top += labels.above(&group.label);
+            let above = labels.above(&group.label, Weight::Bold);
+            if labels == Labels::Beside {
+                let middle = top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0;
+                let style = Weight::Bold.style(Paint::Text, HPos::Left);
+                root.draw(&Text::new(group.label.as_str(), (MARGIN, chart.row(middle)), style))?;
+            }
+            let below = top + height(&above);
+            Weight::Bold.draw(root, above, (MARGIN, chart.row(top)), Paint::Text)?;
+            top = below;
             for (index, bar) in group.bars.iter().enumerate() {
                 let hatched = index == 1 && group.bars.len() == 2;
-                self.draw_label(root, &chart, bar, top)?;
-                top += labels.above(&bar.label);
-                draw_bar(root, &mut chart, (bar, &along), hatched, top)?;
-                top += BAR + labels.below();
+                let above = labels.above(&bar.label, Weight::Regular);
+                if labels == Labels::Beside {
+                    let place = (Labels::BESIDE - 6, chart.row(top + BAR / 2.0));
+                    let style = Weight::Regular.style(Paint::Text, HPos::Right);
+                    root.draw(&Text::new(bar.label.as_str(), place, style))?;
+                }
+                let below = top + height(&above);
+                Weight::Regular.draw(root, above, (MARGIN, chart.row(top)), Paint::Text)?;
+                draw_bar(&chart, bar, hatched, below)?;
+                top = below + BAR + labels.below();
             }
             top += GROUP_GAP;
         }
         Ok(())
     }
-
-    fn draw_label(&self, root: &Area<'_>, chart: &Chart<'_, '_>, bar: &Bar, top: f64) -> Drawn {
-        let (x, middle, side) = match self.labels() {
-            Labels::Beside => (Labels::Beside.left() as i32 - 6, top + BAR / 2.0, HPos::Right),
-            Labels::Above => (8, top + f64::from(LINE) / 2.0, HPos::Left),
-        };
-        let text = Text::new(bar.label.clone(), (x, pixel(chart, middle)), beside(font(Paint::Text), side));
-        Ok(root.draw(&text)?)
-    }
 }
 
-/// A bar; `along` is where a value lies on the axis.
-fn draw_bar<'a>(
-    root: &Area<'a>,
-    chart: &mut Chart<'_, 'a>,
-    (bar, along): (&Bar, &impl Fn(f64) -> f64),
-    hatched: bool,
-    top: f64,
-) -> Drawn {
-    let middle = top + BAR / 2.0;
-    let mut end = 0.0_f64;
-    if let Some((value, whisker)) = bar.extent {
-        end = along(value);
-        let (ground, outline) =
-            if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
-        chart.draw_series([Rectangle::new([(0.0, top), (end, top + BAR)], ground.filled())])?;
-        chart.draw_series([Rectangle::new([(0.0, top), (end, top + BAR)], outline)])?;
-        if let Some((low, high)) = whisker {
-            let (low, high) = (along(low), along(high));
-            end = end.max(high);
-            let cap = BAR / 4.0;
-            let lines = [
-                vec![(low, middle), (high, middle)],
-                vec![(low, middle - cap), (low, middle + cap)],
-                vec![(high, middle - cap), (high, middle + cap)],
-            ];
-            chart.draw_series(lines.map(|line| PathElement::new(line, Paint::Whisker.stroke_width(2))))?;
-        }
+fn draw_bar(chart: &Horizontal<'_, '_>, bar: &Bar, hatched: bool, top: f64) -> Drawn {
+    let Some((value, whisker)) = bar.extent else { return chart.draw_value(&bar.text, 0.0, top, Paint::Muted) };
+    let paints = if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
+    chart.draw_bar((0.0, value), top, paints)?;
+    if let Some(interval) = whisker {
+        chart.draw_whisker(interval, top)?;
     }
-    let x = chart.backend_coord(&(end, middle)).0 + 6;
-    let colour = if bar.extent.is_some() { Paint::Text } else { Paint::Muted };
-    let text = Text::new(bar.text.clone(), (x, pixel(chart, middle)), beside(font(colour), HPos::Left));
-    Ok(root.draw(&text)?)
-}
-
-/// The pixel row of a height within the chart.
-fn pixel(chart: &Chart<'_, '_>, height: f64) -> i32 {
-    chart.backend_coord(&(0.0, height)).1
+    chart.draw_value(&bar.text, whisker.map_or(value, |(_, high)| value.max(high)), top, Paint::Text)
 }
 
 #[cfg(test)]

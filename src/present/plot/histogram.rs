@@ -7,8 +7,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_height};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, title_height};
 use super::svg::Paint;
+use super::text::Weight;
 use crate::error::PlotError;
 use crate::measure::Estimate;
 use crate::units::{Unit, counted};
@@ -115,9 +116,9 @@ impl Histogram {
         let above = if beyond(|sample, high| sample > high, high) { "≥ " } else { "" };
         let y = bottom + 12;
         let first = format!("{below}{}", scale.short(low));
-        root.draw(&Text::new(first, (LEFT, y), beside(font(Paint::Muted), HPos::Left)))?;
+        root.draw(&Text::new(first, (LEFT, y), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
         let last = format!("{above}{}", scale.tick(high));
-        Ok(root.draw(&Text::new(last, (RIGHT, y), beside(font(Paint::Muted), HPos::Right)))?)
+        Ok(root.draw(&Text::new(last, (RIGHT, y), Weight::Regular.style(Paint::Muted, HPos::Right)))?)
     }
 
     /// The median as a mark and its interval as a line through it.
@@ -132,7 +133,7 @@ impl Histogram {
         } else {
             (HPos::Right, self.x(low) - 6)
         };
-        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), beside(font(Paint::Text), side)))?)
+        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), Weight::Regular.style(Paint::Text, side)))?)
     }
 }
 

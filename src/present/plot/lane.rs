@@ -6,12 +6,15 @@
 use std::collections::HashMap;
 
 use super::picture::WIDTH;
+use super::text::Weight;
 use crate::timeline::{Kind, Span};
 
 pub(super) const LEFT: i32 = 8;
 pub(super) const RIGHT: i32 = 14;
-/// About how wide a character is.
-pub(super) const CHARACTER: i32 = 7;
+/// The room for names below a lane.
+const ROOM: i32 = WIDTH as i32 - LEFT - RIGHT;
+/// Names of one row are that far apart.
+const APART: i32 = 8;
 /// Rows of names below a lane.
 const ROWS: usize = 2;
 /// Bars narrower than this, and as near to each other, become one.
@@ -119,15 +122,13 @@ impl<'a> Lane<'a> {
         runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns.saturating_sub(run.start_ns)), run.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
-            let text = run.text();
-            let width = CHARACTER * i32::try_from(text.chars().count()).unwrap_or(0);
+            let text = Weight::Regular.shortened(&run.text(), ROOM);
+            let width = Weight::Regular.width(&text);
             let middle = (self.x(run.start_ns) + self.x(run.end_ns)) / 2;
             let most = WIDTH as i32 - LEFT - width;
             let left = (middle - width / 2).min(most).max(LEFT);
             let free = |row: &usize| {
-                taken
-                    .iter()
-                    .all(|(other, a, b)| other != row || left >= b + CHARACTER || left + width + CHARACTER <= *a)
+                taken.iter().all(|(other, a, b)| other != row || left >= b + APART || left + width + APART <= *a)
             };
             if let Some(row) = (0..ROWS).find(free) {
                 taken.push((row, left, left + width));
@@ -150,16 +151,15 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
         }
     }
     let mut rows: Vec<String> = Vec::new();
-    let most = ((WIDTH as i32 - LEFT - RIGHT) / CHARACTER) as usize;
     for text in counts.iter().map(|count| count.text()) {
         let full = rows.len() == MOST_ROWS;
         match rows.last_mut() {
-            Some(row) if row.chars().count() + 2 + text.chars().count() <= most => *row = format!("{row}, {text}"),
+            Some(row) if Weight::Regular.width(&format!("{row}, {text}")) <= ROOM => *row = format!("{row}, {text}"),
             _ if full => {
                 rows.push("and others".to_owned());
                 break;
             }
-            _ => rows.push(text),
+            _ => rows.push(Weight::Regular.shortened(&text, ROOM)),
         }
     }
     rows.into_iter().enumerate().map(|(row, text)| (row, LEFT, text)).collect()
@@ -217,8 +217,7 @@ pub(super) mod tests {
         let span = |(i, name): (u64, &&str)| named(name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
         let spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
         let names = lane(&by_hand::timeline(spans)).names();
-        let ends =
-            |(row, left, text): &(usize, i32, String)| (*row, *left, left + CHARACTER * text.chars().count() as i32);
+        let ends = |(row, left, text): &(usize, i32, String)| (*row, *left, left + Weight::Regular.width(text));
         for (i, a) in names.iter().map(ends).enumerate() {
             assert!(a.1 >= LEFT && a.2 <= WIDTH as i32, "{a:?}");
             assert!(names.iter().map(ends).skip(i + 1).all(|b| a.0 != b.0 || a.2 <= b.1 || b.2 <= a.1));

@@ -7,8 +7,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, Spacing};
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_height};
+use super::picture::{Area, Drawn, LINE, MARGIN, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
+use super::text::Weight;
 use crate::error::PlotError;
 use crate::measure::Estimate;
 use crate::units::Unit;
@@ -159,18 +160,27 @@ impl Line {
             missing: Vec::new(),
         }
     }
+
+    /// What the legend says of it: its label, and why it has no points.
+    fn legend(&self) -> Vec<String> {
+        let mut text = self.label.clone();
+        if self.points.is_empty() {
+            text.push_str(&format!(": {}", self.missing.first().map_or("not in this run", String::as_str)));
+        }
+        Weight::Regular.lines(&text, room(LABEL))
+    }
 }
 
 /// The place of the axis of the values, where its numbers need no more room.
 const LEFT: i32 = 74;
-/// The width of a character of a number.
-const CHARACTER: i32 = 8;
 const RIGHT: i32 = WIDTH as i32 - 18;
 /// How far the first point stands from the axis.
 const INSET: i32 = 14;
 const HEIGHT: u32 = 190;
-/// The ticks' numbers and the name of the parameter.
-const AXIS: u32 = 46;
+/// The ticks' numbers, above the name of the parameter.
+const AXIS: u32 = 25;
+/// Where a line's label begins in the legend.
+const LABEL: i32 = 56;
 
 /// The corners of a cross, from its middle, as shares of its size.
 const CROSS: [(f64, f64); 12] = {
@@ -219,7 +229,7 @@ impl LinePlot {
             id,
             title: &self.title,
             description: &self.description(),
-            height: self.top() as u32 + HEIGHT + AXIS,
+            height: self.top() as u32 + HEIGHT + AXIS + LINE * self.x_lines().len() as u32 + 3,
             patterns: &[],
         };
         picture.svg(|root| self.draw(root))
@@ -278,7 +288,8 @@ impl LinePlot {
 
     /// The pixel row of the upper end of the axis of the values.
     fn top(&self) -> i32 {
-        (title_height(&self.title) + LINE * self.lines.len() as u32 + 8) as i32
+        let legend: usize = self.lines.iter().map(|line| line.legend().len()).sum();
+        (title_height(&self.title) + LINE * legend as u32 + 8) as i32
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
@@ -347,8 +358,8 @@ impl LinePlot {
 
     /// The place of the axis of the values: its numbers stand to the left of it.
     fn left(&self, y: &Axis) -> i32 {
-        let longest = self.numbers(y).iter().map(|text| text.chars().count()).max().unwrap_or(0);
-        LEFT.max(CHARACTER * longest as i32 + 10)
+        let longest = self.numbers(y).iter().map(|text| Weight::Regular.width(text)).max().unwrap_or(0);
+        LEFT.max(longest + 10)
     }
 
     fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> Drawn {
@@ -357,7 +368,7 @@ impl LinePlot {
         for (tick, text) in y.ticks.iter().zip(self.numbers(y)) {
             let row = self.row(y, *tick);
             root.draw(&PathElement::new([(left, row), (RIGHT, row)], Paint::Grid))?;
-            root.draw(&Text::new(text, (left - 8, row), beside(font(Paint::Muted), HPos::Right)))?;
+            root.draw(&Text::new(text, (left - 8, row), Weight::Regular.style(Paint::Muted, HPos::Right)))?;
         }
         root.draw(&PathElement::new([(left, top), (left, bottom), (RIGHT, bottom)], Paint::Muted))?;
 
@@ -367,11 +378,18 @@ impl LinePlot {
         });
         for (column, text) in legible(ticks.collect()) {
             root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], Paint::Muted))?;
-            root.draw(&Text::new(text, (column, bottom + 14), beside(font(Paint::Muted), HPos::Center)))?;
+            root.draw(&Text::new(text, (column, bottom + 14), Weight::Regular.style(Paint::Muted, HPos::Center)))?;
         }
-        let middle = ((left + RIGHT) / 2, bottom + 34);
-        root.draw(&Text::new(self.x.clone(), middle, beside(font(Paint::Text), HPos::Center)))?;
+        for (line, number) in self.x_lines().into_iter().zip(0..) {
+            let middle = (WIDTH as i32 / 2, bottom + AXIS as i32 + LINE as i32 * number + LINE as i32 / 2);
+            root.draw(&Text::new(line, middle, Weight::Regular.style(Paint::Text, HPos::Center)))?;
+        }
         Ok(())
+    }
+
+    /// The name of the parameter, below the axis.
+    fn x_lines(&self) -> Vec<String> {
+        Weight::Regular.lines(&self.x, room(MARGIN))
     }
 
     fn draw_line(&self, root: &Area<'_>, index: usize, column: impl Fn(f64) -> i32, row: impl Fn(f64) -> i32) -> Drawn {
@@ -423,17 +441,17 @@ impl LinePlot {
     }
 
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
+        let mut top = title_height(&self.title) as i32 - 4;
         for (index, line) in self.lines.iter().enumerate() {
-            let y = (title_height(&self.title) - 4 + LINE * index as u32 + LINE / 2) as i32;
+            let y = top + LINE as i32 / 2;
             if line.role.is_joined() {
                 root.draw(&PathElement::new([(10, y), (46, y)], self.paint(index).stroke_width(2)))?;
             }
             self.draw_mark(root, index, (28, y))?;
-            let mut text = line.label.clone();
-            if line.points.is_empty() {
-                text.push_str(&format!(": {}", line.missing.first().map_or("not in this run", String::as_str)));
-            }
-            root.draw(&Text::new(text, (56, y), beside(font(Paint::Text), HPos::Left)))?;
+            let legend = line.legend();
+            let below = top + LINE as i32 * legend.len() as i32;
+            Weight::Regular.draw(root, legend, (LABEL, top), Paint::Text)?;
+            top = below;
         }
         Ok(())
     }
@@ -441,7 +459,7 @@ impl LinePlot {
 
 /// Those of the ticks' texts that can stand beside each other; the first and the last always.
 fn legible(ticks: Vec<(i32, String)>) -> Vec<(i32, String)> {
-    let half = |text: &str| 4 * text.chars().count() as i32 + 3;
+    let half = |text: &str| Weight::Regular.width(text) / 2 + 3;
     let clear = |a: &(i32, String), b: &(i32, String)| a.0 + half(&a.1) <= b.0 - half(&b.1);
     let mut kept: Vec<(i32, String)> = Vec::new();
     let last = ticks.last().cloned();

@@ -6,8 +6,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, bold, font, title_height};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
+use super::text::Weight;
 use crate::error::PlotError;
 
 /// A panel of yes and no.
@@ -49,8 +50,6 @@ const LEFT: i32 = 8;
 /// The width of a text beside the cells.
 const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
-/// The width of a character of a head, with some room.
-const CHARACTER: i32 = 7;
 /// From one row to the next: a label, a line of cells, and room.
 const ROW: i32 = 2 * LINE as i32 + 6;
 
@@ -74,6 +73,17 @@ impl MatrixCell {
     }
 }
 
+impl MatrixRow {
+    fn label_lines(&self) -> Vec<String> {
+        Weight::Bold.lines(&self.label, room(LEFT))
+    }
+
+    /// The height with all lines of the label.
+    fn height(&self) -> i32 {
+        ROW + LINE as i32 * (self.label_lines().len().max(1) as i32 - 1)
+    }
+}
+
 impl MatrixPlot {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     ///
@@ -84,7 +94,11 @@ impl MatrixPlot {
             id,
             title: &self.title,
             description: &self.description(),
-            height: (self.top() + LINE as i32 * self.head_lines() + ROW * self.rows.len() as i32 + 8).unsigned_abs(),
+            height: (self.top()
+                + LINE as i32 * self.head_lines()
+                + self.rows.iter().map(MatrixRow::height).sum::<i32>()
+                + 8)
+            .unsigned_abs(),
             patterns: &[],
         };
         picture.svg(|root| self.draw(root))
@@ -115,9 +129,8 @@ impl MatrixPlot {
     /// The lines that the heads take: where one is wider than its column, they stand on two by turns.
     fn head_lines(&self) -> i32 {
         let ends = (1..self.columns.len()).map(|place| self.column(place));
-        let fits = |(place, (head, end)): (usize, (&String, i32))| {
-            self.column(place) + CHARACTER * i32::try_from(head.chars().count()).unwrap_or(0) <= end
-        };
+        let fits =
+            |(place, (head, end)): (usize, (&String, i32))| self.column(place) + Weight::Regular.width(head) + 4 <= end;
         if self.columns.iter().zip(ends).enumerate().all(fits) { 1 } else { 2 }
     }
 
@@ -139,34 +152,34 @@ impl MatrixPlot {
         for (meaning, cell) in self.legend.iter().zip([(1, 1), (1, 2), (0, 1)]) {
             draw_square(root, &MatrixCell::Trials(cell.0, cell.1), (left, middle))?;
             left += SQUARE + 5;
-            root.draw(&Text::new(meaning.as_str(), (left, middle), beside(font(Paint::Muted), HPos::Left)))?;
-            left += 7 * i32::try_from(meaning.chars().count()).unwrap_or(0) + 14;
+            root.draw(&Text::new(meaning.as_str(), (left, middle), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
+            left += Weight::Regular.width(meaning) + 14;
         }
         let mut top = self.top();
         for (place, head) in self.columns.iter().enumerate() {
             let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
             let at = (self.column(place), top + LINE as i32 * line + LINE as i32 / 2);
-            root.draw(&Text::new(head.as_str(), at, beside(font(Paint::Muted), HPos::Left)))?;
+            let head = Weight::Regular.shortened(head, WIDTH as i32 - at.0);
+            root.draw(&Text::new(head, at, Weight::Regular.style(Paint::Muted, HPos::Left)))?;
         }
         top += LINE as i32 * self.head_lines();
         for row in &self.rows {
             let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
             root.draw(&PathElement::new(edge, Paint::Grid))?;
-            let label = (LEFT, top + 4 + LINE as i32 / 2);
-            root.draw(&Text::new(row.label.as_str(), label, beside(bold(), HPos::Left)))?;
-            let middle = top + 4 + LINE as i32 * 3 / 2;
+            Weight::Bold.draw(root, row.label_lines(), (LEFT, top + 4), Paint::Text)?;
+            let middle = top + row.height() - ROW + 4 + LINE as i32 * 3 / 2;
             for (place, cell) in row.cells.iter().enumerate() {
                 let left = self.column(place);
                 draw_square(root, cell, (left, middle))?;
                 let paint = if cell.place().is_some() { Paint::Text } else { Paint::Muted };
                 let at = (left + SQUARE + 4, middle);
-                root.draw(&Text::new(cell.text(), at, beside(font(paint), HPos::Left)))?;
+                root.draw(&Text::new(cell.text(), at, Weight::Regular.style(paint, HPos::Left)))?;
             }
             for (place, text) in (row.cells.len()..).zip(&row.beside) {
                 let at = (self.column(place), middle);
-                root.draw(&Text::new(text.as_str(), at, beside(font(Paint::Text), HPos::Left)))?;
+                root.draw(&Text::new(text.as_str(), at, Weight::Regular.style(Paint::Text, HPos::Left)))?;
             }
-            top += ROW;
+            top += row.height();
         }
         Ok(())
     }

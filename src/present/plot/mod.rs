@@ -8,12 +8,14 @@
 mod axis;
 mod bars;
 mod histogram;
+mod horizontal;
 mod lane;
 mod lines;
 mod matrix;
 mod picture;
 mod stacks;
 mod svg;
+mod text;
 mod timeline;
 
 pub use axis::Spacing;

@@ -1,19 +1,17 @@
-//! A panel: its size, its title, and how text stands in it.
+//! A panel: its size and its title.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::svg::{Paint, Pattern, Svg, finished};
+use super::text::Weight;
 use crate::error::PlotError;
 
 pub(super) const WIDTH: u32 = 360;
 /// The height of a line of text.
 pub(super) const LINE: u32 = 18;
-/// For plotters a font is that much larger than in SVG.
-const FONT: f64 = 13.0 * 1.24;
-/// How many characters of a title fit beside each other.
-const TITLE_CHARACTERS: usize = 44;
+/// The left edge of the title, and the room that text keeps from the right edge.
+pub(super) const MARGIN: i32 = 8;
 
 pub(super) type Area<'a> = DrawingArea<Svg<'a>, Shift>;
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -45,42 +43,20 @@ impl Picture<'_> {
     }
 
     fn draw_title(&self, root: &Area<'_>) -> Drawn {
-        for (line, number) in wrapped(self.title).into_iter().zip(0_u32..) {
-            root.draw(&Text::new(line, (8, 8 + (LINE * number) as i32), bold()))?;
-        }
-        Ok(())
+        Weight::Bold.draw(root, title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text)
     }
 }
 
 /// The height of a title with the room below it.
 pub(super) fn title_height(title: &str) -> u32 {
-    LINE * wrapped(title).len() as u32 + 16
+    LINE * title_lines(title).len() as u32 + 16
 }
 
-/// The title in lines that fit.
-fn wrapped(title: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in title.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= TITLE_CHARACTERS => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+fn title_lines(title: &str) -> Vec<String> {
+    Weight::Bold.lines(title, room(MARGIN))
 }
 
-pub(super) fn font(paint: Paint) -> TextStyle<'static> {
-    ("sans-serif", FONT).into_font().color(&paint)
-}
-
-pub(super) fn bold() -> TextStyle<'static> {
-    ("sans-serif", FONT).into_font().style(FontStyle::Bold).color(&Paint::Text)
-}
-
-/// A style whose text ends, or begins, or is centred at a point, at half its height.
-pub(super) fn beside(style: TextStyle<'static>, side: HPos) -> TextStyle<'static> {
-    style.pos(Pos::new(side, VPos::Center))
+/// How much room a text has that begins at `left`.
+pub(super) fn room(left: i32) -> i32 {
+    WIDTH as i32 - left - MARGIN
 }

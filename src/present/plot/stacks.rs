@@ -3,13 +3,13 @@
 //! The parts differ in colour and in hatching. A mark with a whisker stands where the whole ends: what lies between it and the
 //! end of the bar is the closing error, which is also written.
 
-use plotters::chart::ChartContext;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, font, title_height};
-use super::svg::{Paint, Pattern, Svg};
+use super::horizontal::{AXIS, BAR, Horizontal, Layout};
+use super::picture::{Area, Drawn, LINE, MARGIN, Picture, WIDTH, room, title_height};
+use super::svg::{Paint, Pattern};
+use super::text::Weight;
 use crate::error::PlotError;
 use crate::units::Unit;
 
@@ -50,11 +50,7 @@ pub struct Stack {
     pub error: String,
 }
 
-/// Room to the right of the longest bar for its value.
-const VALUES: u32 = 84;
-const LEFT: u32 = 10;
-const AXIS: u32 = 26;
-const BAR: f64 = 18.0;
+const LEFT: i32 = 10;
 const GAP: f64 = 10.0;
 /// The side of a square of the legend.
 const SQUARE: i32 = 12;
@@ -69,7 +65,8 @@ const PATTERNS: [Pattern; 3] = [
     Pattern { name: "lines", paint: Paint::Series(3), path: "M0 1.5H6", width: 2, angle: 0 },
 ];
 
-type Chart<'a, 'b> = ChartContext<'a, Svg<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+/// Where a part's name begins in the legend.
+const NAME: i32 = LEFT + SQUARE + 8;
 
 impl StackPlot {
     /// How many parts can be told apart.
@@ -108,11 +105,12 @@ impl StackPlot {
 
     /// Where the chart begins, below the title and the legend.
     fn top(&self) -> u32 {
-        title_height(&self.title) + LINE * self.parts.len() as u32 + 6
+        let names = self.parts.iter().map(|name| Weight::Regular.lines(name, room(NAME)).len());
+        title_height(&self.title) + LINE * names.sum::<usize>() as u32 + 6
     }
 
     fn rows_height(&self) -> f64 {
-        (f64::from(LINE) + BAR + GAP) * self.bars.len() as f64
+        self.bars.iter().map(StackBar::height).sum()
     }
 
     fn longest(&self) -> f64 {
@@ -126,80 +124,77 @@ impl StackPlot {
     }
 
     fn draw(&self, root: &Area<'_>) -> Drawn {
-        let longest = self.longest();
-        let scale = self.unit.scale(longest);
         self.draw_legend(root)?;
-        let mut chart = ChartBuilder::on(root)
-            .margin_top(self.top())
-            .margin_right(VALUES)
-            .x_label_area_size(AXIS)
-            .y_label_area_size(LEFT)
-            .build_cartesian_2d(0.0..longest, self.rows_height()..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .x_max_light_lines(0)
-            .bold_line_style(Paint::Grid)
-            .axis_style(Paint::Muted)
-            .x_labels(4)
-            .x_label_style(font(Paint::Muted))
-            .x_label_formatter(&|value| scale.tick(*value))
-            .draw()?;
-        for (bar, number) in self.bars.iter().zip(0_u32..) {
-            let top = (f64::from(LINE) + BAR + GAP) * f64::from(number);
-            draw_bar(root, &mut chart, bar, top)?;
+        let stacks = self.bars.iter().filter_map(|bar| bar.stack.as_ref().ok());
+        let values: Vec<&str> = stacks.map(|stack| stack.text.as_str()).collect();
+        let layout = Layout {
+            top: self.top(),
+            left: LEFT.unsigned_abs(),
+            height: self.rows_height(),
+            longest: self.longest(),
+            unit: self.unit,
+            decades: None,
+            values: &values,
+        };
+        let chart = Horizontal::new(root, layout)?;
+        let mut top = 0.0;
+        for bar in &self.bars {
+            bar.draw(root, &chart, top)?;
+            top += bar.height();
         }
         Ok(())
     }
 
     fn draw_legend(&self, root: &Area<'_>) -> Drawn {
-        let first = title_height(&self.title) as i32 - 4;
-        for ((name, (ground, series)), number) in self.parts.iter().zip(FILLS).zip(0..) {
-            let top = first + LINE as i32 * number;
-            let square = [(LEFT as i32, top), (LEFT as i32 + SQUARE, top + SQUARE)];
+        let mut top = title_height(&self.title) as i32 - 4;
+        for (name, (ground, series)) in self.parts.iter().zip(FILLS) {
+            let square = [(LEFT, top), (LEFT + SQUARE, top + SQUARE)];
             root.draw(&Rectangle::new(square, ground.filled()))?;
             root.draw(&Rectangle::new(square, Paint::Series(series)))?;
-            let place = (LEFT as i32 + SQUARE + 8, top + SQUARE / 2);
-            root.draw(&Text::new(name.clone(), place, beside(font(Paint::Text), HPos::Left)))?;
+            let lines = Weight::Regular.lines(name, room(NAME));
+            let below = top + LINE as i32 * lines.len() as i32;
+            Weight::Regular.draw(root, lines, (NAME, top + (SQUARE - LINE as i32) / 2), Paint::Text)?;
+            top = below;
         }
         Ok(())
     }
 }
 
-fn draw_bar<'a>(root: &Area<'a>, chart: &mut Chart<'_, 'a>, bar: &StackBar, top: f64) -> Drawn {
-    let label = chart.backend_coord(&(0.0, top + f64::from(LINE) / 2.0)).1;
-    let text = |text: &str, place: (i32, i32), paint, side| {
-        root.draw(&Text::new(text.to_owned(), place, beside(font(paint), side)))
-    };
-    text(&bar.label, (LEFT as i32, label), Paint::Text, HPos::Left)?;
-    let (top, bottom) = (top + f64::from(LINE), top + f64::from(LINE) + BAR);
-    let middle = (top + bottom) / 2.0;
-    let row = chart.backend_coord(&(0.0, middle)).1;
-    let stack = match &bar.stack {
-        Ok(stack) => stack,
-        Err(state) => return Ok(text(state, (LEFT as i32 + 6, row), Paint::Muted, HPos::Left)?),
-    };
-    text(&stack.error, (WIDTH as i32 - 6, label), Paint::Muted, HPos::Right)?;
-    let mut end = 0.0;
-    for (part, (ground, series)) in stack.parts.iter().zip(FILLS) {
-        let from = end;
-        end += part.max(0.0);
-        chart.draw_series([Rectangle::new([(from, top), (end, bottom)], ground.filled())])?;
-        chart.draw_series([Rectangle::new([(from, top), (end, bottom)], Paint::Series(series))])?;
+impl StackBar {
+    /// The label, which leaves room for the closing error beside it.
+    fn label(&self) -> Vec<String> {
+        let error = self.stack.as_ref().map_or(0, |stack| Weight::Regular.width(&stack.error) + 12);
+        Weight::Regular.lines(&self.label, room(LEFT) - error)
     }
-    let (whole, whisker) = stack.whole;
-    let (low, high) = whisker.map_or((whole, whole), |(low, high)| (low.max(0.0), high));
-    let cap = BAR / 4.0;
-    let lines = [
-        vec![(whole, top - 2.0), (whole, bottom + 2.0)],
-        vec![(low, middle), (high, middle)],
-        vec![(low, middle - cap), (low, middle + cap)],
-        vec![(high, middle - cap), (high, middle + cap)],
-    ];
-    chart.draw_series(lines.map(|line| PathElement::new(line, Paint::Whisker.stroke_width(2))))?;
-    let right = chart.backend_coord(&(end.max(high), middle)).0 + 6;
-    Ok(text(&stack.text, (right, row), Paint::Text, HPos::Left)?)
+
+    /// Its height with its label and the gap below.
+    fn height(&self) -> f64 {
+        f64::from(LINE) * self.label().len() as f64 + BAR + GAP
+    }
+
+    fn draw(&self, root: &Area<'_>, chart: &Horizontal<'_, '_>, top: f64) -> Drawn {
+        let label = self.label();
+        let bar = top + f64::from(LINE) * label.len() as f64;
+        Weight::Regular.draw(root, label, (LEFT, chart.row(top)), Paint::Text)?;
+        let stack = match &self.stack {
+            Ok(stack) => stack,
+            Err(state) => return chart.draw_value(state, 0.0, bar, Paint::Muted),
+        };
+        let place = (WIDTH as i32 - MARGIN, chart.row(top + f64::from(LINE) / 2.0));
+        let style = Weight::Regular.style(Paint::Muted, HPos::Right);
+        root.draw(&Text::new(stack.error.as_str(), place, style))?;
+        let mut end = 0.0;
+        for (part, paints) in stack.parts.iter().zip(FILLS) {
+            let from = end;
+            end += part.max(0.0);
+            chart.draw_bar((from, end), bar, (paints.0, Paint::Series(paints.1)))?;
+        }
+        let (whole, whisker) = stack.whole;
+        let (low, high) = whisker.map_or((whole, whole), |(low, high)| (low.max(0.0), high));
+        chart.draw_mark(whole, bar)?;
+        chart.draw_whisker((low, high), bar)?;
+        chart.draw_value(&stack.text, end.max(high), bar, Paint::Text)
+    }
 }
 
 #[cfg(test)]

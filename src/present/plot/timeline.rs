@@ -5,9 +5,10 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::lane::{Bar, CHARACTER, LEFT, Lane, NARROW, RIGHT, column};
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, beside, bold, font, title_height};
+use super::lane::{Bar, LEFT, Lane, NARROW, RIGHT, column};
+use super::picture::{Area, Drawn, LINE, Picture, WIDTH, title_height};
 use super::svg::{Paint, Pattern};
+use super::text::Weight;
 use crate::error::PlotError;
 use crate::timeline::{Kind, Span, Timeline, Track};
 use crate::units::{Scale, Unit};
@@ -167,7 +168,7 @@ impl Sketch<'_> {
         for (index, &kind) in (0..).zip(&self.kinds) {
             let (x, y) = (LEFT + 116 * (index % 3), top + LINE as i32 * (index / 3));
             self.draw_bar(root, kind, (x, y + 2), (x + 14, y + 14))?;
-            root.draw(&Text::new(kind.name(), (x + 20, y + 9), beside(font(Paint::Muted), HPos::Left)))?;
+            root.draw(&Text::new(kind.name(), (x + 20, y + 9), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
         }
         top += self.legend_rows() * LINE as i32 + GAP;
         self.draw_axis(root, top)?;
@@ -187,9 +188,10 @@ impl Sketch<'_> {
             let x = column(tick, longest);
             root.draw(&PathElement::new(vec![(x, top), (x, bottom)], Paint::Grid))?;
             let side = if tick == 0.0 { HPos::Left } else { HPos::Center };
-            let fits = x + CHARACTER * 3 <= WIDTH as i32;
+            let text = scale.tick(tick);
+            let fits = x + Weight::Regular.width(&text) / 2 <= WIDTH as i32;
             let (side, x) = if fits { (side, x) } else { (HPos::Right, WIDTH as i32 - 2) };
-            root.draw(&Text::new(scale.tick(tick), (x, bottom + 12), beside(font(Paint::Muted), side)))?;
+            root.draw(&Text::new(text, (x, bottom + 12), Weight::Regular.style(Paint::Muted, side)))?;
         }
         let line = vec![(LEFT, bottom), (WIDTH as i32 - RIGHT, bottom)];
         Ok(root.draw(&PathElement::new(line, Paint::Muted))?)
@@ -197,9 +199,10 @@ impl Sketch<'_> {
 
     fn draw_lane(&self, root: &Area<'_>, drawing: &Drawing<'_>, top: i32) -> Drawn {
         let middle = top + LINE as i32 / 2;
-        root.draw(&Text::new(drawing.name.as_str(), (LEFT, middle), beside(bold(), HPos::Left)))?;
         let right = (WIDTH as i32 - RIGHT, middle);
-        root.draw(&Text::new(drawing.share.as_str(), right, beside(font(Paint::Muted), HPos::Right)))?;
+        let name = Weight::Bold.shortened(&drawing.name, right.0 - LEFT - Weight::Regular.width(&drawing.share) - 8);
+        root.draw(&Text::new(name, (LEFT, middle), Weight::Bold.style(Paint::Text, HPos::Left)))?;
+        root.draw(&Text::new(drawing.share.as_str(), right, Weight::Regular.style(Paint::Muted, HPos::Right)))?;
         let bar = top + LINE as i32;
         for Bar { kind, left, right } in drawing.lane.bars() {
             // A gap, so that bars that follow each other without one are told apart; of a wide one it shows at any scale.
@@ -209,7 +212,7 @@ impl Sketch<'_> {
         }
         for (row, left, text) in &drawing.names {
             let y = bar + BAR + NAME * i32::try_from(*row).unwrap_or(0) + NAME / 2;
-            root.draw(&Text::new(text.as_str(), (*left, y), beside(font(Paint::Text), HPos::Left)))?;
+            root.draw(&Text::new(text.as_str(), (*left, y), Weight::Regular.style(Paint::Text, HPos::Left)))?;
         }
         Ok(())
     }

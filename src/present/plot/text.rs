@@ -1,0 +1,123 @@
+//! How much room a text takes, and texts that fit into the room that there is.
+//!
+//! Who looks at the picture chooses the font, so that its widths are not known. They are taken from DejaVu Sans, which is among the
+//! widest that a system shows for `sans-serif`.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use unicode_width::UnicodeWidthChar;
+
+use super::picture::{Area, Drawn, LINE};
+use super::svg::Paint;
+
+/// The size of the letters in pixels.
+const SIZE: f64 = 13.0;
+/// For plotters a font is that much larger than in SVG.
+const FONT: f64 = SIZE * 1.24;
+
+/// How a text is set.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Weight {
+    Regular,
+    Bold,
+}
+
+impl Weight {
+    /// How wide a text is at most, in pixels.
+    pub(super) fn width(self, text: &str) -> i32 {
+        let bold = if self == Self::Bold { 1.12 } else { 1.0 };
+        (text.chars().map(advance).sum::<f64>() * SIZE * bold).ceil() as i32
+    }
+
+    /// The text in lines of at most `room` pixels, broken between words, or within a word that has no line of its own.
+    pub(super) fn lines(self, text: &str, room: i32) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for word in text.split_whitespace() {
+            if let Some(line) = lines.last_mut() {
+                let longer = format!("{line} {word}");
+                if self.width(&longer) <= room {
+                    *line = longer;
+                    continue;
+                }
+            }
+            let mut part = String::new();
+            for letter in word.chars() {
+                if !part.is_empty() && self.width(&part) + self.width(letter.encode_utf8(&mut [0; 4])) > room {
+                    lines.push(std::mem::take(&mut part));
+                }
+                part.push(letter);
+            }
+            lines.push(part);
+        }
+        lines
+    }
+
+    /// The text, or as much of it as `room` pixels hold with an ellipsis. The picture's description has the whole.
+    pub(super) fn shortened(self, text: &str, room: i32) -> String {
+        if self.width(text) <= room {
+            return text.to_owned();
+        }
+        let mut kept = text.to_owned();
+        while kept.pop().is_some() && self.width(&kept) + self.width("…") > room {}
+        format!("{}…", kept.trim_end())
+    }
+
+    /// The style of a text whose anchor is at half its height.
+    pub(super) fn style(self, paint: Paint, side: HPos) -> TextStyle<'static> {
+        let style = if self == Self::Bold { FontStyle::Bold } else { FontStyle::Normal };
+        ("sans-serif", FONT).into_font().style(style).color(&paint).pos(Pos::new(side, VPos::Center))
+    }
+
+    /// Draws lines below each other, from `top` down.
+    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> Drawn {
+        for (line, number) in lines.into_iter().zip(0..) {
+            let place = (left, top + LINE as i32 * number + LINE as i32 / 2);
+            root.draw(&Text::new(line, place, self.style(paint, HPos::Left)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The width of a letter as a share of the size.
+fn advance(letter: char) -> f64 {
+    match letter {
+        _ if letter.width() == Some(0) => 0.0,
+        _ if letter.width() == Some(2) => 1.0,
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | 'I' | '/' | '-' => 0.36,
+        'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '!' => 0.42,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' | '—' => 1.0,
+        'A'..='Z' | '×' | '+' | '=' | '<' | '>' | '≤' | '≥' | '~' | '−' | '→' => 0.84,
+        _ => 0.64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_and_hold_every_word() {
+        let text = "a rather long label of a row that a foreign experiment has given to what it measured";
+        for room in [100, 298, 4000] {
+            let lines = Weight::Regular.lines(text, room);
+            assert!(lines.iter().all(|line| Weight::Regular.width(line) <= room), "{lines:?} in {room}");
+            assert_eq!(lines.join(" "), text);
+        }
+    }
+
+    #[test]
+    fn a_word_that_has_no_room_is_broken() {
+        let word = "cudaStreamSynchronizeAndThenSome".repeat(3);
+        let lines = Weight::Bold.lines(&word, 120);
+        assert!(lines.len() > 2 && lines.iter().all(|line| Weight::Bold.width(line) <= 120), "{lines:?}");
+        assert_eq!(lines.concat(), word);
+    }
+
+    #[test]
+    fn a_shortened_text_says_that_it_is() {
+        assert_eq!(Weight::Regular.shortened("short", 200), "short");
+        let text = Weight::Regular.shortened("not measured: the device was lost in the second process", 120);
+        assert!(text.ends_with('…') && Weight::Regular.width(&text) <= 120, "{text}");
+        assert_eq!(Weight::Regular.shortened("no room at all", 0), "…");
+    }
+}
