@@ -220,7 +220,8 @@ fn of_two_drivers_the_calls_that_wait_under_one_alone_are_different_by_three_run
 #[test]
 fn a_difference_is_never_slower() {
     let delta = |value: f64| {
-        let provenance = Provenance::Derived { derivation: Derivation::Difference, formula: "b − a".to_owned() };
+        let (derivation, formula, operands) = (Derivation::Difference, "b − a".to_owned(), Vec::new());
+        let provenance = Provenance::Derived { derivation, formula, operands };
         let outcome = sampled(&provenance, (0..15).map(|i| value + 1e-9 * f64::from(i)).collect());
         row(MetricSpec { provenance, ..spec("d", Unit::Seconds, Clock::Host) }, outcome)
     };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{MEASURING_CODE, Results, Row, Run, RunOutcome, code_of};
+use crate::results::{MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of};
 use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
@@ -48,6 +48,11 @@ pub enum Warning {
     Contradiction {
         /// The first such row, in words.
         first: String,
+        /// How many there are.
+        rows: usize,
+    },
+    /// Computed rows that cannot be computed again.
+    Unchecked {
         /// How many there are.
         rows: usize,
     },
@@ -98,9 +103,12 @@ impl Warning {
             warnings.push(Warning::RunFailed { run: failed.id.clone() });
         }
         warnings.extend(results.runs.iter().filter_map(|run| Self::interrupted(results, run)));
-        let contradictions = results.contradictions();
+        let Recomputation { contradictions, unchecked } = results.recompute();
         if let Some(first) = contradictions.first() {
             warnings.push(Warning::Contradiction { first: first.to_string(), rows: contradictions.len() });
+        }
+        if unchecked > 0 {
+            warnings.push(Warning::Unchecked { rows: unchecked });
         }
         for experiment in results.experiments() {
             warnings.extend(Self::about(results, experiment));
@@ -189,6 +197,11 @@ impl fmt::Display for Warning {
             Warning::Contradiction { first, rows } => write!(
                 f,
                 "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
+                counted(*rows, "computed row")
+            ),
+            Warning::Unchecked { rows } => write!(
+                f,
+                "{} cannot be computed again: the file does not say from which rows, or does not hold them.",
                 counted(*rows, "computed row")
             ),
             Warning::RunFailed { run } => write!(

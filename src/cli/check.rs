@@ -178,7 +178,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
         }
         Some(path) if is_json(path) => {
             let results = recorded::read(path, carried)?;
-            if let Some(first) = results.contradictions().into_iter().next() {
+            if let Some(first) = results.recompute().contradictions.into_iter().next() {
                 return Err(
                     FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")).into()
                 );

@@ -35,25 +35,32 @@ pub(super) struct Arguments {
     resume: Option<PathBuf>,
 }
 
-/// What to run, and where.
+/// Which rows of which suite are measured, on which device, and how often.
 #[derive(Args)]
-pub(super) struct What {
+pub(super) struct Choice {
     /// A suite's name: quick, full, or one of the course; or a suite's file
     #[arg(long, value_name = "SUITE", default_value = "quick")]
-    suite: PathBuf,
+    pub(super) suite: PathBuf,
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
     #[arg(long, value_name = "NAME")]
-    device: Option<String>,
+    pub(super) device: Option<String>,
     /// Measure only these rows: an identifier or its beginning (overlap.transfer); may be given again. A row that is
     /// computed from others needs them, too
     #[arg(long, value_name = "ROWS")]
-    only: Vec<String>,
+    pub(super) only: Vec<String>,
     /// Leave these rows out; may be given again
     #[arg(long, value_name = "ROWS")]
-    skip: Vec<String>,
+    pub(super) skip: Vec<String>,
     /// How often the suite runs, each time in a process of its own; else as often as it says itself
     #[arg(long, value_name = "N")]
-    runs: Option<NonZeroU32>,
+    pub(super) runs: Option<NonZeroU32>,
+}
+
+/// What to run, and with what.
+#[derive(Args)]
+pub(super) struct What {
+    #[command(flatten)]
+    choice: Choice,
     /// Measure another system as well, in runs that alternate with those of this one
     #[arg(long, value_name = "SYSTEM")]
     with: Option<Peer>,
@@ -113,20 +120,21 @@ pub(super) fn measure(
     out: &Path,
     carried: &Carried,
 ) -> anyhow::Result<Attended> {
-    let suite = course.suite(&what.suite, book, carried)?;
-    let selection = Selection { only: what.only.clone(), skip: what.skip.clone() };
+    let choice = &what.choice;
+    let suite = course.suite(&choice.suite, book, carried)?;
+    let selection = Selection { only: choice.only.clone(), skip: choice.skip.clone() };
     if let Some(refusal) = carried.registry.refuse(&selection) {
         return Err(UsageError(format!("{refusal}; see `{} experiments`", program())).into());
     }
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
-    let plan = Plan { runs: what.runs.unwrap_or(suite.runs).get(), with };
-    let device = what.device.as_deref().unwrap_or(&suite.device);
+    let plan = Plan { runs: choice.runs.unwrap_or(suite.runs).get(), with };
+    let device = choice.device.as_deref().unwrap_or(&suite.device);
     let mut environment = processes::describe(device, what.limits.multicast())?;
     if let Some(machine) = &what.machine {
         environment.host.name_machine(machine);
     }
     if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
-        let (name, program) = (argument(&what.suite), program());
+        let (name, program) = (argument(&choice.suite), program());
         let message = format!(
             "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
              `{program} plan --suite {name}` lists its rows"

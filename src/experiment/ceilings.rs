@@ -127,7 +127,7 @@ impl Ceilings {
                         "ceilings.copy.rate",
                         "Copy on the device, read and written",
                         Unit::BytesPerSecond,
-                        Formula::of("2 · bytes / time", ["ceilings.copy.time"], move |[time]| amount / time),
+                        Formula::of("2 · bytes / time", [("time", "ceilings.copy.time")]),
                     )
                     .work(Work::copy(amount, "2 · bytes", bytes as f64).as_peak());
             }
@@ -169,12 +169,7 @@ impl Ceilings {
                         Ok((buffers.stream.clone(), move || (0..iterations).try_for_each(|_| copy(&buffers))))
                     })
                     .per(iterations)
-                    .derived(
-                        rate,
-                        rate_label,
-                        Unit::BytesPerSecond,
-                        Formula::of("bytes / time", [time], move |[time]| amount / time),
-                    )
+                    .derived(rate, rate_label, Unit::BytesPerSecond, Formula::of("bytes / time", [("time", time)]))
                     .work(work(amount, "bytes", amount).as_peak());
             }
         }
@@ -214,7 +209,7 @@ fn matmul<T: Float>(group: Group<'_, Device>, size: usize, iterations: usize) ->
             "ceilings.matmul.rate",
             "Matmul, rate",
             Unit::FlopsPerSecond,
-            Formula::of("2 · size³ / time", ["ceilings.matmul.time"], move |[time]| amount / time),
+            Formula::of("2 · size³ / time", [("time", "ceilings.matmul.time")]),
         )
         .work(Work::matmul(amount, "2 · size³").as_peak())
 }

@@ -124,8 +124,8 @@ impl ColdStart {
                 Ok(move || processes.take(part))
             });
         }
-        let rest = Formula::of("total − sum", ["cold-start.total", "cold-start.sum"], |[total, sum]| total - sum);
-        let rest = Formula { derivation: Derivation::Difference, ..rest };
+        let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
+        let rest = rest.is(Derivation::Difference);
         group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).run();
     }
 }

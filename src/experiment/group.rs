@@ -7,7 +7,9 @@ use super::bench::{Bench, Part};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
-use crate::results::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work};
+use crate::results::{
+    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate,
+};
 use crate::units::Unit;
 
 /// A group of rows under a heading. Its cases are sampled together, interleaved, so that a reader may compare them; rows
@@ -41,45 +43,37 @@ struct Declared<'a, S> {
 
 enum Kind<'a, S> {
     Sampled(Make<'a, S>),
-    Derived(Formula<'a>),
+    Derived,
 }
 
-type Compute<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
-
-/// How a derived row is computed.
-pub struct Formula<'a> {
-    /// What kind of computation it is.
-    pub derivation: Derivation,
-    /// How, for a reader.
-    pub text: String,
-    /// The rows that it is computed from: identifiers and, where they are not the group's, parameters.
-    pub operands: Vec<(&'static str, Option<Parameters>)>,
-    /// The value of a round from the operands' samples of that round.
-    pub compute: Compute<'a>,
+/// How a derived row is computed, round by round.
+pub struct Formula {
+    derivation: Derivation,
+    text: String,
+    operands: Vec<FormulaOperand>,
 }
 
-impl<'a> Formula<'a> {
-    /// A computation from rows of the same group.
-    pub fn of<const N: usize>(
-        text: impl Into<String>,
-        operands: [&'static str; N],
-        compute: impl Fn([f64; N]) -> f64 + 'a,
-    ) -> Self {
-        let compute = Box::new(move |samples: &[f64]| compute(std::array::from_fn(|place| samples[place])));
-        let operands = operands.into_iter().map(|id| (id, None)).collect();
-        Self { derivation: Derivation::Computation, text: text.into(), operands, compute }
+impl Formula {
+    /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
+    /// numeric parameters of the row. [`evaluate`] says how it is written.
+    pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
+        let operand =
+            |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
+        let operands = operands.into_iter().map(operand).collect();
+        Self { derivation: Derivation::Computation, text: text.into(), operands }
     }
 
-    /// Marks the formula as an extrapolation: what a row would be for more of the same.
+    /// The formula as a computation of this kind.
     #[must_use]
-    pub fn extrapolates(self) -> Self {
-        Self { derivation: Derivation::Extrapolation, ..self }
+    pub fn is(self, derivation: Derivation) -> Self {
+        Self { derivation, ..self }
     }
 
-    /// The formula with operands that have these parameters in place of the group's.
+    /// The formula with the operand of this name from the row with these parameters, in place of the group's.
     #[must_use]
-    pub fn with_parameters(mut self, parameters: &Parameters) -> Self {
-        self.operands.iter_mut().for_each(|(_, of)| *of = Some(parameters.clone()));
+    pub fn from_row(mut self, name: &str, parameters: &Parameters) -> Self {
+        let named = self.operands.iter_mut().filter(|operand| operand.name == name);
+        named.for_each(|operand| operand.parameters = Some(parameters.clone()));
         self
     }
 }
@@ -240,7 +234,7 @@ impl<'a, S: 'a> Group<'a, S> {
                 ratio,
                 "The same code twice, ratio",
                 Unit::Ratio,
-                Formula::of("second / first", [first, second], |[first, second]| second / first),
+                Formula::of("second / first", [("second", second), ("first", first)]).is(Derivation::SameCode),
             )
     }
 
@@ -253,18 +247,17 @@ impl<'a, S: 'a> Group<'a, S> {
     ///
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
-    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula<'a>) -> Self {
-        let (derivation, text) = (formula.derivation, formula.text.clone());
-        let provenance = Provenance::Derived { derivation, formula: text };
-        self.declared(id, label, unit, provenance, Kind::Derived(formula))
+    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula) -> Self {
+        let Formula { derivation, text: formula, operands } = formula;
+        self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, Kind::Derived)
     }
 
     /// The difference of two times of the group: the first less the second, round by round.
     pub fn difference(self, id: &'static str, label: &str, [from, less]: [&'static str; 2]) -> Self {
         let short = |id: &'static str| id.rsplit('.').next().unwrap_or(id);
-        let formula = Formula::of(format!("{} − {}", short(from), short(less)), [from, less], |[a, b]| a - b);
-        let formula = Formula { derivation: Derivation::Difference, ..formula };
-        self.derived(id, label, Unit::Seconds, formula)
+        let [from, less] = [from, less].map(|id| (short(id), id));
+        let formula = Formula::of(format!("{} − {}", from.0, less.0), [from, less]);
+        self.derived(id, label, Unit::Seconds, formula.is(Derivation::Difference))
     }
 
     /// The last row, whose samples are divided by `count`: they are of one iteration of a loop of `count`. A derived row
@@ -277,7 +270,7 @@ impl<'a, S: 'a> Group<'a, S> {
             }
             let kind = match kind {
                 Kind::Sampled(make) => Kind::Sampled(Box::new(move |shared, id| Ok(make(shared, id)?.per(count)))),
-                derived @ Kind::Derived(_) => derived,
+                Kind::Derived => Kind::Derived,
             };
             Declared { spec, kind }
         }));
@@ -332,9 +325,9 @@ impl<'a, S: 'a> Group<'a, S> {
         for Declared { spec, kind } in rows {
             match (kind, left_out(bench, &spec)) {
                 (Kind::Sampled(_), Some(absent)) if measures => bench.push(spec, absent),
-                (Kind::Derived(_), Some(absent)) if computes => bench.push(spec, absent),
+                (Kind::Derived, Some(absent)) if computes => bench.push(spec, absent),
                 (Kind::Sampled(make), None) if measures => sampled.push((spec, make)),
-                (Kind::Derived(formula), None) if computes => derived.push((spec, formula)),
+                (Kind::Derived, None) if computes => derived.push(spec),
                 _ => {}
             }
         }
@@ -342,8 +335,8 @@ impl<'a, S: 'a> Group<'a, S> {
         if !specs.is_empty() && !bench.take_over(&specs) {
             sample(bench, setup, sampled, trials);
         }
-        for (spec, formula) in derived {
-            let outcome = compute(bench, &formula, &spec.parameters);
+        for spec in derived {
+            let outcome = compute(bench, &spec);
             bench.push(spec, outcome);
         }
         // In most turns a group leaves nothing: it is the turn of another.
@@ -442,18 +435,28 @@ fn rounds(
     }
 }
 
-fn compute(bench: &Bench, formula: &Formula<'_>, parameters: &Parameters) -> Outcome {
-    let operands = formula.operands.iter().map(|(id, own)| bench.samples(id, own.as_ref().unwrap_or(parameters)));
-    match operands.collect::<Result<Vec<&[f64]>, Outcome>>() {
+fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
+    let Provenance::Derived { formula, operands, .. } = &spec.provenance else {
+        return Outcome::Failed { reason: "a measured row has no formula".to_owned() };
+    };
+    let of =
+        |operand: &FormulaOperand| bench.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters));
+    let samples = match operands.iter().map(of).collect::<Result<Vec<&[f64]>, Outcome>>() {
         Err(Outcome::Skipped { reason }) if reason == NOT_CHOSEN => {
-            skipped("the rows that it is computed from were left out by choice")
+            return skipped("the rows that it is computed from were left out by choice");
         }
-        Err(absent) => absent,
-        Ok(operands) => {
-            let rounds = operands.iter().map(|samples| samples.len()).min().unwrap_or(0);
-            let round = |i: usize| operands.iter().map(|samples| samples[i]).collect::<Vec<f64>>();
-            Outcome::Derived { samples: (0..rounds).map(|i| (formula.compute)(&round(i))).collect() }
-        }
+        Err(absent) => return absent,
+        Ok(samples) => samples,
+    };
+    let rounds = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
+    let value = |round: usize, word: &str| match operands.iter().position(|operand| operand.name == word) {
+        Some(place) => samples[place].get(round).copied(),
+        None => spec.parameters.get(word)?.number(),
+    };
+    let computed = (0..rounds).map(|round| evaluate(formula, &|word| value(round, word)));
+    match computed.collect() {
+        Some(samples) => Outcome::Derived { samples },
+        None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
     }
 }
 

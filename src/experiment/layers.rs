@@ -136,28 +136,25 @@ impl Layers {
             && first < last
         {
             let (few, many) = (first.get(), last.get());
-            let nodes = (many - few) as f64;
-            let line = |text: &str, compute: fn(f64, f64, f64) -> f64| {
+            let nodes = many - few;
+            let line = |text: String| {
                 let id = "layers.graph.launch";
-                let mut formula =
-                    Formula::of(text, [id, id], move |[low, high]| compute(low, (high - low) / nodes, few as f64));
-                for (operand, nodes) in formula.operands.iter_mut().zip([few, many]) {
-                    operand.1 = Some(Parameters::from([("nodes".to_owned(), nodes.into())]));
-                }
-                formula
+                let of = |nodes: usize| Parameters::from([("nodes".to_owned(), nodes.into())]);
+                let formula = Formula::of(text, [("small", id), ("large", id)]);
+                formula.from_row("small", &of(few)).from_row("large", &of(many))
             };
             group = group
                 .derived(
                     "layers.graph.node",
                     "Each further node",
                     Unit::Seconds,
-                    line(&format!("(launch of {many} − launch of {few}) / {}", many - few), |_, slope, _| slope),
+                    line(format!("(large − small) / {nodes}")),
                 )
                 .derived(
                     "layers.graph.constant",
                     "A graph without nodes, by the line",
                     Unit::Seconds,
-                    line(&format!("launch of {few} − {few} · node"), |low, slope, few| low - few * slope),
+                    line(format!("small − {few} · (large − small) / {nodes}")),
                 );
         }
         group.run();

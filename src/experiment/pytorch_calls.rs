@@ -80,30 +80,23 @@ impl Experiment for PytorchCalls {
         let mut group = bench.group("Calls of PyTorch behind a closed gate", []);
         for call in &self.calls {
             let both = ["pytorch-calls.blocks", "pytorch-calls.warns"];
-            let of = |text: &str, compute: fn(bool, bool) -> bool| {
-                Formula::of(text, both, move |[blocks, warns]| f64::from(compute(blocks > 0.5, warns > 0.5)))
-            };
+            let of = |text: &str| Formula::of(text, [("blocks", both[0]), ("warns", both[1])]);
             group = group
                 .having([("call", call.as_str().into())])
                 .foreign(both[0], "Waited for the gate", Unit::Ratio, PYTORCH)
                 .foreign(both[1], "The debug mode warns", Unit::Ratio, PYTORCH)
-                .derived(
-                    "pytorch-calls.agrees",
-                    "Both say the same",
-                    Unit::Ratio,
-                    of("blocks = warns", |blocks, warns| blocks == warns),
-                )
+                .derived("pytorch-calls.agrees", "Both say the same", Unit::Ratio, of("blocks = warns"))
                 .derived(
                     "pytorch-calls.missed",
                     "It waits, and the mode is silent",
                     Unit::Ratio,
-                    of("blocks · (1 − warns)", |blocks, warns| blocks && !warns),
+                    of("blocks · (1 − warns)"),
                 )
                 .derived(
                     "pytorch-calls.false-alarm",
                     "The mode warns, and it does not wait",
                     Unit::Ratio,
-                    of("(1 − blocks) · warns", |blocks, warns| warns && !blocks),
+                    of("(1 − blocks) · warns"),
                 );
         }
         group.run();

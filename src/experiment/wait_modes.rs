@@ -128,12 +128,8 @@ impl WaitModes {
         let mut group =
             group.time_by(Clock::Host, "wait-modes.neighbour.alone", "One launch, while no thread waits", launch(None));
         for manner in Manner::ALL {
-            let mut ratio = Formula::of(
-                "launch / alone",
-                ["wait-modes.neighbour.launch", "wait-modes.neighbour.alone"],
-                |[launch, alone]| launch / alone,
-            );
-            ratio.operands[1].1 = Some(shared.clone());
+            let both = [("launch", "wait-modes.neighbour.launch"), ("alone", "wait-modes.neighbour.alone")];
+            let ratio = Formula::of("launch / alone", both).from_row("alone", &shared);
             group = group
                 .having([("wait", manner.name().into())])
                 .time_by(

@@ -178,8 +178,7 @@ fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, le
     };
     let error = Formula::of(
         "total − enqueue − residual − call",
-        [kind.total, kind.enqueue, kind.residual, kind.call],
-        |[total, enqueue, residual, call]| total - enqueue - residual - call,
+        [("total", kind.total), ("enqueue", kind.enqueue), ("residual", kind.residual), ("call", kind.call)],
     );
     bench
         .group(kind.heading, parameters)

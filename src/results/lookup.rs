@@ -3,9 +3,6 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
@@ -18,8 +15,6 @@ pub struct Lookup<'a> {
     /// The rows in the order of their identifiers; those of one, in the order of the file. A book makes a lookup for each
     /// quantity in it, and to sort is cheaper than to hash.
     by_id: Vec<&'a Row>,
-    /// The rows of each experiment, in the order of the file, made when first asked for.
-    by_experiment: OnceLock<HashMap<&'a str, Vec<&'a Row>>>,
     runs: Vec<&'a str>,
 }
 
@@ -137,12 +132,6 @@ impl<'a> Metric<'a> {
     }
 }
 
-/// Whether `other` is another row, whose parameters do not contradict those of `row`.
-fn is_beside(other: &Row, row: &Row) -> bool {
-    let agrees = |(name, value)| other.spec.parameters.get(name).is_none_or(|other: &Parameter| other == value);
-    !std::ptr::eq(other, row) && row.spec.parameters.iter().all(agrees)
-}
-
 fn share(samples: &[f64], estimate: Estimate) -> Estimate {
     /// The two-sided 97.5 % point of the normal distribution.
     const Z: f64 = 1.959_964;
@@ -162,7 +151,7 @@ impl<'a> Lookup<'a> {
         let rows: Vec<&Row> = rows.into_iter().filter(left).collect();
         let mut by_id = rows.clone();
         by_id.sort_by(|one, other| one.spec.id.cmp(&other.spec.id));
-        Self { rows, by_id, by_experiment: OnceLock::new(), runs }
+        Self { rows, by_id, runs }
     }
 
     /// The rows, in the order of the file.
@@ -225,36 +214,15 @@ impl<'a> Lookup<'a> {
         self.find(id, select, &Parameters::new())?.estimate()
     }
 
-    /// The other rows of the experiment of `row` whose parameters do not contradict its own.
-    pub(super) fn beside<'b>(&'b self, row: &'b Row) -> impl Iterator<Item = &'a Row> + 'b {
-        let rows = self.by_experiment().get(row.spec.experiment()).into_iter().flatten().copied();
-        rows.filter(|other| is_beside(other, row))
-    }
-
-    /// Those of them with this identifier.
-    pub(super) fn beside_of(&self, row: &Row, id: &str) -> Vec<&'a Row> {
-        self.all_of(id).iter().copied().filter(|other| is_beside(other, row)).collect()
-    }
-
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
         self.all_of(id).iter().copied().filter(move |row| holds(&row.spec.parameters, select))
     }
 
     /// The rows with this identifier.
-    fn all_of(&self, id: &str) -> &[&'a Row] {
+    pub(super) fn all_of(&self, id: &str) -> &[&'a Row] {
         let start = self.by_id.partition_point(|row| row.spec.id.as_str() < id);
         let count = self.by_id[start..].partition_point(|row| row.spec.id == id);
         &self.by_id[start..start + count]
-    }
-
-    fn by_experiment(&self) -> &HashMap<&'a str, Vec<&'a Row>> {
-        self.by_experiment.get_or_init(|| {
-            let mut found: HashMap<&str, Vec<&Row>> = HashMap::new();
-            for &row in &self.rows {
-                found.entry(row.spec.experiment()).or_default().push(row);
-            }
-            found
-        })
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {

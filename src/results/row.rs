@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::formula::FormulaOperand;
 use super::work::Work;
 use crate::measure::{Clock, StoppedBy};
 use crate::units::Unit;
@@ -65,8 +66,11 @@ pub enum Provenance {
     Derived {
         /// What kind of computation it is.
         derivation: Derivation,
-        /// How, for a reader: the names of the rows and what was done to them.
+        /// How: the names of the rows and what is done to them. See [`evaluate`](super::evaluate).
         formula: String,
+        /// The rows that the formula names.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        operands: Vec<FormulaOperand>,
     },
 }
 
@@ -78,6 +82,8 @@ pub enum Derivation {
     Difference,
     /// A row multiplied: what it would be for more of the same.
     Extrapolation,
+    /// The ratio of the same code measured twice: 1, but for noise.
+    SameCode,
     /// Anything else that the formula says.
     Computation,
 }

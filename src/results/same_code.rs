@@ -6,13 +6,9 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::row::Provenance;
+use super::row::{Derivation, Provenance};
 use super::run::Results;
 use crate::measure::Samples;
-use crate::units::Unit;
-
-/// The formula of such a row: see [`Group::twice`](crate::experiment::Group::twice).
-const FORMULA: &str = "second / first";
 
 /// The share of intervals that may leave the truth out.
 const ERROR: f64 = 0.05;
@@ -56,8 +52,7 @@ impl SameCode {
         for system in results.systems() {
             let lookup = results.lookup_of(system);
             for (spec, metric) in lookup.metrics() {
-                let is_same = spec.unit == Unit::Ratio
-                    && matches!(&spec.provenance, Provenance::Derived { formula, .. } if formula == FORMULA);
+                let is_same = matches!(spec.provenance, Provenance::Derived { derivation: Derivation::SameCode, .. });
                 let Some(metric) = metric.ok().filter(|_| is_same) else { continue };
                 let between = metric.estimate().ok().filter(|estimate| estimate.runs > 1 && estimate.is_interval());
                 found.between_runs.add(between.map(|estimate| (estimate.low, estimate.high)));

@@ -3,13 +3,8 @@
 //! A row has none where its samples are too few, where they have two regimes, of which one figure would be of neither, or
 //! where they have a trend within the runs. A derived row has none where one of the rows that it was computed from has no
 //! steady samples: what moves an operand moves the result.
-//!
-//! A derived row names its operands in its formula, by the last parts of their identifiers. `a.big.delta` with the formula
-//! `forced − async` comes from `a.big.forced` and `a.big.async`; `a.graph.gain` with `batched / graph` from the rows that
-//! both `a.batched` and `a.graph` have. A formula that names none (`second / first`) is of the rows beside it.
 
-use std::collections::BTreeSet;
-
+use super::formula::FormulaOperand;
 use super::lookup::{Lookup, Metric};
 use super::row::{Provenance, Row};
 use crate::measure::{Diagnosis, Estimate};
@@ -82,11 +77,12 @@ impl<'a> Lookup<'a> {
         let mut place = 0;
         while let Some(row) = seen.get(place).copied() {
             match &row.spec.provenance {
-                Provenance::Derived { formula, .. } => {
-                    let known = |other: &&Row| seen.iter().any(|row| std::ptr::eq(*row, *other));
-                    let named: Vec<&'a Row> =
-                        self.named_in(formula, row).into_iter().filter(|row| !known(row)).collect();
-                    seen.extend(named);
+                Provenance::Derived { operands, .. } => {
+                    for operand in operands.iter().filter_map(|operand| self.operand(operand, row)) {
+                        if !seen.iter().any(|known| std::ptr::eq(*known, operand)) {
+                            seen.push(operand);
+                        }
+                    }
                 }
                 Provenance::Measured { .. } => measured.push(row),
             }
@@ -95,59 +91,10 @@ impl<'a> Lookup<'a> {
         measured
     }
 
-    /// The rows that a word in the formula of a row may name: those that end with it, or else those of which it is a part.
-    pub(super) fn named(&self, word: &str, row: &'a Row) -> Vec<&'a Row> {
-        let exact = self.exactly(word, row);
-        if !exact.is_empty() {
-            return exact;
-        }
-        families(&BTreeSet::from([word]), &stems(row), &self.beside(row).collect::<Vec<_>>())
+    /// The row that the formula of `row` names.
+    pub(super) fn operand(&self, operand: &FormulaOperand, row: &Row) -> Option<&'a Row> {
+        self.all_of(&operand.id).iter().copied().find(|other| operand.is(other, &row.spec.parameters))
     }
-
-    fn exactly(&self, word: &str, row: &'a Row) -> Vec<&'a Row> {
-        let of = |stem: &&str| self.beside_of(row, &format!("{stem}.{word}"));
-        stems(row).iter().map(of).find(|rows| !rows.is_empty()).unwrap_or_default()
-    }
-
-    fn named_in(&self, formula: &str, row: &'a Row) -> Vec<&'a Row> {
-        let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
-        let words = formula.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(is_word);
-        let words: BTreeSet<&str> = words.collect();
-        let stems = stems(row);
-        let mut found: Vec<&'a Row> = words.iter().flat_map(|word| self.exactly(word, row)).collect();
-        if found.is_empty() {
-            found = families(&words, &stems, &self.beside(row).collect::<Vec<_>>());
-        }
-        if found.is_empty() {
-            found = stems.first().map(|stem| self.beside_of(row, stem)).unwrap_or_default();
-        }
-        if found.is_empty() {
-            let stem = stems.first().copied().unwrap_or_default();
-            let is_beside = |row: &&Row| row.spec.id.rsplit_once('.').is_some_and(|(of, _)| of == stem);
-            found = self.beside(row).filter(is_beside).collect();
-        }
-        found
-    }
-}
-
-/// What an identifier may begin with that stands beside a row: its own, less its last parts.
-fn stems(row: &Row) -> Vec<&str> {
-    let id = row.spec.id.as_str();
-    id.rmatch_indices('.').map(|(at, _)| &id[..at]).collect()
-}
-
-/// The rows `stem.word.tail` with a tail that each word has which begins such rows.
-fn families<'a>(words: &BTreeSet<&str>, stems: &[&str], rows: &[&'a Row]) -> Vec<&'a Row> {
-    let family = |word: &&str| -> Option<Vec<(&'a str, &'a Row)>> {
-        let of = |stem: &&str| -> Vec<(&'a str, &'a Row)> {
-            let start = format!("{stem}.{word}.");
-            rows.iter().filter_map(|row| Some((row.spec.id.strip_prefix(&start)?, *row))).collect()
-        };
-        stems.iter().map(of).find(|rows| !rows.is_empty())
-    };
-    let families: Vec<Vec<(&str, &'a Row)>> = words.iter().filter_map(family).collect();
-    let shared = |tail: &str| families.iter().all(|family| family.iter().any(|(own, _)| *own == tail));
-    families.iter().flatten().filter(|(tail, _)| shared(tail)).map(|(_, row)| *row).collect()
 }
 
 #[cfg(test)]
@@ -179,10 +126,12 @@ mod tests {
         row(id, Provenance::measured(Clock::Host), samples)
     }
 
-    fn derived(id: &str, formula: &str) -> Row {
-        let formula = formula.to_owned();
+    fn derived(id: &str, operands: &[&str]) -> Row {
+        let operand = |id: &&str| FormulaOperand { name: (*id).to_owned(), id: (*id).to_owned(), parameters: None };
+        let operands = operands.iter().map(operand).collect();
         let samples: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round % 7) * 1e-3).collect();
-        row(id, Provenance::Derived { derivation: Derivation::Computation, formula }, &samples)
+        let (derivation, formula) = (Derivation::Computation, "F".to_owned());
+        row(id, Provenance::Derived { derivation, formula, operands }, &samples)
     }
 
     fn operands(rows: &[Row], id: &str) -> Vec<String> {
@@ -192,53 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_leads_to_the_measured_rows_that_it_names() {
-        let names = [
-            "a.big.async",
-            "a.big.forced",
-            "a.t1",
-            "a.t2",
-            "a.batched.done",
-            "a.batched.free",
-            "a.graph.capture",
-            "a.graph.done",
-            "a.same.a",
-            "a.same.b",
-            "a.loop",
-            "a.buffer.copies",
-            "a.buffer.computes",
-            "a.buffer.total",
-        ];
-        let formulas = [
-            ("a.big.delta", "forced − async"),
-            ("a.queued.predicted", "t1 + n·t2"),
-            ("a.graph.gain", "batched / graph"),
-            ("a.same.ratio", "second / first"),
-            ("a.loop.extrapolated", "50 steps × 20"),
-            ("a.buffer.sum", "copies + computes"),
-            ("a.buffer.efficiency", "(sum − total) / sum"),
-        ];
-        let rows: Vec<Row> = names.iter().map(|id| time(id, &[1.0])).collect();
-        let rows: Vec<Row> = rows.into_iter().chain(formulas.map(|(id, formula)| derived(id, formula))).collect();
-        for (id, expected) in [
-            ("a.big.delta", vec!["a.big.async", "a.big.forced"]),
-            ("a.queued.predicted", vec!["a.t1", "a.t2"]),
-            ("a.graph.gain", vec!["a.batched.done", "a.graph.done"]),
-            ("a.same.ratio", vec!["a.same.a", "a.same.b"]),
-            ("a.loop.extrapolated", vec!["a.loop"]),
-            ("a.buffer.efficiency", vec!["a.buffer.total", "a.buffer.computes", "a.buffer.copies"]),
-        ] {
-            let mut found = operands(&rows, id);
-            let mut expected = expected;
-            found.sort();
-            expected.sort_unstable();
-            assert_eq!(found, expected, "{id}");
-        }
+    fn a_derived_row_leads_to_the_measured_rows_also_by_way_of_derived_ones() {
+        let mut rows = vec![time("a.copies", &[1.0]), time("a.computes", &[1.0]), time("a.total", &[1.0])];
+        rows.push(derived("a.sum", &["a.copies", "a.computes"]));
+        rows.push(derived("a.gain", &["a.sum", "a.total", "a.copies"]));
+        assert_eq!(operands(&rows, "a.gain"), ["a.total", "a.copies", "a.computes"]);
     }
 
     #[test]
-    fn formulas_that_name_each_other_come_to_an_end() {
-        let rows = [derived("a.x", "y"), derived("a.y", "x")];
+    fn rows_that_name_each_other_come_to_an_end() {
+        let rows = [derived("a.x", &["a.y"]), derived("a.y", &["a.x"])];
         assert!(operands(&rows, "a.x").is_empty());
     }
 
@@ -247,7 +159,7 @@ mod tests {
         let two: Vec<f64> =
             (0..40).map(|round| if round % 2 == 0 { 1.0 } else { 2.0 } + f64::from(round) * 1e-4).collect();
         let one: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round % 7) * 1e-3).collect();
-        let rows = [time("a.forced", &two), time("a.async", &one), derived("a.delta", "forced − async")];
+        let rows = [time("a.forced", &two), time("a.async", &one), derived("a.delta", &["a.forced", "a.async"])];
         let lookup = Lookup::new(&rows, vec!["1"]);
         let interval = |id: &str| {
             let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();

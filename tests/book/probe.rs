@@ -28,7 +28,7 @@ impl Experiment for Probe {
                         "probe.gain",
                         "Slow / fast",
                         Unit::Ratio,
-                        Formula::of("slow / fast", ["probe.slow", "probe.fast"], |[slow, fast]| slow / fast),
+                        Formula::of("slow / fast", [("slow", "probe.slow"), ("fast", "probe.fast")]),
                     )
                     .run();
             }

@@ -9,7 +9,7 @@ use crate::units::Unit;
 pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let (source, notes) = match &metric.spec.provenance {
         Provenance::Measured { clock, .. } => (clock_name(*clock).to_owned(), vec![]),
-        Provenance::Derived { derivation: Derivation::Extrapolation, formula } => {
+        Provenance::Derived { derivation: Derivation::Extrapolation, formula, .. } => {
             (formula.clone(), vec![format!("extrapolated: {formula}")])
         }
         Provenance::Derived { formula, .. } => (formula.clone(), vec![]),

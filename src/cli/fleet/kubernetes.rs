@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let cluster = &arguments.cluster;
     let (Some(image), Some(volume)) = (&cluster.image, &cluster.out_volume) else { return Ok(End::Refused) };
     on_one_line("the image's name", image)?;
-    let suite = on_one_line("the suite's name", &arguments.suite)?;
+    let suite = arguments.suite()?;
     // A file of this machine is not in the image.
     if carried.book.suite(suite).is_none() && !suite.starts_with('/') {
         let known = carried.book.suites().collect::<Vec<_>>().join(", ");

@@ -5,7 +5,6 @@ mod kubernetes;
 mod script;
 mod slurm;
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,13 +13,15 @@ use clap::{Args, ValueEnum};
 use self::script::on_one_line;
 use super::course::Course;
 use super::processes::Multicast;
+use super::run::Choice;
 use super::{Carried, End, UsageError, program};
 use crate::fleet::MOST_TASKS;
 
 /// Measure a suite on many GPUs or nodes, by Slurm or Kubernetes
 #[derive(Args)]
 #[command(after_help = "\
-With --slurm, a script is written to DIR/fleet.sh and submitted as a job array by `sbatch`; what follows `--` is handed to it. \
+The suite is a name or a file; with --kubernetes, a file of the image by its whole path. With --slurm, a script is written to \
+DIR/fleet.sh and submitted as a job array by `sbatch`; what follows `--` is handed to it. \
 With --kubernetes, an indexed Job is printed for `kubectl apply`. Each task is called after its node and GPU (--machine) and \
 leaves one results file, whole or absent. A task that is killed or requeued goes on with what it kept, where it comes to the \
 same machine. The scheduler chooses the places, so two tasks can come to one GPU after each other; `report collect DIR` then \
@@ -40,21 +41,8 @@ pub(super) struct Arguments {
     /// Print an indexed Job of Kubernetes
     #[arg(long, requires = "image", requires = "out_volume", conflicts_with_all = ["out", "dry_run", "options", "report"])]
     kubernetes: bool,
-    /// A suite's name, or a file; with Kubernetes, a file of the image by its whole path
-    #[arg(long, value_name = "SUITE", default_value = "quick")]
-    suite: String,
-    /// The device of each task, instead of the suite's: cuda:0, cpu:0, or auto
-    #[arg(long, value_name = "NAME")]
-    device: Option<String>,
-    /// Measure only these rows; may be given again
-    #[arg(long, value_name = "ROWS")]
-    only: Vec<String>,
-    /// Leave these rows out; may be given again
-    #[arg(long, value_name = "ROWS")]
-    skip: Vec<String>,
-    /// How often the suite runs in each task
-    #[arg(long, value_name = "N")]
-    runs: Option<NonZeroU32>,
+    #[command(flatten)]
+    choice: Choice,
     /// How many tasks there are
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TASKS)))]
     tasks: u32,
@@ -100,11 +88,12 @@ impl Arguments {
     /// The arguments of a run that begins, with the suite as a task finds it.
     fn begin(&self, suite: &str) -> Result<Vec<String>, UsageError> {
         let mut begin = vec!["--suite".to_owned(), suite.to_owned()];
-        let runs = self.runs.map(|runs| runs.to_string());
-        let device = self.device.iter().map(|value| ("--device", value));
+        let Choice { device, only, skip, runs, .. } = &self.choice;
+        let runs = runs.map(|runs| runs.to_string());
+        let device = device.iter().map(|value| ("--device", value));
         let runs = runs.iter().map(|value| ("--runs", value));
-        let only = self.only.iter().map(|value| ("--only", value));
-        let skip = self.skip.iter().map(|value| ("--skip", value));
+        let only = only.iter().map(|value| ("--only", value));
+        let skip = skip.iter().map(|value| ("--skip", value));
         for (flag, value) in device.chain(runs).chain(only).chain(skip) {
             // With `=`, a value is no flag, whatever it begins with.
             begin.push(format!("{flag}={}", on_one_line(flag, value)?));
@@ -123,7 +112,7 @@ impl Arguments {
 
     /// Whether a task needs a GPU.
     fn needs_gpu(&self) -> bool {
-        !self.device.as_deref().is_some_and(|device| device.starts_with("cpu"))
+        !self.choice.device.as_deref().is_some_and(|device| device.starts_with("cpu"))
     }
 
     /// The beginning of the machines' names.
@@ -131,9 +120,14 @@ impl Arguments {
         self.prefix.as_ref().map_or_else(String::new, |prefix| format!("{prefix}-"))
     }
 
+    /// The suite as it was named.
+    fn suite(&self) -> Result<&str, UsageError> {
+        on_one_line("the suite's name", text("the suite's name", &self.choice.suite)?)
+    }
+
     /// The suite as any folder finds it: a name, or the whole path of a file. A wrong one is found out now, not on each node.
     fn checked_suite(&self, carried: &Carried) -> anyhow::Result<String> {
-        let name = on_one_line("the suite's name", &self.suite)?;
+        let name = self.suite()?;
         Course::embedded().suite(Path::new(name), &carried.book, carried)?;
         if carried.book.suite(name).is_some() {
             return Ok(name.to_owned());
@@ -145,8 +139,11 @@ impl Arguments {
 /// A path from the root, as text on one line.
 fn whole_path(what: &str, path: &Path) -> anyhow::Result<String> {
     let whole = std::path::absolute(path).with_context(|| path.display().to_string())?;
-    let text = whole.to_str().ok_or_else(|| UsageError(format!("{what} is no text: {}", path.display())))?;
-    Ok(on_one_line(what, text)?.to_owned())
+    Ok(on_one_line(what, text(what, &whole)?)?.to_owned())
+}
+
+fn text<'a>(what: &str, path: &'a Path) -> Result<&'a str, UsageError> {
+    path.to_str().ok_or_else(|| UsageError(format!("{what} is no text: {}", path.display())))
 }
 
 /// A part of a machine's name: it becomes a part of file names.

@@ -39,10 +39,14 @@ pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
             })
         });
 
-    let times = ["async-frontend.model.t1", "async-frontend.model.t2", "async-frontend.model.t3"];
+    let predicted = |text: &str| {
+        let times = ["async-frontend.model.t1", "async-frontend.model.t2", "async-frontend.model.t3"];
+        let [t1, t2, t3] = times;
+        let formula = Formula::of(text, [("t1", t1), ("t2", t2), ("t3", t3)]);
+        ["t1", "t2", "t3"].iter().fold(formula, |formula, name| formula.from_row(name, &base))
+    };
     for operations in operations.iter().map(|operations| operations.get()) {
         let matmuls = || Work::matmul(matmul_flops(n) * operations as f64, "2 · size³ · operations");
-        let count = operations as f64;
         group = group
             .having([("operations", operations.into())])
             .host_time("async-frontend.model.queued", "n matmuls and one read, measured", move |shared| {
@@ -57,7 +61,7 @@ pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
                 "async-frontend.model.queued.predicted",
                 "n matmuls and one read, predicted",
                 Unit::Seconds,
-                Formula::of("t1 + n·t2 + t3", times, move |[t1, t2, t3]| t1 + count * t2 + t3).with_parameters(&base),
+                predicted("t1 + operations · t2 + t3"),
             )
             .host_time("async-frontend.model.serial", "n matmuls, each read, measured", move |shared| {
                 let (x, w) = shared.clone();
@@ -71,8 +75,7 @@ pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
                 "async-frontend.model.serial.predicted",
                 "n matmuls, each read, predicted",
                 Unit::Seconds,
-                Formula::of("n·(t1 + t2 + t3)", times, move |[t1, t2, t3]| count * (t1 + t2 + t3))
-                    .with_parameters(&base),
+                predicted("operations · (t1 + t2 + t3)"),
             );
     }
     group.run();

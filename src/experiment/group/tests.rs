@@ -53,7 +53,7 @@ fn a_sample_is_divided_by_the_iterations_and_a_derived_row_is_not() {
         .group("G", [])
         .time_by(Clock::Host, "a.loop", "Loop", |_| Ok(|| Ok(12.0)))
         .per(4)
-        .derived("a.double", "Double", Unit::Seconds, Formula::of("2 · loop", ["a.loop"], |[time]| 2.0 * time))
+        .derived("a.double", "Double", Unit::Seconds, Formula::of("2 · loop", [("loop", "a.loop")]))
         .per(4)
         .run();
     let parameters = Parameters::new();

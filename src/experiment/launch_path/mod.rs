@@ -174,8 +174,7 @@ fn rows(
             Unit::Ratio,
             Formula::of(
                 "batched / graph",
-                ["launch-path.batched.complete", "launch-path.graph.complete"],
-                |[batched, graph]| batched / graph,
+                [("batched", "launch-path.batched.complete"), ("graph", "launch-path.graph.complete")],
             ),
         )
 }

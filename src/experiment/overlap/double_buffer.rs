@@ -52,7 +52,7 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
     };
     let bytes = (elements * size_of::<f32>()) as f64;
     let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
-    let alone = ["overlap.double-buffer.copies", "overlap.double-buffer.computes"];
+    let alone = [("copies", "overlap.double-buffer.copies"), ("computes", "overlap.double-buffer.computes")];
     bench
         .group(
             "Double buffering",
@@ -75,13 +75,13 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
             "overlap.double-buffer.sum",
             "Copies + kernels",
             Unit::Seconds,
-            Formula::of("copies + computes", alone, |[copies, computes]| copies + computes),
+            Formula::of("copies + computes", alone),
         )
         .derived(
             "overlap.double-buffer.max",
             "The longer of copies and kernels",
             Unit::Seconds,
-            Formula::of("max(copies, computes)", alone, |[copies, computes]| copies.max(computes)),
+            Formula::of("max(copies, computes)", alone),
         )
         .derived(
             "overlap.double-buffer.efficiency",
@@ -89,8 +89,11 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
             Unit::Ratio,
             Formula::of(
                 "(sum − total) / (sum − max)",
-                ["overlap.double-buffer.total", alone[0], alone[1]],
-                |[total, copies, computes]| (copies + computes - total) / copies.min(computes),
+                [
+                    ("sum", "overlap.double-buffer.sum"),
+                    ("total", "overlap.double-buffer.total"),
+                    ("max", "overlap.double-buffer.max"),
+                ],
             ),
         )
         .observed(

@@ -80,12 +80,7 @@ fn copies(bench: &mut Bench, elements: usize) {
                     .host_time(free[0], free[1], case(place, copy, mode == "blocking"))
                     .host_time(done[0], done[1], case(place, copy, true))
                     .work(work(amount, "bytes", amount))
-                    .derived(
-                        rate[0],
-                        rate[1],
-                        Unit::BytesPerSecond,
-                        Formula::of("bytes / done", [done[0]], move |[time]| amount / time),
-                    )
+                    .derived(rate[0], rate[1], Unit::BytesPerSecond, Formula::of("bytes / done", [("done", done[0])]))
                     .work(work(amount, "bytes", amount));
             }
         }

@@ -150,8 +150,7 @@ fn launches(bench: &mut Bench, calls: usize) {
             Unit::Ratio,
             Formula::of(
                 "in-place / raw",
-                ["self-audit.enqueue.in-place", "self-audit.enqueue.raw"],
-                |[in_place, raw]| in_place / raw,
+                [("in-place", "self-audit.enqueue.in-place"), ("raw", "self-audit.enqueue.raw")],
             ),
         )
         .run();

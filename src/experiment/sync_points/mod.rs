@@ -29,7 +29,7 @@ use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
 use crate::device::{Device, Float, FloatType, Stream, with_float};
 use crate::error::DeviceError;
 use crate::experiment::counts;
-use crate::results::{Parameter, Work};
+use crate::results::{Derivation, Parameter, Work};
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
@@ -250,9 +250,8 @@ impl SyncPoints {
 
     fn training_loop<T: Float>(&self, bench: &mut Bench, model: &'static str, n: usize) {
         let steps = self.steps.get();
-        let factor = 1000.0 / steps as f64;
         let extrapolated =
-            |of| Formula::of(format!("{steps} steps × {factor}"), [of], move |[time]| time * factor).extrapolates();
+            |name: &str, of| Formula::of(format!("{name} × 1000 / steps"), [(name, of)]).is(Derivation::Extrapolation);
         let matmuls = || Work::matmul(matmul_flops(n) * steps as f64, "2 · size³ · steps");
         bench
             .group(
@@ -284,13 +283,13 @@ impl SyncPoints {
                 "sync-points.training-loop.each-step.extrapolated",
                 "Loss read each iteration, 1000 iterations",
                 Unit::Seconds,
-                extrapolated("sync-points.training-loop.each-step"),
+                extrapolated("each-step", "sync-points.training-loop.each-step"),
             )
             .derived(
                 "sync-points.training-loop.accumulated.extrapolated",
                 "Loss kept on the device, 1000 iterations",
                 Unit::Seconds,
-                extrapolated("sync-points.training-loop.accumulated"),
+                extrapolated("accumulated", "sync-points.training-loop.accumulated"),
             )
             .run();
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::environment::{DeviceDescription, Environment, Host, Program};
+use super::super::formula::FormulaOperand;
 use super::super::row::{self, Derivation, MetricSpec, Parameters, Provenance, Row, Series};
 use super::super::run::{
     ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
@@ -219,7 +220,7 @@ impl From<OldRun> for Results {
         for experiment in old.experiments {
             let name = experiment.name;
             rows.extend(experiment.rows.into_iter().map(|row| {
-                let (provenance, outcome) = row.outcome.split();
+                let (provenance, outcome) = row.outcome.split(&row.id);
                 let (group, label) = described(&row.id);
                 let (parameters, unit) = (parameters(row.parameters), row.unit);
                 let spec =
@@ -297,7 +298,7 @@ impl From<OldPeer> for System {
             id: row.id,
             parameters: parameters(row.parameters),
             unit: row.unit,
-            outcome: row.outcome.split().1,
+            outcome: row.outcome.split("").1,
         };
         Self {
             schema_version: old.schema_version,
@@ -311,9 +312,21 @@ impl From<OldPeer> for System {
     }
 }
 
+/// The two rows of a difference, `a − b`, by the last parts of their identifiers: schema 1 names no others.
+fn subtracted(id: &str, derivation: Derivation, formula: &str) -> Vec<FormulaOperand> {
+    let (Derivation::Difference, Some((from, less)), Some((parent, _))) =
+        (derivation, formula.split_once(" − "), id.rsplit_once('.'))
+    else {
+        return Vec::new();
+    };
+    let operand =
+        |name: &str| FormulaOperand { name: name.to_owned(), id: format!("{parent}.{name}"), parameters: None };
+    vec![operand(from), operand(less)]
+}
+
 impl Outcome {
     /// How its samples were taken, and what came of it. What was not measured has no clock: the host's stands there.
-    fn split(self) -> (Provenance, row::Outcome) {
+    fn split(self, id: &str) -> (Provenance, row::Outcome) {
         let measured = |clock| Provenance::measured(clock);
         let (order, started) = (Vec::new(), Vec::new());
         match self {
@@ -322,7 +335,8 @@ impl Outcome {
                 row::Outcome::Measured { samples, order, started, warmup: Vec::new(), stopped_by },
             ),
             Self::Derived { derivation, formula, samples } => {
-                (Provenance::Derived { derivation, formula }, row::Outcome::Derived { samples })
+                let operands = subtracted(id, derivation, &formula);
+                (Provenance::Derived { derivation, formula, operands }, row::Outcome::Derived { samples })
             }
             Self::NotApplicable { reason } => (measured(Clock::Host), row::Outcome::NotApplicable { reason }),
             Self::Interrupted => (measured(Clock::Host), row::Outcome::Interrupted),

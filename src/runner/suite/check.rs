@@ -13,7 +13,7 @@ use crate::yaml::Way;
 const MOST_RUNS: u32 = 1000;
 
 /// What of a suite cannot be, and where it stands.
-pub(super) struct Contradiction {
+pub(super) struct SuiteFault {
     pub(super) way: Way,
     pub(super) message: String,
     pub(super) hint: String,
@@ -21,14 +21,14 @@ pub(super) struct Contradiction {
 
 /// Finds the first thing in a suite that cannot be: a device that there is not, a list without an item, a sampling without
 /// an end, a row that would be measured twice.
-pub(super) fn check(suite: &Suite) -> Option<Contradiction> {
-    let found = |way: Way, message: String| Contradiction { way, message, hint: String::new() };
+pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
+    let found = |way: Way, message: String| SuiteFault { way, message, hint: String::new() };
     let device = suite.device.as_str();
     let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
     if device != "auto" && !device.split_once(':').is_some_and(is_one) {
         let message = format!("`{device}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
         let hint = nearest(device, ["auto", "cuda:0", "cpu:0"].into_iter());
-        return Some(Contradiction { way: Way::default().key("device"), message, hint });
+        return Some(SuiteFault { way: Way::default().key("device"), message, hint });
     }
     if suite.runs.get() > MOST_RUNS {
         let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);

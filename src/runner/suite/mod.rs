@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use self::check::{Contradiction, check};
+use self::check::{SuiteFault, check};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
@@ -81,7 +81,7 @@ impl Suite {
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source: Value = yaml::parse(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
-        let refused = |Contradiction { way, message, hint }| {
+        let refused = |SuiteFault { way, message, hint }| {
             let (line, column) = way.place(text).unwrap_or_default();
             FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
         };
@@ -96,7 +96,7 @@ impl Suite {
         let seed = SuiteSeed { registry, source: source.clone() };
         let suite =
             seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
-        let refused = |found: Contradiction| FileError::whole(origin, format!("its suite: {}", found.message));
+        let refused = |found: SuiteFault| FileError::whole(origin, format!("its suite: {}", found.message));
         check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
 
