@@ -80,8 +80,8 @@ impl<'a, 'b> Horizontal<'a, 'b> {
         for tick in self.decades.iter().flat_map(|axis| &axis.ticks) {
             let column = self.column(*tick);
             self.root.draw(&PathElement::new([(column, top), (column, bottom)], Paint::Grid))?;
-            let style = Weight::Regular.style(Paint::Muted, HPos::Center);
-            self.root.draw(&Text::new(unit.scale(*tick).tick(*tick), (column, bottom + 14), style))?;
+            let text = unit.scale(*tick).tick(*tick);
+            Weight::Regular.draw_around(self.root, &text, (column, bottom + 14), Paint::Muted)?;
         }
         Ok(())
     }

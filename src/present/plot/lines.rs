@@ -263,7 +263,7 @@ impl LinePlot {
     pub fn place(&self, x: f64) -> String {
         match self.x_unit {
             Some(unit) => unit.scale(x).tick(x),
-            None if x.fract() == 0.0 => x.to_string(),
+            None if x.fract() == 0.0 && x.abs() < 1e6 => x.to_string(),
             None => Unit::Number.scale(x).short(x),
         }
     }
@@ -378,11 +378,11 @@ impl LinePlot {
         });
         for (column, text) in legible(ticks.collect()) {
             root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], Paint::Muted))?;
-            root.draw(&Text::new(text, (column, bottom + 14), Weight::Regular.style(Paint::Muted, HPos::Center)))?;
+            Weight::Regular.draw_around(root, &text, (column, bottom + 14), Paint::Muted)?;
         }
         for (line, number) in self.x_lines().into_iter().zip(0..) {
             let middle = (WIDTH as i32 / 2, bottom + AXIS as i32 + LINE as i32 * number + LINE as i32 / 2);
-            root.draw(&Text::new(line, middle, Weight::Regular.style(Paint::Text, HPos::Center)))?;
+            Weight::Regular.draw_around(root, &line, middle, Paint::Text)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::UnicodeWidthChar;
 
-use super::picture::{Area, Drawn, LINE};
+use super::picture::{Area, Drawn, LINE, WIDTH};
 use super::svg::Paint;
 
 /// The size of the letters in pixels.
@@ -66,6 +66,13 @@ impl Weight {
     pub(super) fn style(self, paint: Paint, side: HPos) -> TextStyle<'static> {
         let style = if self == Self::Bold { FontStyle::Bold } else { FontStyle::Normal };
         ("sans-serif", FONT).into_font().style(style).color(&paint).pos(Pos::new(side, VPos::Center))
+    }
+
+    /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
+    pub(super) fn draw_around(self, root: &Area<'_>, text: &str, (column, row): (i32, i32), paint: Paint) -> Drawn {
+        let half = self.width(text) / 2;
+        let column = column.min(WIDTH as i32 - half).max(half);
+        Ok(root.draw(&Text::new(text, (column, row), self.style(paint, HPos::Center)))?)
     }
 
     /// Draws lines below each other, from `top` down.

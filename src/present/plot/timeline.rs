@@ -187,11 +187,7 @@ impl Sketch<'_> {
         for tick in (0..).map(|n| f64::from(n) * step).take_while(|tick| *tick <= longest * 1.0001) {
             let x = column(tick, longest);
             root.draw(&PathElement::new(vec![(x, top), (x, bottom)], Paint::Grid))?;
-            let side = if tick == 0.0 { HPos::Left } else { HPos::Center };
-            let text = scale.tick(tick);
-            let fits = x + Weight::Regular.width(&text) / 2 <= WIDTH as i32;
-            let (side, x) = if fits { (side, x) } else { (HPos::Right, WIDTH as i32 - 2) };
-            root.draw(&Text::new(text, (x, bottom + 12), Weight::Regular.style(Paint::Muted, side)))?;
+            Weight::Regular.draw_around(root, &scale.tick(tick), (x, bottom + 12), Paint::Muted)?;
         }
         let line = vec![(LEFT, bottom), (WIDTH as i32 - RIGHT, bottom)];
         Ok(root.draw(&PathElement::new(line, Paint::Muted))?)
