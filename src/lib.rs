@@ -14,7 +14,7 @@ pub mod tensor;
 pub mod timeline;
 pub mod units;
 
-#[cfg(feature = "report")]
+#[cfg(feature = "present")]
 pub mod audit;
 #[cfg(feature = "report")]
 pub mod book;

@@ -24,6 +24,7 @@ macro_rules! listings {
 }
 
 listings! {
+    audit_region: "audit_region.rs",
     async_frontend: "async_frontend.rs",
     idle_device: "idle_device.rs",
     overlap: "overlap.rs",

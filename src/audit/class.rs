@@ -28,6 +28,12 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    /// Whether a name is one of CUDA, and not one of this library.
+    pub(crate) fn is_known(function: &str) -> bool {
+        let name = function.strip_prefix("cuda").or_else(|| function.strip_prefix("cu"));
+        name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
+    }
+
     /// Of a function of the driver (`cuMemFree_v2`) or of the run-time library (`cudaFree`).
     pub(crate) fn of(function: &str) -> Self {
         let name = ["_ptsz", "_ptds", "_v2", "_v3", "_v1"]
@@ -68,10 +74,9 @@ impl Class {
 }
 
 /// What a host does at a time.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Doing {
     /// It waits for work that was pending.
@@ -143,6 +148,8 @@ mod tests {
             ("cuMemsetD8_v2", Class::Other),
         ] {
             assert_eq!(Class::of(name), class, "{name}");
+            assert!(Class::is_known(name), "{name}");
         }
+        assert!(!Class::is_known("cumsum") && !Class::is_known("Stream::synchronize"));
     }
 }

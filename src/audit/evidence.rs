@@ -102,7 +102,12 @@ pub(crate) fn judge(process: &Process) -> Vec<Judgement> {
         }
     }
     for call in process.calls.iter().filter(|call| call.class == Class::Record) {
-        evidence.records.entry(call.event).or_default().push((call.exit, call.correlation, call.stream));
+        evidence.records.entry(call.event).or_default().push((
+            call.exit,
+            // What that call itself enqueued is before the event, too.
+            call.correlation.saturating_add(1),
+            call.stream,
+        ));
     }
     evidence.usual = evidence.usual_times();
     process.calls.iter().map(|call| evidence.judge(call)).collect()

@@ -14,9 +14,13 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::class::Class;
-use super::recording::{Call, Direction, Frame, HostMemory, Process, Range, Recording, Work, WorkKind};
+use super::own;
+use super::recording::{Call, Frame, Process, Range, Recording, Work, WorkKind};
+use super::report::AuditReport;
+use crate::device::kind::{Kind, SyncKind};
 use crate::error::FileError;
 use crate::files::read_text;
+use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
 const MOST_EVENTS: usize = 20_000_000;
@@ -85,9 +89,21 @@ pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
              `report audit --trace` wrote",
         ));
     }
-    let text = read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    let trace: Trace =
-        serde_json::from_str(&text).map_err(|error| FileError::json(origin.clone(), "Chrome trace", &error))?;
+    parse(&read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?, &origin)
+}
+
+impl AuditReport {
+    /// The audit of a trace of PyTorch's profiler or of this library, from its JSON. `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// The text is no such trace, or holds more than any has; the message says where.
+    pub fn of_trace(text: &str, origin: &str) -> Result<Self, FileError> {
+        Ok(Self::of(&parse(text, origin)?, origin).0)
+    }
+}
+
+fn parse(text: &str, origin: &str) -> Result<Recording, FileError> {
+    let trace: Trace = serde_json::from_str(text).map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
     if trace.events.len() > MOST_EVENTS {
         return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
     }
@@ -105,37 +121,21 @@ pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
 }
 
 fn recording(trace: Trace) -> Recording {
-    let is_own = trace.other.as_ref().is_some_and(|other| other.get("timelines").is_some());
     let is_time = |event: &&Event| {
         let in_range = |time: f64| time.abs() < FARTHEST;
         event.ph == "X" && event.ts.is_some_and(in_range) && event.dur.is_none_or(|time| time < YEAR)
     };
     let events: Vec<&Event> = trace.events.iter().filter(is_time).collect();
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
-    let mut processes: BTreeMap<u64, (Reading, Vec<&Event>)> = BTreeMap::new();
-    for event in events {
-        // Each timeline of a trace of this program has two processes of the format: its host and its device.
-        let process = if is_own { event.pid.as_u64().unwrap_or(0).div_ceil(2) } else { 0 };
-        let (reading, python) = processes.entry(process).or_insert_with(|| (Reading::new(first), Vec::new()));
-        match event.cat.as_str() {
-            "kernel" | "gpu_memcpy" | "gpu_memset" | "copy" => reading.work(event),
-            "cuda_runtime" | "cuda_driver" => reading.call(event),
-            "enqueue" | "synchronize" if is_own => reading.own_call(event),
-            "user_annotation" => {
-                let (start, end) = reading.span(event);
-                reading.process.ranges.push(Range { name: event.name.clone(), start, end });
-            }
-            "python_function" => python.push(event),
-            _ => {}
-        }
-    }
-    let settled = processes.into_iter().map(|(number, (mut reading, python))| {
-        reading.stacks(&python);
-        reading.process.number = number as u32;
-        reading.process.settle();
-        reading.process
-    });
-    let processes: Vec<Process> = settled.collect();
+    let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
+    let (source, processes) = match own {
+        Some(timelines) => ("a trace of syncscope", own_processes(&events, first, timelines)),
+        None => (
+            "a trace of PyTorch's profiler. Which stream an event was recorded on is not in it, nor are calls that the \
+             profiler leaves out",
+            (!events.is_empty()).then(|| kineto(&events, first)).into_iter().collect(),
+        ),
+    };
     let (has_calls, has_stacks) = (
         processes.iter().any(|process| !process.calls.is_empty()),
         processes.iter().any(|process| !process.stacks.is_empty()),
@@ -150,14 +150,70 @@ fn recording(trace: Trace) -> Recording {
         }
         (true, true) => {}
     }
-    let source = match is_own {
-        true => "a trace of syncscope",
-        false => {
-            "a trace of PyTorch's profiler. Which stream an event was recorded on is not in it, nor are calls that the profiler \
-             leaves out"
-        }
-    };
     Recording { source: source.to_owned(), processes, warnings }
+}
+
+/// When an event began and ended, since the first of the trace.
+fn times(event: &Event, first: f64) -> (u64, u64) {
+    let start = ((event.ts.unwrap_or(first) - first) * 1e3).round().max(0.0) as u64;
+    (start, start + (event.dur.unwrap_or(0.0).max(0.0) * 1e3).round() as u64)
+}
+
+/// The processes of a trace of this library: each timeline has two of the format, its host and its device.
+fn own_processes(events: &[&Event], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
+    const KINDS: [Kind; 4] = [Kind::Enqueue, Kind::Synchronize, Kind::Kernel, Kind::Copy];
+    const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
+    let mut threads: HashMap<String, usize> = HashMap::new();
+    let mut all: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
+    for event in events {
+        let Some(kind) = KINDS.into_iter().find(|kind| kind.name() == event.cat) else { continue };
+        let next = threads.len();
+        let track = *threads.entry(format!("{} {}", event.pid, event.tid)).or_insert(next);
+        let (start_ns, end_ns) = times(event, first);
+        let site = Some(event.text("site")).filter(|site| !site.is_empty()).map(str::to_owned);
+        all.entry(event.pid.as_u64().unwrap_or(0).div_ceil(2)).or_default().push(Span {
+            track,
+            name: event.name.clone(),
+            start_ns,
+            end_ns,
+            kind,
+            stream: event.small("stream"),
+            bytes: event.number(&["bytes"]),
+            correlation: event.number(&["correlation"]),
+            sync: SYNCS.into_iter().find(|sync| sync.to_string() == event.text("sync")),
+            awaits: event.number(&["awaits"]),
+            site,
+            detail: None,
+        });
+    }
+    let settled = all.into_iter().map(|(number, spans)| {
+        let timeline = usize::try_from(number.saturating_sub(1)).ok().and_then(|place| timelines.get(place));
+        let device = timeline.and_then(|timeline| timeline.get("device")?.as_str()).unwrap_or_default();
+        Process { number: number as u32, ..own::process(device, &spans) }
+    });
+    settled.collect()
+}
+
+/// The process of a trace of PyTorch's profiler.
+fn kineto(events: &[&Event], first: f64) -> Process {
+    let mut reading =
+        Reading { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } };
+    let mut python = Vec::new();
+    for event in events {
+        match event.cat.as_str() {
+            "kernel" | "gpu_memcpy" | "gpu_memset" => reading.work(event),
+            "cuda_runtime" | "cuda_driver" => reading.call(event),
+            "user_annotation" => {
+                let (start, end) = times(event, first);
+                reading.process.ranges.push(Range { name: event.name.clone(), start, end });
+            }
+            "python_function" => python.push(*event),
+            _ => {}
+        }
+    }
+    reading.stacks(&python);
+    reading.process.settle();
+    reading.process
 }
 
 struct Reading {
@@ -167,25 +223,16 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(first: f64) -> Self {
-        Self { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } }
-    }
-
-    fn span(&self, event: &Event) -> (u64, u64) {
-        let start = ((event.ts.unwrap_or(self.first) - self.first) * 1e3).round().max(0.0) as u64;
-        (start, start + (event.dur.unwrap_or(0.0).max(0.0) * 1e3).round() as u64)
-    }
-
     fn thread(&mut self, event: &Event) -> u32 {
         let next = self.threads.len() as u32 + 1;
         *self.threads.entry(format!("{} {}", event.pid, event.tid)).or_insert(next)
     }
 
     fn work(&mut self, event: &Event) {
-        let (start, end) = self.span(event);
+        let (start, end) = times(event, self.first);
         let kind = match event.cat.as_str() {
             "gpu_memset" => WorkKind::Fill,
-            "gpu_memcpy" | "copy" => copy(&event.name),
+            "gpu_memcpy" => WorkKind::of_copy(&event.name),
             _ => WorkKind::Kernel,
         };
         self.process.work.push(Work {
@@ -202,35 +249,11 @@ impl Reading {
     }
 
     fn call(&mut self, event: &Event) {
-        self.push(event, Class::of(&event.name));
-    }
-
-    /// A call of this library: what it waits for is told.
-    fn own_call(&mut self, event: &Event) {
-        let class = match event.text("sync") {
-            // A trace of an audit has the driver's calls, whose names say it.
-            _ if event.name.starts_with("cu") => Class::of(&event.name),
-            "stream" => Class::Stream,
-            "" => Class::Other,
-            _ => Class::Context,
-        };
-        self.push(event, class);
-        if let Some((file, line)) = event.text("site").rsplit_once(':')
-            && let (Ok(line), Some(call)) = (line.parse(), self.process.calls.last_mut())
-        {
-            let frame = self.process.frames.len() as u32;
-            self.process.frames.push(Frame { file: file.to_owned(), line, ..Frame::default() });
-            call.stack = Some(self.process.stacks.len() as u32);
-            self.process.stacks.push(vec![frame]);
-        }
-    }
-
-    fn push(&mut self, event: &Event, class: Class) {
-        let (enter, exit) = self.span(event);
+        let (enter, exit) = times(event, self.first);
         let thread = self.thread(event);
         self.process.calls.push(Call {
             name: event.name.clone(),
-            class,
+            class: Class::of(&event.name),
             enter,
             exit,
             correlation: event.number(&["correlation"]).unwrap_or(0),
@@ -250,7 +273,7 @@ impl Reading {
         let mut known: HashMap<String, u32> = HashMap::new();
         for event in python {
             let Some(frame) = frame(&event.name) else { continue };
-            let (start, end) = self.span(event);
+            let (start, end) = times(event, self.first);
             let thread = self.thread(event);
             let frames = &mut self.process.frames;
             let number = *known.entry(event.name.clone()).or_insert_with(|| {
@@ -295,22 +318,6 @@ fn frame(name: &str) -> Option<Frame> {
     let (place, function) = name.split_once("): ")?;
     let (file, line) = place.rsplit_once('(')?;
     Some(Frame { file: file.to_owned(), line: line.parse().ok()?, function: function.to_owned(), offset: None })
-}
-
-/// `Memcpy DtoH (Device -> Pageable)` of Kineto; `upload` and `download` of this library; what an audit writes.
-fn copy(name: &str) -> WorkKind {
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let host = match () {
-        () if has(&["Pageable", "pageable"]) => HostMemory::Pageable,
-        () if has(&["Pinned", "page-locked"]) => HostMemory::Pinned,
-        () => HostMemory::Unknown,
-    };
-    let direction = match () {
-        () if has(&["HtoD", "upload", "to the device"]) => Direction::ToDevice,
-        () if has(&["DtoH", "download", "to the host"]) => Direction::ToHost,
-        () => Direction::Other,
-    };
-    WorkKind::Copy { direction, host }
 }
 
 #[cfg(test)]

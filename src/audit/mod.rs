@@ -2,12 +2,13 @@
 //!
 //! `report audit -- COMMAND` runs a program with a library in it (`injected/`), which records the driver's calls and the
 //! device's work. `report audit --from FILE` reads the trace of another profiler. Either way the analysis is a function of
-//! the recording alone.
+//! the recording alone. [`region`] audits a part of a program that uses this library, by the library's own recording.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
 //! | `record`, `foreign` | reading its files, and other programs' traces |
+//! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines |
 //! | `recording`, `class` | what was recorded; what a call can wait for |
 //! | `evidence` | whether a call waited, and for what |
@@ -16,42 +17,59 @@
 //! | `tables`, `page`, `exports`, `lanes` | what is shown: tables, a page, JUnit and SARIF, timelines |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(not(feature = "report"), allow(dead_code, reason = "the command alone reads files and writes pages"))]
 
 mod class;
 mod evidence;
+#[cfg(feature = "report")]
 mod exports;
+#[cfg(feature = "report")]
 mod foreign;
+#[cfg(feature = "report")]
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;
+#[cfg(feature = "report")]
 mod kept;
 mod lanes;
+mod own;
+#[cfg(feature = "report")]
 mod page;
 mod places;
+#[cfg(feature = "report")]
 mod record;
 mod recording;
+mod region;
 mod report;
 mod shares;
 mod steps;
+#[cfg(feature = "report")]
 mod symbols;
 mod tables;
 
 pub use class::Doing;
 pub use places::{Place, Reason};
 pub use recording::Frame;
+pub use region::{OpenRegion, Region, begin, region};
 pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
 pub use steps::{Allowed, Budget, Step};
 
-pub(crate) use exports::{junit, sarif};
-pub(crate) use foreign::read as read_trace;
-pub(crate) use kept::{is_audit, read as read_kept, text as kept_text};
-pub(crate) use lanes::timeline;
-pub(crate) use page::{Parts, parts};
-pub(crate) use record::read as read_records;
-pub(crate) use recording::Recording;
-pub(crate) use report::Judged;
-pub(crate) use steps::{Breach, beyond, budget, over};
-pub(crate) use tables::{of_processes, overhead, places as places_table, sentence, summary, time_of};
+#[cfg(feature = "report")]
+pub(crate) use self::{
+    exports::{junit, sarif},
+    foreign::read as read_trace,
+    kept::{is_audit, read as read_kept, text as kept_text},
+    lanes::timeline,
+    page::{Parts, parts},
+    record::read as read_records,
+    recording::Recording,
+    report::Judged,
+    steps::{Breach, beyond, over},
+    tables::{overhead, sentence},
+};
+#[cfg(any(feature = "report", feature = "notebook"))]
+pub(crate) use tables::{of_processes, places as places_table, summary, time_of};
 
 /// The library that is put into a program; empty where it cannot be built: it is for Linux.
+#[cfg(feature = "report")]
 pub(crate) const LIBRARY: &[u8] = include_bytes!(env!("SYNCSCOPE_INJECTED"));

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::class::{Class, Doing};
 use super::evidence::{Cause, Judgement};
 use super::recording::{Call, Frame, Process, Recording, WorkKind};
@@ -13,8 +11,9 @@ use super::report::Judged;
 const DEPTH: usize = 12;
 
 /// Why a place loses time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Reason {
     /// The host waited for pending work.
@@ -34,8 +33,9 @@ pub enum Reason {
 }
 
 /// A place that loses time. Times are nanoseconds.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct Place {
     /// `file:line` of the innermost frame of the user's own code; empty where no stack was taken.
     pub place: String,
@@ -56,14 +56,14 @@ pub struct Place {
     /// How long a device had nothing to do right after these calls.
     pub idle_after_ns: u64,
     /// What the longest waited for.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "String::is_empty"))]
     pub waited_for: String,
     /// What can be done.
     pub advice: String,
     /// The chapter of the book that explains it.
     pub chapter: String,
     /// The stack of the longest, the innermost frame first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub stack: Vec<Frame>,
 }
 

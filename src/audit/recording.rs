@@ -83,6 +83,25 @@ pub(crate) enum WorkKind {
     Copy { direction: Direction, host: HostMemory },
 }
 
+impl WorkKind {
+    /// A copy by its name: `Memcpy DtoH (Device -> Pageable)` of Kineto; `upload`, `download` and `copy_from` of this library;
+    /// what an audit writes.
+    pub(crate) fn of_copy(name: &str) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let host = match () {
+            () if has(&["Pageable", "pageable"]) => HostMemory::Pageable,
+            () if has(&["Pinned", "page-locked"]) => HostMemory::Pinned,
+            () => HostMemory::Unknown,
+        };
+        let direction = match () {
+            () if has(&["HtoD", "upload", "copy_from", "to the device"]) => Direction::ToDevice,
+            () if has(&["DtoH", "download", "copy_to", "to the host"]) => Direction::ToHost,
+            () => Direction::Other,
+        };
+        Self::Copy { direction, host }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     ToDevice,
@@ -106,8 +125,9 @@ pub(crate) struct Range {
 }
 
 /// A frame of a stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct Frame {
     /// The source file; the module, for a frame of a native stack.
     pub file: String,
@@ -116,7 +136,7 @@ pub struct Frame {
     /// The function.
     pub function: String,
     /// The offset in the module, for a frame of a native stack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
     pub offset: Option<u64>,
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::class::{Class, Doing};
 use super::evidence::{Cause, Judgement, judge};
 use super::lanes;
@@ -18,8 +16,9 @@ pub(crate) const FORMAT: u32 = 1;
 const SPANS: usize = 400;
 
 /// Where a program waited for its devices. Times are nanoseconds.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct AuditReport {
     /// The version of this format.
     pub format: u32,
@@ -34,13 +33,14 @@ pub struct AuditReport {
     /// What is missing or doubtful.
     pub warnings: Vec<String>,
     /// The time around the longest wait of all; none where nothing waited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
     pub longest_wait: Option<Timeline>,
 }
 
 /// What one process did.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct ProcessReport {
     /// Its number.
     pub process: u32,
@@ -59,13 +59,14 @@ pub struct ProcessReport {
     /// What each device did for this process.
     pub devices: Vec<DeviceReport>,
     /// What the audit itself cost, where the source measures it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
     pub overhead: Option<OverheadReport>,
 }
 
 /// A part of a host's time.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct HostShare {
     /// What it did.
     pub doing: Doing,
@@ -74,8 +75,9 @@ pub struct HostShare {
 }
 
 /// What a device did; `kernels_ns`, `copies_ns` and `idle` add up to the process's `wall_ns`.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct DeviceReport {
     /// Its number.
     pub device: u32,
@@ -88,8 +90,9 @@ pub struct DeviceReport {
 }
 
 /// What the audit itself cost a process, measured in that process.
-#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct OverheadReport {
     /// How many calls the injected library was called for.
     pub calls: u64,
@@ -102,6 +105,7 @@ pub struct OverheadReport {
 }
 
 /// A call with its judgement, for those who look at each.
+#[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) judgements: Vec<Judgement>,
     pub(crate) devices: Vec<DeviceTime>,

@@ -1,52 +1,51 @@
 //! A budget for waits: how many, and how long, a step of a program may wait; and a baseline, of which only new places fail.
 
-use std::path::Path;
-
-use serde::Deserialize;
-
 use super::evidence::Cause;
 use super::places::{self, Place};
 use super::recording::{Frame, Process, Recording};
 use super::report::{AuditReport, Judged};
-use crate::error::FileError;
-use crate::yaml;
+#[cfg(feature = "report")]
+use crate::{error::FileError, yaml};
 
 /// How much a program may wait.
-#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct Budget {
     /// What a step is; without it, the whole run is one.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub step: Option<Step>,
     /// How many steps at the beginning do not count.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub skip_first: usize,
     /// The most waits of a step.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub waits: Option<u64>,
     /// The most milliseconds that a step waits.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub milliseconds: Option<f64>,
     /// Places whose waits do not count.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub allow: Vec<Allowed>,
 }
 
 /// What a step of a program is: one of the two.
-#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct Step {
     /// A range of NVTX, or of `torch.profiler.record_function`, of this name.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub range: Option<String>,
     /// From one time that a watched call was made under this line, `train.py:31`, to the next.
-    #[serde(default)]
+    #[cfg_attr(feature = "report", serde(default))]
     pub line: Option<String>,
 }
 
 /// A place that may wait.
-#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct Allowed {
     /// `file:line`, or the end of it; a file without a line allows all of its lines.
     pub place: String,
@@ -61,16 +60,23 @@ pub(crate) struct Breach {
     pub(crate) why: String,
 }
 
-/// Reads a budget.
-pub(crate) fn budget(path: &Path) -> Result<Budget, FileError> {
-    let budget: Budget = yaml::parse(&yaml::read(path)?, &path.display().to_string())?;
-    if budget.waits.is_none() && budget.milliseconds.is_none() {
-        return Err(FileError::whole(path.display().to_string(), "it limits nothing: state `waits` or `milliseconds`"));
+#[cfg(feature = "report")]
+impl Budget {
+    /// Reads a budget.
+    ///
+    /// # Errors
+    /// The file cannot be read or is none of these; the message says where.
+    pub fn read(path: &std::path::Path) -> Result<Self, FileError> {
+        let budget: Self = yaml::parse(&yaml::read(path)?, &path.display().to_string())?;
+        if budget.waits.is_none() && budget.milliseconds.is_none() {
+            let message = "it limits nothing: state `waits` or `milliseconds`";
+            return Err(FileError::whole(path.display().to_string(), message));
+        }
+        if budget.step.as_ref().is_some_and(|step| step.range.is_some() == step.line.is_some()) {
+            return Err(FileError::whole(path.display().to_string(), "`step` states either `range` or `line`"));
+        }
+        Ok(budget)
     }
-    if budget.step.as_ref().is_some_and(|step| step.range.is_some() == step.line.is_some()) {
-        return Err(FileError::whole(path.display().to_string(), "`step` states either `range` or `line`"));
-    }
-    Ok(budget)
 }
 
 /// Whether a stated place is that of a frame: its end, from a whole part of the path on.

@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 
 use super::terminal::Paint;
 use super::{End, UsageError, output};
-use crate::audit::{self, AuditReport, Breach, Judged, LIBRARY, Recording};
+use crate::audit::{self, AuditReport, Breach, Budget, Judged, LIBRARY, Recording};
 use crate::files::{Target, begins_with};
 use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
@@ -117,7 +117,7 @@ impl Files {
 const PRINTED: usize = 20;
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let budget = arguments.budget.as_deref().map(audit::budget).transpose()?;
+    let budget = arguments.budget.as_deref().map(Budget::read).transpose()?;
     let baseline = arguments.baseline.as_deref().map(audit::read_kept).transpose()?;
     let files = Files::claim(arguments)?;
     let (recording, of, status) = match &arguments.from {

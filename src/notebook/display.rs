@@ -1,8 +1,10 @@
 //! What each type shows at the end of a cell.
 //!
-//! Places in the program are left out: in a cell they are lines of a file that the kernel generates.
+//! Places in the program are left out, except where they are what is listed: in a cell they are lines of a file that the
+//! kernel generates.
 
 use super::page::{Page, Show};
+use crate::audit::{AuditReport, Region, places_table, summary, time_of};
 use crate::device::{Device, Element};
 use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
 use crate::present::{
@@ -27,7 +29,7 @@ macro_rules! displayed {
     )+};
 }
 
-displayed!(Device, Estimate, Samples, Rounds, Comparison, Verdict, Timeline, Audit);
+displayed!(Device, Estimate, Samples, Rounds, Comparison, Verdict, Timeline, Audit, AuditReport, Region);
 displayed!(Table, BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 impl<T: Element> Tensor<T> {
@@ -172,6 +174,21 @@ impl Show for Audit {
     }
 }
 
+impl Show for AuditReport {
+    fn on(&self, page: Page) -> Page {
+        let page = page.note(summary(self));
+        let page = if self.places.is_empty() { page } else { page.table(&places_table(self, LISTED)) };
+        let page = self.processes.iter().fold(page, |page, process| page.table(&time_of(process)));
+        self.warnings.iter().fold(page, Page::note)
+    }
+}
+
+impl Show for Region {
+    fn on(&self, page: Page) -> Page {
+        page.show(&self.report)
+    }
+}
+
 impl Show for Table {
     fn on(&self, page: Page) -> Page {
         page.table(self)
@@ -250,6 +267,8 @@ mod tests {
         let (html, text) = shown(&timeline);
         assert!(sum == 6.0 && html.contains("<img ") && text.contains("host blocked"), "{text}");
         assert!(shown(&timeline.audit()).1.contains("1 synchronization point. "));
+        let (_, region) = crate::audit::region(&device, || stream.ones::<f32>([2, 3])?.sum()?.item()).unwrap();
+        assert!(shown(&region).1.contains("own code and launches"));
         let (html, text) = shown(&stream.ones::<f32>([2, 3]).unwrap());
         assert!(
             text.contains("fp32 of shape [2, 3]") && text.contains("[1.0, 1.0, 1.0]") && html.contains("synchronized"),

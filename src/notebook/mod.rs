@@ -3,8 +3,9 @@
 //! A value at the end of a cell shows itself as HTML, with plain text beside it: [`Device`](crate::device::Device),
 //! [`Tensor`](crate::tensor::Tensor), [`Estimate`](crate::measure::Estimate), [`Samples`](crate::measure::Samples),
 //! [`Rounds`](crate::measure::Rounds), [`Comparison`](crate::measure::Comparison),
-//! [`Verdict`](crate::measure::Verdict), [`Timeline`](crate::timeline::Timeline), [`Audit`](crate::timeline::Audit), and
-//! the tables and plots of [`present`](crate::present). A [`Page`] puts several into the one block that a cell can show.
+//! [`Verdict`](crate::measure::Verdict), [`Timeline`](crate::timeline::Timeline), [`Audit`](crate::timeline::Audit),
+//! [`AuditReport`](crate::audit::AuditReport), and the tables and plots of [`present`](crate::present). A [`Page`] puts
+//! several into the one block that a cell can show.
 //!
 //! | file | holds |
 //! |---|---|

@@ -63,7 +63,7 @@ impl Device {
 }
 
 impl Timeline {
-    pub(super) fn of(device: &str, log: Log) -> Self {
+    pub(crate) fn of(device: &str, log: Log) -> Self {
         let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
         let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());

@@ -1,0 +1,108 @@
+//! This library's own recordings: of a region of a program, or as they were written as a trace.
+//!
+//! # Method
+//! What a synchronization waits for is told by the recording: a stream, a device, or the call whose work an event or a
+//! buffer stands for. One with a copy of its own is a copy that blocks. A call that enqueues is watched only where the
+//! recording has a wait within it: else it is the program's own time, and a place that others can wait for.
+//!
+//! A trace that an audit wrote has the driver's calls instead, which are known by their names.
+//!
+//! # Limits
+//! A call has the one place at which the program called this library. A copy that is made in pieces counts as one, from the
+//! begin of the first to the end of the last. That a stream waits for an event or a gate is not told.
+
+use std::collections::{HashMap, HashSet};
+
+use super::class::Class;
+use super::recording::{Call, Frame, Process, Work, WorkKind};
+use crate::device::kind::{Kind, SyncKind};
+use crate::timeline::Span;
+
+/// The process of a recording of a device, by its name: `cuda:0`. The track of a call is its thread.
+pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
+    let device = device.rsplit_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
+    let correlations = |of: fn(&&Span) -> bool| spans.iter().filter(of).filter_map(|span| span.correlation);
+    let copied: HashSet<u64> = correlations(|span| span.kind == Kind::Copy).collect();
+    let blocking: HashSet<u64> =
+        correlations(|span| span.kind == Kind::Synchronize && !Class::is_known(&span.name)).collect();
+    let mut process = Process { complete: true, ..Process::default() };
+    let mut pieces: HashMap<u64, usize> = HashMap::new();
+    let mut stacks: HashMap<&str, u32> = HashMap::new();
+    for span in spans {
+        match span.kind {
+            Kind::Kernel | Kind::Copy => {
+                let of = span.correlation.filter(|own| span.kind == Kind::Copy && blocking.contains(own));
+                let whole = of.and_then(|own| pieces.get(&own)).and_then(|place| process.work.get_mut(*place));
+                if let Some(whole) = whole {
+                    whole.start = whole.start.min(span.start_ns);
+                    whole.end = whole.end.max(span.end_ns);
+                } else {
+                    pieces.extend(of.map(|own| (own, process.work.len())));
+                    process.work.push(work(span, device));
+                }
+            }
+            Kind::Enqueue | Kind::Synchronize => {
+                let stack = span.site.as_deref().and_then(|site| {
+                    let (file, line) = site.rsplit_once(':')?;
+                    let line = line.parse().ok()?;
+                    Some(*stacks.entry(site).or_insert_with(|| {
+                        process.frames.push(Frame { file: file.to_owned(), line, ..Frame::default() });
+                        process.stacks.push(vec![process.stacks.len() as u32]);
+                        process.stacks.len() as u32 - 1
+                    }))
+                });
+                let has_copy = span.correlation.is_some_and(|own| copied.contains(&own));
+                process.calls.push(Call { stack, ..call(span, has_copy) });
+            }
+            // Named parts of the program, and streams that wait: neither is a call or work.
+            Kind::HostWork | Kind::Wait => {}
+        }
+    }
+    process.settle();
+    process
+}
+
+fn work(span: &Span, device: u32) -> Work {
+    Work {
+        name: span.name.clone(),
+        kind: if span.kind == Kind::Copy { WorkKind::of_copy(&span.name) } else { WorkKind::Kernel },
+        start: span.start_ns,
+        end: span.end_ns,
+        correlation: span.correlation.unwrap_or(0),
+        context: 0,
+        stream: span.stream.unwrap_or(0),
+        device,
+        bytes: span.bytes.unwrap_or(0),
+    }
+}
+
+fn call(span: &Span, has_copy: bool) -> Call {
+    let own = span.correlation.unwrap_or(0);
+    let is_known = Class::is_known(&span.name);
+    // A wait within a call that enqueues: what the call itself enqueued before is waited for, too.
+    let is_within = span.awaits.is_some() && span.awaits == span.correlation;
+    let (class, event) = match (span.kind, span.sync, span.awaits) {
+        _ if is_known => (Class::of(&span.name), 0),
+        (Kind::Enqueue, ..) => (Class::Record, own),
+        (_, Some(SyncKind::Stream), _) => (Class::Stream, 0),
+        (_, Some(SyncKind::Device), _) => (Class::Context, 0),
+        (_, Some(SyncKind::Event), awaits) => (Class::Event, awaits.unwrap_or(0)),
+        _ if has_copy => (Class::Copy { asynchronous: false }, 0),
+        (_, _, Some(awaits)) if !is_within => (Class::Event, awaits),
+        _ => (Class::Stream, 0),
+    };
+    Call {
+        name: span.name.clone(),
+        class,
+        enter: span.start_ns,
+        exit: span.end_ns,
+        correlation: own.saturating_add(u64::from(is_within)),
+        thread: span.track as u32,
+        context: None,
+        stream: span.stream,
+        stack: None,
+        // A piece of a copy has fewer than its call.
+        bytes: span.bytes.filter(|_| is_known).unwrap_or(0),
+        event,
+    }
+}
