@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use serde_json::{Map, Value, json};
 use syncscope::audit::{AuditReport, Reason};
 
-use super::{Audited, SOURCES, adds_up, audit, json, places, said, train};
+use super::{Audited, SOURCES, adds_up, audit, json as read, places, said, train};
 
 #[test]
 fn the_audit_of_its_own_trace_finds_the_same_places() {
@@ -13,9 +14,55 @@ fn the_audit_of_its_own_trace_finds_the_same_places() {
     let folder = audited.folder.path();
     let output = audit(&["--from", "trace.json", "--json", "again.json"]).current_dir(folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let again: AuditReport = serde_json::from_value(json(&audited.file("again.json"))).unwrap();
+    let again: AuditReport = serde_json::from_value(read(&audited.file("again.json"))).unwrap();
     assert_eq!(places(&again), places(&audited.report));
     adds_up(&again);
+}
+
+/// The trace of an audit as PyTorch's profiler writes the same run (`with_stack=True`), with its names and arguments.
+fn as_the_profiler_writes(trace: &Value) -> Value {
+    let mut written = Vec::new();
+    for event in trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X") {
+        let (name, args) = (event["name"].as_str().unwrap(), &event["args"]);
+        let mut put = |category: &str, name: &str, kept: &[&str]| {
+            let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), args.get(key)?.clone())));
+            let args: Map<String, Value> = kept.collect();
+            let (ts, dur, tid) = (&event["ts"], &event["dur"], &event["tid"]);
+            written.push(json!({
+                "ph": "X", "cat": category, "name": name, "pid": 10, "tid": tid, "ts": ts, "dur": dur, "args": args,
+            }));
+        };
+        match (event["cat"].as_str().unwrap(), name) {
+            ("kernel", "memset") => put("gpu_memset", "Memset (Device)", &["stream", "correlation", "bytes"]),
+            ("kernel", _) => put("kernel", name, &["stream", "correlation"]),
+            ("copy", _) => {
+                let memory = if name.contains("pageable") { "Pageable" } else { "Pinned" };
+                let name = match name.contains("to the host") {
+                    true => format!("Memcpy DtoH (Device -> {memory})"),
+                    false => format!("Memcpy HtoD ({memory} -> Device)"),
+                };
+                put("gpu_memcpy", &name, &["stream", "correlation", "bytes"]);
+            }
+            _ => {
+                let stream =
+                    if name.contains("Synchronize") { &["correlation", "stream"][..] } else { &["correlation"] };
+                put("cuda_driver", name, stream);
+                if let Some((file, line)) = args["site"].as_str().and_then(|site| site.rsplit_once(':')) {
+                    put("python_function", &format!("{file}({line}): f"), &[]);
+                }
+            }
+        }
+    }
+    json!({ "schemaVersion": 1, "traceEvents": written })
+}
+
+#[test]
+fn a_trace_of_pytorchs_profiler_has_the_places_of_the_audit_of_the_same_run() {
+    let audited = Audited::of(&["python3", &train()], &["--stacks", "all", "--trace", "trace.json"], &[]);
+    let trace = as_the_profiler_writes(&read(&audited.file("trace.json")));
+    let imported = AuditReport::of_trace(&trace.to_string(), "profiler.json").unwrap();
+    assert_eq!(places(&imported), places(&audited.report));
+    adds_up(&imported);
 }
 
 /// A trace with the names and arguments that PyTorch's profiler writes (`with_stack=True`), made by hand: a read of a scalar
@@ -27,7 +74,7 @@ fn a_trace_of_pytorchs_profiler_shows_its_waits_with_their_lines() {
     let trace = format!("{SOURCES}/kineto.json");
     let output = audit(&["--from", &trace, "--json", json_file.to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let report: AuditReport = serde_json::from_value(json(&json_file)).unwrap();
+    let report: AuditReport = serde_json::from_value(read(&json_file)).unwrap();
     let found = places(&report);
     assert_eq!(
         found[0],
@@ -129,5 +176,5 @@ fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() 
     assert!(!output.stdout.contains(&0x1b));
     let page = fs::read_to_string(folder.path().join("a.html")).unwrap();
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
-    assert!(json(&folder.path().join("b.json"))["traceEvents"].is_array());
+    assert!(read(&folder.path().join("b.json"))["traceEvents"].is_array());
 }
