@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use syncscope::audit::AuditReport;
 use syncscope::book::document::Document;
 use syncscope::book::{BookProject, Machines, comparison_table, system_table};
+use syncscope::device::Device;
 use syncscope::experiment::{Bench, Registry};
 use syncscope::present::TimelinePlot;
 use syncscope::results::{Outcome, Results, System};
@@ -146,8 +147,9 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
 
 #[test]
 fn nesting_and_aliases_without_end_are_refused_in_time() {
-    for open in ["[", "{\"a\":", "{\"schema_version\":1,\"partial\":"] {
+    for open in ["[", "{\"a\":", "{\"schema_version\":1,\"partial\":", "{\"traceEvents\":["] {
         assert!(Results::parse(&open.repeat(100_000), Path::new("r.json")).is_err());
+        assert!(AuditReport::of_trace(&open.repeat(100_000), "t.json").is_err());
     }
     for text in [
         "[".repeat(100_000),
@@ -193,5 +195,30 @@ fn a_mutated_audit_is_refused_or_can_be_a_page() {
         Ok(())
     };
     hold(1_000, &change(), property);
+    uses.end();
+}
+
+#[test]
+fn a_mutated_trace_is_refused_or_has_an_audit_that_can_be_kept_and_is_not_much_longer() {
+    let device = Device::open("cpu:0").unwrap();
+    let stream = device.stream().unwrap();
+    let (_, own) = device.record(|| stream.ones::<f32>([64])?.sum()?.item()).unwrap();
+    let seeds = [Seed::of_json(include_str!("../audit/kineto.json")), Seed::of_json(&own.to_trace())];
+    let uses = Uses::default();
+    let property = |(which, change): (usize, Change)| {
+        let text = seeds[which].mutated(&change);
+        match AuditReport::of_trace(&text, "t.json") {
+            Err(error) => prop_assert!(error.to_string().starts_with("t.json"), "{error}"),
+            Ok(audit) => uses.turn(|_| {
+                let kept = serde_json::to_string(&audit).unwrap();
+                assert!(kept.len() < 64 * text.len() + 100_000, "{} bytes of {}", kept.len(), text.len());
+                assert!(AuditReport::parse(&kept, "a.json").is_ok(), "{kept}");
+                let page = audit.to_html();
+                assert!(!page.contains("<script") && !page.contains("{{#"));
+            }),
+        }
+        Ok(())
+    };
+    hold(1_000, &(0..seeds.len(), change()), property);
     uses.end();
 }
