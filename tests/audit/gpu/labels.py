@@ -1,5 +1,5 @@
 """Finds out which calls wait: each is made while a gate holds the stream. The gate is a word of page-locked memory that another
-process writes after 0.3 s, so that a call that keeps the interpreter's lock ends, too.
+process writes after 0.15 s, so that a call that keeps the interpreter's lock ends, too.
 
     python labels.py LABELS.json
 """
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-HELD = 0.3
+HELD = 0.15
 OPENER = """
 import mmap, sys, time
 file = open(sys.argv[1], "r+b")
@@ -45,7 +45,7 @@ class Gate:
             raise RuntimeError(f"the driver answered {status}")
 
     def hold(self, stream):
-        """Has the stream wait until 0.3 s from now."""
+        """Has the stream wait until 0.15 s from now."""
         self.number += 1
         wait = self.cuda.cuStreamWaitValue32_v2
         self.check(wait(ctypes.c_void_p(stream), self.device, ctypes.c_uint32(self.number), 0))

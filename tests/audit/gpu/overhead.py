@@ -1,4 +1,9 @@
-"""Times 20,000 launches and 5,000 ready reads, best of five: run it with and without the audit."""
+"""Times 20,000 launches and 5,000 ready reads, in microseconds each: run it with and without the audit.
+
+    python overhead.py FILE
+"""
+import json
+import sys
 import time
 
 import torch
@@ -26,4 +31,5 @@ for _ in range(40):
         x.add_(1)
     launches.append((time.perf_counter() - begun) / 500 * 1e6)
 y = torch.zeros((), device="cuda")
-print(f"launch {sorted(launches)[20]:.2f} µs, ready read {best(lambda: y.item(), 5000):.2f} µs")
+with open(sys.argv[1], "w") as file:
+    json.dump({"launch": sorted(launches)[20], "read": best(lambda: y.item(), 5000)}, file)
