@@ -65,10 +65,10 @@ pub(crate) use self::{
     recording::Recording,
     report::Judged,
     steps::{Breach, beyond, over},
-    tables::{overhead, sentence},
+    tables::{of_processes, overhead, sentence},
 };
 #[cfg(any(feature = "report", feature = "notebook"))]
-pub(crate) use tables::{of_processes, places as places_table, summary, time_of};
+pub(crate) use tables::{places as places_table, summary, time_of};
 
 /// The library that is put into a program; empty where it cannot be built: it is for Linux.
 #[cfg(feature = "report")]
