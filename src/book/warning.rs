@@ -3,9 +3,7 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{
-    Catalog, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of, in_another_unit,
-};
+use crate::results::{Catalog, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of, in_another_unit};
 use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{CallUnderTest, Held, Line, On, WaitMode};
+use super::{CallUnderTest, Gated, On, RigStream, WaitMode};
 use crate::affinity;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -45,7 +45,7 @@ impl CallUnderTest {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] where there is no such stream; the call's own.
-    pub(crate) fn trial(&mut self, held: Held, patience: Duration, alone: Duration) -> Result<Tried> {
+    pub(crate) fn trial(&mut self, held: Gated, patience: Duration, alone: Duration) -> Result<Tried> {
         let line = self.line(held)?;
         let patience = patience + alone * ALLOWANCE;
         self.steps.prepare()?;
@@ -53,7 +53,7 @@ impl CallUnderTest {
         self.end(outcome)
     }
 
-    fn held(&mut self, line: Line, patience: Duration) -> Result<Tried> {
+    fn held(&mut self, line: RigStream, patience: Duration) -> Result<Tried> {
         let gate = self.rig.hold(line)?;
         let opened = AtomicBool::new(false);
         let (begin, watched) = mpsc::channel::<()>();
@@ -103,7 +103,7 @@ impl CallUnderTest {
 
     fn timed(&mut self, behind: Option<Duration>) -> Result<f64> {
         if let Some(length) = behind {
-            self.rig.keep_busy(self.line(Held::Same).unwrap_or(Line::Other), length)?;
+            self.rig.keep_busy(self.line(Gated::Same).unwrap_or(RigStream::Other), length)?;
         }
         self.steps.enqueue()?;
         let start = Instant::now();
@@ -119,19 +119,19 @@ impl CallUnderTest {
         outcome.and_then(|value| drained.map(|()| value))
     }
 
-    fn line(&self, held: Held) -> Result<Line> {
+    fn line(&self, held: Gated) -> Result<RigStream> {
         match (held, self.call.on) {
-            (Held::Same, On::Stream) => Ok(Line::Own),
-            (Held::Same, On::Legacy) | (Held::Legacy, _) => Ok(Line::Legacy),
-            (Held::Same, On::Nothing) => Err(DeviceError::NotApplicable {
+            (Gated::Same, On::Stream) => Ok(RigStream::Own),
+            (Gated::Same, On::Legacy) | (Gated::Legacy, _) => Ok(RigStream::Legacy),
+            (Gated::Same, On::Nothing) => Err(DeviceError::NotApplicable {
                 what: "the stream of the call".to_owned(),
                 device: String::new(),
                 reason: NO_STREAM.to_owned(),
             }),
-            (Held::Other, _) => Ok(Line::Other),
-            (Held::NonBlocking, _) => Ok(Line::NonBlocking),
-            (Held::Thread, _) => Ok(Line::Thread),
-            (Held::Device, _) => Ok(Line::Device),
+            (Gated::Other, _) => Ok(RigStream::Other),
+            (Gated::NonBlocking, _) => Ok(RigStream::NonBlocking),
+            (Gated::Thread, _) => Ok(RigStream::Thread),
+            (Gated::Device, _) => Ok(RigStream::Device),
         }
     }
 }

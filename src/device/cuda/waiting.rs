@@ -8,7 +8,7 @@ use super::driver::HostPiece;
 use super::driver::calls::{Calls, Wake};
 use super::gpu::{Opened, lock};
 use super::memory::pinned::Purpose;
-use crate::device::calls::Line;
+use crate::device::calls::RigStream;
 use crate::device::calls::waiting::{Manner, PATIENCE, Waiting, poll};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -50,10 +50,10 @@ impl Waiting for CudaWaiting {
     fn begin(&self, manner: Manner, length: Duration) -> Result<()> {
         let (span, target) = (self.cell()?.span(), self.target.load(Ordering::SeqCst));
         // First of all, so that no queue of the GPU holds it behind what waits for it.
-        self.calls.mark(Line::Own, length, span, target)?;
+        self.calls.mark(RigStream::Own, length, span, target)?;
         match manner {
-            Manner::WaitValue => self.calls.hold(Line::NonBlocking, span, target),
-            Manner::HostFunction => self.calls.wake(Line::Own, &Arc::clone(&lock(&self.wake))),
+            Manner::WaitValue => self.calls.hold(RigStream::NonBlocking, span, target),
+            Manner::HostFunction => self.calls.wake(RigStream::Own, &Arc::clone(&lock(&self.wake))),
             _ => Ok(()),
         }
     }
@@ -71,10 +71,10 @@ impl Waiting for CudaWaiting {
         };
         let until = Instant::now() + PATIENCE;
         match manner {
-            Manner::Spin | Manner::Yield | Manner::Block => self.calls.synchronize(Line::Own),
-            Manner::WaitValue => self.calls.synchronize(Line::NonBlocking),
+            Manner::Spin | Manner::Yield | Manner::Block => self.calls.synchronize(RigStream::Own),
+            Manner::WaitValue => self.calls.synchronize(RigStream::NonBlocking),
             Manner::Query => {
-                poll(until, || self.calls.is_idle(Line::Own))?.then_some(()).ok_or_else(|| late("cuStreamQuery"))
+                poll(until, || self.calls.is_idle(RigStream::Own))?.then_some(()).ok_or_else(|| late("cuStreamQuery"))
             }
             Manner::Flag => poll(until, || Ok(self.is_marked()))?.then_some(()).ok_or_else(|| late("load")),
             Manner::HostFunction => {
@@ -85,11 +85,11 @@ impl Waiting for CudaWaiting {
     }
 
     fn launch_beside(&self) -> Result<()> {
-        self.calls.keep_busy(Line::Thread, Duration::ZERO)
+        self.calls.keep_busy(RigStream::Thread, Duration::ZERO)
     }
 
     fn settle(&self) -> Result<()> {
-        for line in [Line::Own, Line::NonBlocking, Line::Thread] {
+        for line in [RigStream::Own, RigStream::NonBlocking, RigStream::Thread] {
             self.calls.synchronize(line)?;
         }
         Ok(())

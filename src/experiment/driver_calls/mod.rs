@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bench, Experiment, count, counts};
 use crate::device::Device;
 use crate::device::calls::catalogue::{Call, calls};
-use crate::device::calls::{CallUnderTest, Family, Held, WaitMode};
+use crate::device::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
@@ -124,7 +124,7 @@ impl DriverCalls {
         let trials = if call.makes_a_context() { count(1) } else { self.trials };
         let mut group =
             bench.group(heading, parameters(call)).trials(trials).setup(move |device| rehearsed(device, &tried));
-        for held in Held::ALL {
+        for held in Gated::ALL {
             group = group.having([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",

@@ -68,15 +68,15 @@ pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Step
         }
         DeviceCall::EnablePeer => {
             let other = calls.other()?;
-            Made::new(move || Ok(Peer::new(&c, &other)), Peer::enable).boxed()
+            Made::new(move || Ok(PeerDevice::new(&c, &other)), PeerDevice::enable).boxed()
         }
         DeviceCall::DisablePeer => {
             let other = calls.other()?;
             let enabled = move || {
-                let mut peer = Peer::new(&c, &other);
+                let mut peer = PeerDevice::new(&c, &other);
                 peer.enable().map(|()| peer)
             };
-            Made::new(enabled, Peer::disable).boxed()
+            Made::new(enabled, PeerDevice::disable).boxed()
         }
         DeviceCall::CopyPeer(bytes) => copy(calls, &calls.other()?, bytes, false)?,
         DeviceCall::CopyPeerAsync(bytes) => copy(calls, &calls.other()?, bytes, true)?,
@@ -113,13 +113,13 @@ fn create(place: &mut Owned<CUcontext>, device: CUdevice) -> Result<()> {
 }
 
 /// Access of this context to the memory of another device.
-pub(super) struct Peer {
+pub(super) struct PeerDevice {
     calls: Arc<Calls>,
     other: Arc<Context>,
     enabled: bool,
 }
 
-impl Peer {
+impl PeerDevice {
     /// Access that is off.
     pub(super) fn new(calls: &Arc<Calls>, other: &Arc<Context>) -> Self {
         Self { calls: calls.clone(), other: other.clone(), enabled: false }
@@ -141,7 +141,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerDevice {
     /// A drop cannot return an error.
     fn drop(&mut self) {
         if self.enabled {
