@@ -20,7 +20,7 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, titles: &BTreeMap
         id => safe_html(document.id.as_str()),
         learn => texts(learn),
         know => texts(know),
-        minutes,
+        minutes => minutes.get(),
         predict => context! {
             ask => versions(&predict.ask, document, machines),
             choices => predict.choices.iter().map(of_a_label).collect::<Vec<Value>>(),

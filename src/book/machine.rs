@@ -8,18 +8,19 @@ use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
 use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
-use crate::results::{Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
+use crate::results::{Catalog, Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
 use crate::units::{Scale, Unit};
 
-/// The page as Markdown.
-pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<String, BookError> {
+/// The page as Markdown. `catalog` says in which unit a row was declared.
+pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &Catalog) -> Result<String, BookError> {
     let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let others = results.runs.iter().filter(|run| run.system != results.run().system);
+        let warnings = Warning::of(results).into_iter().chain(Warning::of_units(results, catalog));
         context! {
             machine,
             suite => results.title(),
-            warnings => Warning::of(results).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            warnings => warnings.map(|warning| warning.to_string()).collect::<Vec<_>>(),
             environment => safe_html(environment(results.run()).to_html()),
             sampling => safe_html(sampling(results).to_html()),
             telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),

@@ -164,7 +164,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
     let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
     let book = course.project(carried)?;
-    let catalog = recorded::catalog(&[], carried);
+    let catalog = recorded::catalog_of(&book, &[], carried);
     let mut checked = Checked::default();
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
@@ -186,7 +186,9 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                     FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")).into()
                 );
             }
-            let warnings = Warning::of(&results);
+            let declared = recorded::catalog(&[], carried);
+            let warnings: Vec<Warning> =
+                Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
             checked.results = Some(Kept {
                 file: path.display().to_string(),
                 rows: results.rows.len(),

@@ -65,7 +65,7 @@ impl CourseArgument {
 /// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
 /// not cost a run.
 pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
-    book::check(project, &recorded::catalog(&[], carried))
+    book::check(project, &recorded::catalog_of(project, &[], carried))
 }
 
 /// Refuses a place where a book cannot be put, before anything is measured for it.
@@ -82,7 +82,7 @@ pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<(
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
 pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;
+    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), argument(out));
     Ok(())

@@ -37,7 +37,7 @@ pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &
     for name in results.experiments() {
         output::titled(&book::summary(results, name), TerminalColour::Title);
     }
-    let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
+    let documents = project.documents(&recorded::catalog_of(project, std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
         output::titled("Takeaways:\n", TerminalColour::Title);

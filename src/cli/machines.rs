@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         if arguments.claims && documents.is_none() {
-            let catalog: Catalog = recorded::catalog(std::slice::from_ref(results), carried);
+            let catalog: Catalog = recorded::catalog_of(&book, std::slice::from_ref(results), carried);
             documents = Some(book.documents(&catalog)?);
         }
         let judged = documents.iter().flatten().flat_map(|document| judged(document, results)).collect();

@@ -146,6 +146,15 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_that_stands_twice_is_refused_where_it_does() {
+        let (text, _) = kept();
+        let start = text.find("\"parameters\": {").unwrap() + "\"parameters\": {".len();
+        let twice = format!("{}\"size\": 1, \"size\": 2, {}", &text[..start], &text[start..]);
+        let error = Results::parse(&twice, Path::new("r.json")).unwrap_err().to_string();
+        assert!(error.starts_with("r.json:") && error.contains("the parameter `size` stands twice"), "{error}");
+    }
+
+    #[test]
     fn a_row_that_a_run_measured_twice_is_refused_wherever_it_stands() {
         let (_, mut results) = kept();
         let (row, last) = (results.rows[0].clone(), results.rows.len() - 1);

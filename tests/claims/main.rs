@@ -82,6 +82,7 @@ fn document(fields: &str, rows: &[Made]) -> Document {
         texts: Arc::new(Texts::parse("t", "'1': {file: f.txt, title: T, date: 2026-01-01, lines: 9}").unwrap()),
         chapters: Arc::default(),
         pages: Arc::default(),
+        files: Arc::default(),
     };
     let text = format!(
         "id: d\norder: 1\ntitle: T\nsource: f.txt\nquestion: Q\nmethod: M\nclaims:\n  \

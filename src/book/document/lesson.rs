@@ -1,5 +1,7 @@
 //! What makes a chapter a lesson: what it teaches and asks for, a prediction before the data, a quiz, what to keep in mind.
 
+use std::num::NonZeroU8;
+
 use serde::Deserialize;
 
 use super::sentence::{Sentence, Text};
@@ -13,7 +15,7 @@ pub struct Lesson {
     /// What a reader needs to know before.
     pub know: Vec<Text>,
     /// How long it takes.
-    pub minutes: u32,
+    pub minutes: NonZeroU8,
     /// What the reader is asked before the data are shown.
     pub predict: Prediction,
     /// Questions on what was read.

@@ -11,8 +11,8 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Held, ResolvedExpression, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in,
-    singled_out, stand_in,
+    Checked, Held, ResolvedExpression, UnknownName, compile, environment, flat_name, flattened, holds, reason,
+    singled_out,
 };
 use super::Document;
 use crate::measure::Decision;
@@ -219,15 +219,19 @@ impl Text {
 
     /// Finds an expression that is none, or names what there is not.
     pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
+        let environment = wording();
         for part in self.parts()? {
             let Part::Expression(expression) = part else { continue };
-            let environment = wording();
-            let names = names_in(&environment, expression)?;
-            let operands = operands_in(expression, &names, document)?;
+            // What is wrong with the whole of it stands where it stands.
+            let within = |unknown: UnknownName| match unknown.name {
+                None => UnknownName { name: Some(expression.to_owned()), ..unknown },
+                Some(_) => unknown,
+            };
+            let Checked { operands, .. } = Checked::of(&environment, expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            stand_in(&environment, expression, &names)?;
-            if !expression.contains('|') && names != [expression] {
-                return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());
+            if !expression.contains('|') && !operands.iter().all(|(name, _)| name == expression) {
+                let message = format!("`{expression}` is written neither as `time`, `percent` nor `times`");
+                return Err(within(message.into()));
             }
         }
         Ok(())
@@ -276,6 +280,6 @@ fn value(expression: &str, document: &Document, results: &Results) -> Result<Pie
     let names: Vec<&str> = values.iter().map(|(name, ..)| *name).collect();
     let flat = flattened(expression, &names);
     let result = compile(&environment, &flat)?.eval(Value::from(context));
-    let text = result.map_err(|error| format!("`{expression}` fails: {error:#}"))?.to_string();
+    let text = result.map_err(|error| format!("`{expression}` fails: {}", reason(&error)))?.to_string();
     Ok(Piece::Value { text, detail })
 }

@@ -60,7 +60,7 @@ impl Texts {
     /// # Errors
     /// The file does not describe texts; the message says where.
     pub fn parse(origin: &str, text: &str) -> Result<Self, FileError> {
-        yaml::parse(text, origin)
+        yaml::parse_filled(text, origin, None)
     }
 
     /// The text with this short name.

@@ -14,7 +14,9 @@ use super::operand::{Extreme, Operand, agrees, is_selected};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run};
+use crate::results::{
+    Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
+};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -345,7 +347,7 @@ pub(super) fn source<'a>(
     select: &Parameters,
 ) -> Result<Option<OperandSource<'a>>, MissingReason> {
     Ok(Some(match operand {
-        Operand::Measured { id, selectors, of_several, .. } => {
+        Operand::Measured { id, unit, selectors, of_several } => {
             let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
             let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
             let found = |spec: &&MetricSpec| lookup.of(spec);
@@ -354,6 +356,9 @@ pub(super) fn source<'a>(
                 ([spec, ..], None) => found(spec)?,
                 (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
             };
+            if let Some(reason) = in_another_unit(metric.spec, *unit) {
+                return Err(MissingReason::Inconsistent(reason));
+            }
             let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
             OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
         }

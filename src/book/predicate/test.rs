@@ -28,9 +28,26 @@ const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 impl Test {
     /// Reads a test.
     pub(in crate::book) fn parse(text: &str) -> Result<Self, UnknownName> {
-        if let Some((quantity, figure)) = text.split_once(" about ") {
-            return Self::about(quantity.trim(), figure);
+        if text.trim().is_empty() {
+            return Err("a test is empty: it is `quantity < bound`, or `bound < quantity < bound`".to_owned().into());
         }
+        let test = match text.split_once(" about ") {
+            Some((quantity, figure)) => Self::about(quantity.trim(), figure)?,
+            None => Self::compared(text)?,
+        };
+        let ends = test.region.and_then(|AcceptedRegion { low, high }| low.zip(high));
+        match ends {
+            Some((low, high))
+                if low.value > high.value || low.value == high.value && !(low.included && high.included) =>
+            {
+                Err(format!("`{}` never holds: no number lies between its bounds", text.trim()).into())
+            }
+            _ => Ok(test),
+        }
+    }
+
+    /// A quantity that is compared, or a quantity alone.
+    fn compared(text: &str) -> Result<Self, UnknownName> {
         let (sides, signs) = split(text.trim());
         let wrong = |what: &str| Err(UnknownName::from(format!("`{}` {what}", text.trim())));
         if sides.iter().any(|side| side.is_empty()) {
@@ -166,9 +183,21 @@ mod tests {
 
     #[test]
     fn what_is_no_test_is_refused() {
-        for text in
-            ["a about b", "a about 1 to", "a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""]
-        {
+        for text in [
+            "a about b",
+            "a about 1 to",
+            "a about 15 to 10",
+            "2 < a < 1",
+            "1 < a <= 1",
+            " ",
+            "a <",
+            "1 > a > 2",
+            "1 < a < 2 < 3",
+            "b < a < 2",
+            "a < 1 / 0",
+            "a < (",
+            "",
+        ] {
             assert!(Test::parse(text).is_err(), "{text}");
         }
     }

@@ -164,7 +164,7 @@ pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
             precision: Precision::Interval,
             of: relative.of.clone(),
         }),
-        notes: mismatches.chain(found.notes.iter().cloned()).collect(),
+        notes: mismatches.chain(measured.in_another_unit.clone()).chain(found.notes.iter().cloned()).collect(),
         ..found
     }
 }

@@ -102,7 +102,7 @@ pub fn bar_plot(
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
             for (system, lookup) in systems.iter().zip(&lookups) {
                 let label = if systems.len() > 1 { *system } else { row.label.as_str() };
-                match (TableEntry { table, row, case }).measured(lookup) {
+                match (TableEntry { table, row, case }).drawn(lookup) {
                     Ok(measured) => {
                         unit = Some(measured.metric.spec.unit);
                         note_size(&mut sizes, &measured.metric.spec.parameters);
@@ -155,7 +155,7 @@ pub(super) fn stack_plot(
     let cases = table.cases_in(std::slice::from_ref(results));
     for case in &cases {
         let label = case.heading().unwrap_or_default().to_owned();
-        let value = |row: &&DocumentRow| TableEntry { table, row, case }.measured(&lookup).map(|m| measured_value(&m));
+        let value = |row: &&DocumentRow| TableEntry { table, row, case }.drawn(&lookup).map(|m| measured_value(&m));
         match stacked.iter().map(value).collect::<Result<Vec<Value>, MissingReason>>() {
             Ok(mut values) => {
                 let (Some(error), Some(whole)) = (values.pop(), values.pop()) else { continue };
@@ -225,7 +225,7 @@ pub fn line_plot(
             let mut reason = None;
             for (x, parameter) in places(series, &lines.x, &lookup) {
                 let case = case_at(series, &lines.x, parameter);
-                match (TableEntry { table, row, case: &case }).measured(&lookup) {
+                match (TableEntry { table, row, case: &case }).drawn(&lookup) {
                     Ok(measured) => {
                         unit = Some(lines.shown_unit(measured.metric.spec.unit));
                         if lines.x != "size" {

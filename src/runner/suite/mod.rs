@@ -81,10 +81,7 @@ impl Suite {
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source: Value = yaml::parse(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
-        let refused = |SuiteFault { way, message, hint }| {
-            let (line, column) = way.place(text).unwrap_or_default();
-            FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
-        };
+        let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
         check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
 
