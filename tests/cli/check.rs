@@ -127,7 +127,7 @@ fn a_wrong_name_in_a_document_has_its_line_and_column_in_words_and_as_json() {
     for (right, wrong, line_of, column, near) in [
         ("\norder: ", "\nordre: ", "ordre", 1, "did you mean `order`?"),
         ("    caption:", "    captoin:", "captoin", 5, "did you mean `caption`?"),
-        ("    rationale:", "    rationle:", "rationle", 5, "did you mean `rationale`?"),
+        ("\n    rationale:", "\n    rationle:", "rationle", 5, "did you mean `rationale`?"),
         ("    then:", "    thne:", "thne", 5, "did you mean `then`?"),
         ("  takeaways:", "  takeawys:", "takeawys", 3, "did you mean `takeaways`?"),
         ("  next: [sync-points", "  next: [sync-piont", "sync-piont", 10, "did you mean `sync-points`?"),
