@@ -414,7 +414,6 @@ API int cuFuncGetAttribute(int *value, int, Function *) { *value = 32; return OK
 // Every module is that of `spin` to one who asks for its kernels. They are loaded with it, as far as anybody can tell.
 API int cuModuleEnumerateFunctions(Function **functions, u32, void *) { functions[0] = new Function{"spin"}; return OK; }
 API int cuFuncIsLoaded(int *state, Function *) { *state = 0; return OK; }
-API int cuFuncLoad(Function *) { return OK; }
 
 static float half_to_float(uint16_t bits) { _Float16 x; memcpy(&x, &bits, 2); return (float)x; }
 static uint16_t float_to_half(float x) { _Float16 y = (_Float16)x; uint16_t bits; memcpy(&bits, &y, 2); return bits; }
