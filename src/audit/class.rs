@@ -52,12 +52,12 @@ impl Class {
     }
 
     /// What the host does in such a call beside waiting.
-    pub(crate) fn cost(self) -> Doing {
+    pub(crate) fn cost(self) -> Activity {
         match self {
-            Self::Allocate | Self::Free => Doing::Allocating,
-            Self::PageLock => Doing::PageLocking,
-            Self::Load => Doing::Loading,
-            _ => Doing::Calling,
+            Self::Allocate | Self::Free => Activity::Allocating,
+            Self::PageLock => Activity::PageLocking,
+            Self::Load => Activity::Loading,
+            _ => Activity::Calling,
         }
     }
 
@@ -73,7 +73,7 @@ impl Class {
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Doing {
+pub enum Activity {
     /// It waits for work that was pending.
     Waiting,
     /// It is blocked by a copy that it asked for, with nothing pending before.
@@ -94,7 +94,7 @@ pub enum Doing {
     Outside,
 }
 
-impl Doing {
+impl Activity {
     /// All, in the order of a report.
     pub(crate) const ALL: [Self; 9] = [
         Self::Waiting,

@@ -14,7 +14,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::class::Class;
-use super::recording::{Call, Direction, Frame, HostMemory, Process, Range, Recording, Work, WorkKind};
+use super::recording::{
+    Frame, HostMemoryKind, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork, WorkKind,
+};
 use crate::error::FileError;
 use crate::files::read_text;
 
@@ -72,7 +74,7 @@ impl Event {
 ///
 /// # Errors
 /// It cannot be read, is too long, or is no such trace.
-pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
+pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
     let origin = path.display().to_string();
     let sqlite = std::fs::File::open(path).and_then(|mut file| {
         let mut first = [0; 15];
@@ -92,7 +94,7 @@ pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
         return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
     }
     let recording = recording(trace);
-    let count = |of: fn(&Work) -> (u32, u32)| {
+    let count = |of: fn(&RecordedWork) -> (u32, u32)| {
         let all = recording.processes.iter().flat_map(|process| &process.work);
         all.map(of).collect::<HashSet<(u32, u32)>>().len()
     };
@@ -104,7 +106,7 @@ pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
     Ok(recording)
 }
 
-fn recording(trace: Trace) -> Recording {
+fn recording(trace: Trace) -> ProgramRecording {
     let is_own = trace.other.as_ref().is_some_and(|other| other.get("timelines").is_some());
     let is_time = |event: &&Event| {
         let in_range = |time: f64| time.abs() < FARTHEST;
@@ -112,11 +114,11 @@ fn recording(trace: Trace) -> Recording {
     };
     let events: Vec<&Event> = trace.events.iter().filter(is_time).collect();
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
-    let mut processes: BTreeMap<u64, (Reading, Vec<&Event>)> = BTreeMap::new();
+    let mut processes: BTreeMap<u64, (ForeignEvents, Vec<&Event>)> = BTreeMap::new();
     for event in events {
         // Each timeline of a trace of this program has two processes of the format: its host and its device.
         let process = if is_own { event.pid.as_u64().unwrap_or(0).div_ceil(2) } else { 0 };
-        let (reading, python) = processes.entry(process).or_insert_with(|| (Reading::new(first), Vec::new()));
+        let (reading, python) = processes.entry(process).or_insert_with(|| (ForeignEvents::new(first), Vec::new()));
         match event.cat.as_str() {
             "kernel" | "gpu_memcpy" | "gpu_memset" | "copy" => reading.work(event),
             "cuda_runtime" | "cuda_driver" => reading.call(event),
@@ -157,16 +159,16 @@ fn recording(trace: Trace) -> Recording {
              leaves out"
         }
     };
-    Recording { source: source.to_owned(), processes, warnings }
+    ProgramRecording { source: source.to_owned(), processes, warnings }
 }
 
-struct Reading {
+struct ForeignEvents {
     first: f64,
     threads: HashMap<String, u32>,
     process: Process,
 }
 
-impl Reading {
+impl ForeignEvents {
     fn new(first: f64) -> Self {
         Self { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } }
     }
@@ -188,7 +190,7 @@ impl Reading {
             "gpu_memcpy" | "copy" => copy(&event.name),
             _ => WorkKind::Kernel,
         };
-        self.process.work.push(Work {
+        self.process.work.push(RecordedWork {
             name: event.name.clone(),
             kind,
             start,
@@ -228,7 +230,7 @@ impl Reading {
     fn push(&mut self, event: &Event, class: Class) {
         let (enter, exit) = self.span(event);
         let thread = self.thread(event);
-        self.process.calls.push(Call {
+        self.process.calls.push(RecordedCall {
             name: event.name.clone(),
             class,
             enter,
@@ -301,14 +303,14 @@ fn frame(name: &str) -> Option<Frame> {
 fn copy(name: &str) -> WorkKind {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let host = match () {
-        () if has(&["Pageable", "pageable"]) => HostMemory::Pageable,
-        () if has(&["Pinned", "page-locked"]) => HostMemory::Pinned,
-        () => HostMemory::Unknown,
+        () if has(&["Pageable", "pageable"]) => HostMemoryKind::Pageable,
+        () if has(&["Pinned", "page-locked"]) => HostMemoryKind::Pinned,
+        () => HostMemoryKind::Unknown,
     };
     let direction = match () {
-        () if has(&["HtoD", "upload", "to the device"]) => Direction::ToDevice,
-        () if has(&["DtoH", "download", "to the host"]) => Direction::ToHost,
-        () => Direction::Other,
+        () if has(&["HtoD", "upload", "to the device"]) => RecordedDirection::ToDevice,
+        () if has(&["DtoH", "download", "to the host"]) => RecordedDirection::ToHost,
+        () => RecordedDirection::Other,
     };
     WorkKind::Copy { direction, host }
 }

@@ -36,8 +36,8 @@ mod steps;
 mod symbols;
 mod tables;
 
-pub use class::Doing;
-pub use places::{Place, Reason};
+pub use class::Activity;
+pub use places::{Reason, WaitPlace};
 pub use recording::Frame;
 pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
 pub use steps::{Allowed, Budget, Step};
@@ -46,10 +46,10 @@ pub(crate) use exports::{junit, sarif};
 pub(crate) use foreign::read as read_trace;
 pub(crate) use kept::{is_audit, read as read_kept, text as kept_text};
 pub(crate) use lanes::timeline;
-pub(crate) use page::{Parts, parts};
+pub(crate) use page::{PageParts, parts};
 pub(crate) use record::read as read_records;
-pub(crate) use recording::Recording;
-pub(crate) use report::Judged;
+pub(crate) use recording::ProgramRecording;
+pub(crate) use report::JudgedCalls;
 pub(crate) use steps::{Breach, beyond, budget, over};
 pub(crate) use tables::{of_processes, overhead, places as places_table, sentence, summary, time_of};
 

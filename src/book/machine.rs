@@ -7,7 +7,7 @@ use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
-use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
+use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 use crate::results::{Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
 use crate::units::{Scale, Unit};
 
@@ -166,7 +166,7 @@ fn system(results: &Results, run: &Run) -> Table {
 
 /// The diagnoses of the samples of each row of each system: what each kind may come from stands over its rows.
 fn diagnoses(results: &Results) -> Option<Table> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TableGroup> = Vec::new();
     for system in results.systems() {
         for (spec, diagnosis) in results.diagnoses_of(system) {
             let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
@@ -174,7 +174,7 @@ fn diagnoses(results: &Results) -> Option<Table> {
             let label = Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy()));
             match groups.iter_mut().find(|group| group.label == label) {
                 Some(group) => group.rows.push(row),
-                None => groups.push(Group { label, rows: vec![row] }),
+                None => groups.push(TableGroup { label, rows: vec![row] }),
             }
         }
     }
@@ -223,7 +223,7 @@ fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<TableRow>) -> Option<Table> {
     let facts = headings.iter().map(|heading| Column::new(Role::Fact, *heading));
     let columns = std::iter::once(Column::new(Role::Label, label)).chain(facts).collect();
-    filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
+    filled(Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] })
 }
 
 /// The table, unless it has no rows.

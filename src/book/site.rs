@@ -13,7 +13,7 @@ use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
 use super::folder::at;
 use super::includes;
-use super::place::{FOLDERS, Place};
+use super::place::{FOLDERS, OutputPlace};
 use super::policy;
 use super::project::BookProject;
 use super::source::Source;
@@ -56,7 +56,7 @@ impl Source {
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
     check_pages(source)?;
-    let place = Place::claim(out)?;
+    let place = OutputPlace::claim(out)?;
     let [book, site] = FOLDERS.map(|name| place.working(name));
     for (path, content) in source.files() {
         // Names come from documents and results, which may be anybody's.

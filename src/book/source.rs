@@ -8,7 +8,7 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::audits::Audit;
+use super::audits::AuditChapter;
 use super::claims::Judged;
 use super::document::{Document, is_taken};
 use super::glossary::{self, Glossary};
@@ -314,7 +314,7 @@ fn summary(
     documents: &[Document],
     beyond: &[Document],
     notebooks: &[Notebook],
-    audits: &[Audit],
+    audits: &[AuditChapter],
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
@@ -325,7 +325,7 @@ fn summary(
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };
     let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    let audit = |audit: &Audit| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
+    let audit = |audit: &AuditChapter| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
     let audits = audits.iter().map(audit).collect::<Vec<Value>>();
     templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::course::Course;
+use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::{Carried, End, recorded};
 use crate::book::claims_text;
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 #[derive(Serialize)]

@@ -12,7 +12,7 @@ use crate::runner::Suite;
 
 /// Where documents and suites come from.
 #[derive(Args)]
-pub(super) struct Course {
+pub(super) struct CourseArgument {
     /// A folder that `report init` made, in place of the book that the program carries: its suites, documents, notebooks
     #[arg(long = "course", value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -20,15 +20,15 @@ pub(super) struct Course {
 
 /// Where the book goes and what it is made of.
 #[derive(Args)]
-pub(super) struct Place {
+pub(super) struct CoursePlace {
     /// The folder for the book's source and the site; where something is measured, for its results file, too
     #[arg(long, value_name = "DIR", default_value = "target/report")]
     pub(super) out: PathBuf,
     #[command(flatten)]
-    pub(super) course: Course,
+    pub(super) course: CourseArgument,
 }
 
-impl Course {
+impl CourseArgument {
     /// The book that the program carries.
     pub(super) fn embedded() -> Self {
         Self { folder: None }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::injection::Injection;
-use super::tracer::{Source, Tracer};
+use super::tracer::{TraceSource, Tracer};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
 
@@ -100,7 +100,7 @@ pub(crate) trait Engine: Send + Sync {
     fn tracer(&self) -> &Arc<Tracer>;
 
     /// Who reports when work ran, for a recording that begins now.
-    fn source(&self) -> Source;
+    fn source(&self) -> TraceSource;
 
     /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
     fn telemetry(&self) -> Result<Option<Telemetry>>;

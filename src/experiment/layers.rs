@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, Formula, count, counts};
-use crate::device::calls::catalogue::{Action, Call, Graph as GraphCall};
+use crate::device::calls::catalogue::{Action, Call, GraphCall};
 use crate::device::calls::layer::Layer;
 use crate::device::calls::{CallUnderTest, On};
 use crate::device::{Device, Graph};

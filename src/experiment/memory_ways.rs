@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, count, counts};
 use crate::device::Device;
-use crate::device::calls::ways::{Heading, MemoryWay, Way};
+use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 
@@ -75,7 +75,7 @@ impl Experiment for MemoryWays {
 type Made = Result<Rc<MemoryWay>, DeviceError>;
 
 /// Those of them that are asked for, of one size.
-fn all<const N: usize>(device: &Device, ways: [Way; N], bytes: usize) -> Result<[Made; N], DeviceError> {
+fn all<const N: usize>(device: &Device, ways: [MovedBy; N], bytes: usize) -> Result<[Made; N], DeviceError> {
     let of_device = device.ways()?;
     Ok(ways.map(|way| of_device.of(way, bytes).map(Rc::new)))
 }
@@ -92,8 +92,8 @@ fn with_host(bench: &mut Bench, bytes: usize) {
     if bytes >= LARGE {
         group = group.trials(FEW);
     }
-    let mut group = group.setup(move |device| all(device, Way::OF_HOST, bytes));
-    for (place, way) in Way::OF_HOST.into_iter().enumerate() {
+    let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
+    for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
         group = group
             .having([("memory", way.name().into())])
             .time_by(Clock::Host, "memory-ways.to-device", "To the device", move |made| {
@@ -109,7 +109,7 @@ fn with_host(bench: &mut Bench, bytes: usize) {
 
 /// Copies between two devices of one size: one group.
 fn between_devices(bench: &mut Bench, bytes: usize) {
-    const WAYS: [Way; 2] = [Way::Peer { access: false }, Way::Peer { access: true }];
+    const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
     let mut group = bench.group("Between two devices", [("bytes", bytes.into())]);
     if bytes >= LARGE {
         group = group.trials(FEW);
@@ -134,7 +134,7 @@ impl MemoryWays {
         let bytes = self.same.get();
         bench
             .group("The same code twice", [("bytes", bytes.into())])
-            .setup(move |device| device.ways()?.of(Way::Pageable, bytes).map(Rc::new))
+            .setup(move |device| device.ways()?.of(MovedBy::Pageable, bytes).map(Rc::new))
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
                 let way = Rc::clone(way);
                 Ok(move || way.time(Heading::Away))

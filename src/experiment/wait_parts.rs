@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::each_round::EachRound;
 use super::{Bench, Experiment, Formula};
 use crate::device::Device;
-use crate::device::calls::catalogue::{Action, Allocate, Call, Copy, Direction, Memory, Wait, calls};
+use crate::device::calls::catalogue::{Action, Allocate, Call, Copy, CopyDirection, Memory, Wait, calls};
 use crate::device::calls::parts::{CallInParts, Parts};
 use crate::device::calls::{Family, OwnCall, WaitMode};
 use crate::error::DeviceError;
@@ -118,8 +118,8 @@ fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
         Action::Copy(Copy { direction, memory: Memory::Pageable | Memory::Pinned, bytes, asynchronous: false }) => {
             let kind = if bytes == SIZES[0] { &ITEM } else { &ARRAY };
             return match direction {
-                Direction::ToHost => Some((kind, "read")),
-                Direction::ToDevice => Some((kind, "write")),
+                CopyDirection::ToHost => Some((kind, "read")),
+                CopyDirection::ToDevice => Some((kind, "write")),
                 _ => None,
             };
         }

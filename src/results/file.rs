@@ -88,14 +88,14 @@ impl Results {
 
     /// The text of a results file.
     pub(crate) fn to_json(&self, path: &Path) -> Result<String, FileError> {
-        let text = serde_json::to_string_pretty(&Written { results: self, samples_sha256: self.samples_digest() });
+        let text = serde_json::to_string_pretty(&FileContents { results: self, samples_sha256: self.samples_digest() });
         text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
     }
 }
 
 /// What stands in a file.
 #[derive(Serialize)]
-struct Written<'a> {
+struct FileContents<'a> {
     #[serde(flatten)]
     results: &'a Results,
     samples_sha256: String,

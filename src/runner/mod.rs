@@ -26,7 +26,7 @@ pub use suite::Suite;
 use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Entry, Part, Registry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
@@ -209,7 +209,8 @@ pub fn unnamed(suite: &Suite, registry: &Registry, engine: &str) -> Vec<&'static
 fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<Chosen<'a>> {
     let chosen = suite.experiments_on(engine);
     let is_chosen = |name: &str| chosen.iter().any(|experiment| experiment.name() == name);
-    let unless_chosen = |entry: &Entry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
+    let unless_chosen =
+        |entry: &RegistryEntry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
     let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_chosen));
     let is_left_out = |name: &str| OF_EVERY_RUN.contains(&name) || suite.except.iter().any(|own| own == name);
     let others = registry.entries().iter().filter(|entry| suite.all && !is_left_out(entry.name));

@@ -23,16 +23,17 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub use case::TableCase;
-pub use claim::{Claim, Compare, Kind, On};
+pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
-pub use lesson::{Choice, Lesson, Prediction, Question};
+pub use lesson::{Lesson, Prediction, Question, QuizChoice};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, StackedParts, Systems,
+    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelScale, PanelSeries, Shows, StackedParts,
+    Systems,
 };
-pub use sentence::{Effect, Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
-pub use text::{Place, PrintedText, Texts};
+pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
+pub use text::{PrintedText, TextPlace, Texts};
 
 use super::predicate::Judgement;
 use crate::error::FileError;

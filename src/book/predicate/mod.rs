@@ -44,7 +44,7 @@ pub use judge::Judgement;
 pub(super) use judge::{Held, holds};
 pub use operand::{Extreme, Operand};
 pub(super) use operand::{UnknownName, operands_in, singled_out};
-pub(super) use quantity::{Quantity, flat_name, flattened};
+pub(super) use quantity::{ResolvedExpression, flat_name, flattened};
 pub(super) use test::Test;
 pub use verdict::ClaimVerdict;
 

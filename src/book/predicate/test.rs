@@ -8,7 +8,7 @@
 //! `small.delta about 10e-6 to 15e-6`. [`ABOUT`] says how far from the figure that reaches.
 
 use super::{UnknownName, environment, names_in};
-use crate::measure::{Bound, Region};
+use crate::measure::{AcceptedRegion, Bound};
 
 /// A quantity and where it has to lie; a quantity alone where there is no comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(in crate::book) struct Test {
     /// An expression.
     pub quantity: String,
     /// Where it has to lie.
-    pub region: Option<Region>,
+    pub region: Option<AcceptedRegion>,
 }
 
 /// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
@@ -48,7 +48,7 @@ impl Test {
                     return wrong("has a bound that is no number");
                 };
                 let (low, high) = (beyond(mirrored(first), low).low, beyond(second, high).high);
-                Ok(Self::new(quantity, Region { low, high }))
+                Ok(Self::new(quantity, AcceptedRegion { low, high }))
             }
             _ => wrong("is no test: `quantity < bound`, or `bound < quantity < bound`"),
         }
@@ -62,7 +62,7 @@ impl Test {
         };
         let bound = |value| Some(Bound { value, included: true });
         let (low, high) = (bound(low - ABOUT * low.abs()), bound(high + ABOUT * high.abs()));
-        Ok(Self::new(quantity, Region { low, high }))
+        Ok(Self::new(quantity, AcceptedRegion { low, high }))
     }
 
     /// The tests that all have to hold: joined by `and`.
@@ -70,7 +70,7 @@ impl Test {
         text.split(" and ").map(Self::parse).collect()
     }
 
-    fn new(quantity: &str, region: Region) -> Self {
+    fn new(quantity: &str, region: AcceptedRegion) -> Self {
         Self { quantity: quantity.to_owned(), region: Some(region) }
     }
 }
@@ -109,12 +109,12 @@ fn mirrored(sign: &str) -> &str {
 }
 
 /// The numbers that stand so to a bound.
-fn beyond(sign: &str, value: f64) -> Region {
+fn beyond(sign: &str, value: f64) -> AcceptedRegion {
     let bound = Some(Bound { value, included: sign.ends_with('=') });
     match sign {
-        "<" | "<=" => Region { low: None, high: bound },
-        ">" | ">=" => Region { low: bound, high: None },
-        _ => Region { low: bound, high: bound },
+        "<" | "<=" => AcceptedRegion { low: None, high: bound },
+        ">" | ">=" => AcceptedRegion { low: bound, high: None },
+        _ => AcceptedRegion { low: bound, high: bound },
     }
 }
 

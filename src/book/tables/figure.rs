@@ -7,7 +7,8 @@ use super::comparison::measured_value;
 use super::left_out::LeftOut;
 use super::roofline::roofline;
 use crate::book::document::{
-    DocumentRow, DocumentTable, Lines, Panel, Scale, Series, Shows, StackedParts, Systems, TableCase, TableEntry,
+    DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
+    TableEntry,
 };
 use crate::error::PlotError;
 use crate::present::{
@@ -287,14 +288,14 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
 }
 
 /// The rows of a series at one value of the parameter `x`.
-pub(in crate::book) fn case_at(series: &Series, x: &str, parameter: Parameter) -> TableCase {
+pub(in crate::book) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
     let mut select = series.select.clone();
     select.insert(x.to_owned(), parameter);
     TableCase { label: String::new(), select }
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-pub(in crate::book) fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+pub(in crate::book) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {
@@ -307,10 +308,10 @@ pub(in crate::book) fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> 
     places
 }
 
-fn spacing(scale: Scale) -> Spacing {
+fn spacing(scale: PanelScale) -> Spacing {
     match scale {
-        Scale::Linear => Spacing::Linear,
-        Scale::Log => Spacing::Log,
+        PanelScale::Linear => Spacing::Linear,
+        PanelScale::Log => Spacing::Log,
     }
 }
 

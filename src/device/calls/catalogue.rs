@@ -57,7 +57,7 @@ pub(crate) enum Action {
     /// Makes or ends a stream or an event.
     Object(Object),
     /// Is about a graph.
-    Graph(Graph),
+    Graph(GraphCall),
     /// Launches, or changes the context.
     Launch(Launch),
     /// Is about contexts and devices.
@@ -126,7 +126,7 @@ pub(crate) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// Which way.
-    pub(crate) direction: Direction,
+    pub(crate) direction: CopyDirection,
     /// The kind of memory on the host, or of both sides.
     pub(crate) memory: Memory,
     /// How much.
@@ -137,7 +137,7 @@ pub(crate) struct Copy {
 
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum CopyDirection {
     ToDevice,
     ToHost,
     WithinDevice,
@@ -211,7 +211,7 @@ pub(crate) enum Object {
 
 /// Calls about graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Graph {
+pub(crate) enum GraphCall {
     BeginCapture,
     EndCapture,
     Create,
@@ -306,7 +306,7 @@ fn waits() -> Vec<Call> {
 }
 
 fn copies(bytes: usize) -> impl Iterator<Item = Call> {
-    use Direction::{ToDevice, ToHost, WithinDevice, WithinHost};
+    use CopyDirection::{ToDevice, ToHost, WithinDevice, WithinHost};
     let names = [
         (ToDevice, ["cuMemcpyHtoD", "cuMemcpyHtoDAsync"], &Memory::OF_HOST[..]),
         (ToHost, ["cuMemcpyDtoH", "cuMemcpyDtoHAsync"], &Memory::OF_HOST[..]),
@@ -419,19 +419,19 @@ fn objects() -> Vec<Call> {
 fn graphs() -> Vec<Call> {
     let graph = |name, way, on, graph| call(name, way, on, Action::Graph(graph));
     vec![
-        graph("cuStreamBeginCapture", None, On::Nothing, Graph::BeginCapture),
-        graph("cuStreamEndCapture", None, On::Nothing, Graph::EndCapture),
-        graph("cuGraphCreate", None, On::Nothing, Graph::Create),
-        graph("cuGraphAddKernelNode", None, On::Nothing, Graph::AddKernel),
-        graph("cuGraphInstantiate", None, On::Nothing, Graph::Instantiate),
-        graph("cuGraphExecUpdate", None, On::Nothing, Graph::Update),
-        graph("cuGraphExecKernelNodeSetParams", None, On::Nothing, Graph::SetParameters),
-        graph("cuGraphUpload", None, On::Stream, Graph::Upload),
-        graph("cuGraphLaunch", Some("first"), On::Stream, Graph::FirstLaunch),
-        graph("cuGraphLaunch", Some("again"), On::Stream, Graph::Launch),
-        graph("cuGraphExecDestroy", None, On::Nothing, Graph::DestroyExecutable),
-        graph("cuGraphExecDestroy", Some("launched and not over"), On::Stream, Graph::DestroyPendingExecutable),
-        graph("cuGraphDestroy", None, On::Nothing, Graph::Destroy),
+        graph("cuStreamBeginCapture", None, On::Nothing, GraphCall::BeginCapture),
+        graph("cuStreamEndCapture", None, On::Nothing, GraphCall::EndCapture),
+        graph("cuGraphCreate", None, On::Nothing, GraphCall::Create),
+        graph("cuGraphAddKernelNode", None, On::Nothing, GraphCall::AddKernel),
+        graph("cuGraphInstantiate", None, On::Nothing, GraphCall::Instantiate),
+        graph("cuGraphExecUpdate", None, On::Nothing, GraphCall::Update),
+        graph("cuGraphExecKernelNodeSetParams", None, On::Nothing, GraphCall::SetParameters),
+        graph("cuGraphUpload", None, On::Stream, GraphCall::Upload),
+        graph("cuGraphLaunch", Some("first"), On::Stream, GraphCall::FirstLaunch),
+        graph("cuGraphLaunch", Some("again"), On::Stream, GraphCall::Launch),
+        graph("cuGraphExecDestroy", None, On::Nothing, GraphCall::DestroyExecutable),
+        graph("cuGraphExecDestroy", Some("launched and not over"), On::Stream, GraphCall::DestroyPendingExecutable),
+        graph("cuGraphDestroy", None, On::Nothing, GraphCall::Destroy),
     ]
 }
 

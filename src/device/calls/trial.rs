@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{CallUnderTest, Held, Line, On, Steps, WaitMode};
+use super::{CallUnderTest, Gated, On, RigStream, Steps, WaitMode};
 use crate::affinity;
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
@@ -45,7 +45,7 @@ impl CallUnderTest {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] where there is no such stream; the call's own.
-    pub(crate) fn trial(&mut self, held: Held, patience: Duration, alone: Duration) -> Result<Tried> {
+    pub(crate) fn trial(&mut self, held: Gated, patience: Duration, alone: Duration) -> Result<Tried> {
         let line = self.line(held)?;
         let patience = patience + alone * ALLOWANCE;
         self.steps.prepare()?;
@@ -71,7 +71,7 @@ impl CallUnderTest {
     /// watchdog opens the gate where that takes too long, and sets the flag that `call` is given.
     fn behind_gate<T>(
         &mut self,
-        line: Line,
+        line: RigStream,
         work: Option<Duration>,
         patience: Duration,
         call: impl FnOnce(&mut dyn Steps, &dyn EngineGate, &AtomicBool) -> Result<T>,
@@ -141,23 +141,23 @@ impl CallUnderTest {
     }
 
     /// Which stream the work is on that a timed call stands behind.
-    fn stands_behind(&self) -> Held {
-        if self.call.on == On::Nothing { Held::Other } else { Held::Same }
+    fn stands_behind(&self) -> Gated {
+        if self.call.on == On::Nothing { Gated::Other } else { Gated::Same }
     }
 
-    fn line(&self, held: Held) -> Result<Line> {
+    fn line(&self, held: Gated) -> Result<RigStream> {
         match (held, self.call.on) {
-            (Held::Same, On::Stream) => Ok(Line::Own),
-            (Held::Same, On::Legacy) | (Held::Legacy, _) => Ok(Line::Legacy),
-            (Held::Same, On::Nothing) => Err(DeviceError::NotApplicable {
+            (Gated::Same, On::Stream) => Ok(RigStream::Own),
+            (Gated::Same, On::Legacy) | (Gated::Legacy, _) => Ok(RigStream::Legacy),
+            (Gated::Same, On::Nothing) => Err(DeviceError::NotApplicable {
                 what: "the stream of the call".to_owned(),
                 device: String::new(),
                 reason: NO_STREAM.to_owned(),
             }),
-            (Held::Other, _) => Ok(Line::Other),
-            (Held::NonBlocking, _) => Ok(Line::NonBlocking),
-            (Held::Thread, _) => Ok(Line::Thread),
-            (Held::Device, _) => Ok(Line::Device),
+            (Gated::Other, _) => Ok(RigStream::Other),
+            (Gated::NonBlocking, _) => Ok(RigStream::NonBlocking),
+            (Gated::Thread, _) => Ok(RigStream::Thread),
+            (Gated::Device, _) => Ok(RigStream::Device),
         }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::catalogue::{Action, calls};
-    use super::super::ways::{Transfers, Way};
+    use super::super::ways::{MovedBy, Transfers};
     use super::super::{Family, Made, OwnCalls, Rig, waiting};
     use super::*;
     use crate::device::Device;
@@ -202,11 +202,11 @@ mod tests {
             Ok(Made::new(|| Ok(()), call).behind(enqueue).boxed())
         }
 
-        fn hold(&self, line: Line) -> Result<Arc<dyn EngineGate>> {
+        fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>> {
             self.rig.hold(line)
         }
 
-        fn keep_busy(&self, line: Line, duration: Duration) -> Result<()> {
+        fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
             self.rig.keep_busy(line, duration)
         }
 
@@ -222,7 +222,7 @@ mod tests {
             self.rig.waiting()
         }
 
-        fn transfers(&self, way: Way, bytes: usize) -> Result<Box<dyn Transfers>> {
+        fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
             self.rig.transfers(way, bytes)
         }
     }

@@ -8,7 +8,7 @@ use super::driver::HostPiece;
 use super::driver::calls::{Calls, Wake};
 use super::gpu::{Opened, lock};
 use super::memory::pinned::Purpose;
-use crate::device::calls::Line;
+use crate::device::calls::RigStream;
 use crate::device::calls::clock::{Answer, ByHost, by_host};
 use crate::device::calls::waiting::{Manner, PATIENCE, Waiting, poll};
 use crate::device::engine::Result;
@@ -84,7 +84,7 @@ impl CudaWaiting {
     fn asked(&self) -> Result<(u64, Vec<Answer>)> {
         let cell = &self.cells()?.clock;
         let (first, before) = (cell.flag().load(Ordering::Acquire).wrapping_add(1), cell.word(TIME));
-        self.calls.tell_time(Line::Own, cell.span(), first, QUESTIONS, LIMIT)?;
+        self.calls.tell_time(RigStream::Own, cell.span(), first, QUESTIONS, LIMIT)?;
         let step = self.told(cell, before)?;
         let (mut answers, mut before) = (Vec::new(), step);
         for question in 0..QUESTIONS {
@@ -93,7 +93,7 @@ impl CudaWaiting {
             before = self.told(cell, before)?;
             answers.push(Answer { asked, told: before, seen: Instant::now() });
         }
-        self.calls.synchronize(Line::Own)?;
+        self.calls.synchronize(RigStream::Own)?;
         Ok((step, answers))
     }
 }
@@ -108,10 +108,10 @@ impl Waiting for CudaWaiting {
     fn begin(&self, manner: Manner, length: Duration) -> Result<()> {
         let (span, target) = (self.cells()?.end.span(), self.target.load(Ordering::SeqCst));
         // First of all, so that no queue of the GPU holds it behind what waits for it.
-        self.calls.mark(Line::Own, length, span, target)?;
+        self.calls.mark(RigStream::Own, length, span, target)?;
         match manner {
-            Manner::WaitValue => self.calls.hold(Line::NonBlocking, span, target),
-            Manner::HostFunction => self.calls.wake(Line::Own, &Arc::clone(&lock(&self.wake))),
+            Manner::WaitValue => self.calls.hold(RigStream::NonBlocking, span, target),
+            Manner::HostFunction => self.calls.wake(RigStream::Own, &Arc::clone(&lock(&self.wake))),
             _ => Ok(()),
         }
     }
@@ -119,11 +119,11 @@ impl Waiting for CudaWaiting {
     fn wait(&self, manner: Manner) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         match manner {
-            Manner::Spin | Manner::Yield | Manner::Block => self.calls.synchronize(Line::Own),
-            Manner::WaitValue => self.calls.synchronize(Line::NonBlocking),
-            Manner::Query => {
-                poll(until, || self.calls.is_idle(Line::Own))?.then_some(()).ok_or_else(|| self.late("cuStreamQuery"))
-            }
+            Manner::Spin | Manner::Yield | Manner::Block => self.calls.synchronize(RigStream::Own),
+            Manner::WaitValue => self.calls.synchronize(RigStream::NonBlocking),
+            Manner::Query => poll(until, || self.calls.is_idle(RigStream::Own))?
+                .then_some(())
+                .ok_or_else(|| self.late("cuStreamQuery")),
             Manner::Flag => poll(until, || self.is_marked())?.then_some(()).ok_or_else(|| self.late("load")),
             Manner::HostFunction => {
                 let wake = Arc::clone(&lock(&self.wake));
@@ -133,11 +133,11 @@ impl Waiting for CudaWaiting {
     }
 
     fn launch_beside(&self) -> Result<()> {
-        self.calls.keep_busy(Line::Thread, Duration::ZERO)
+        self.calls.keep_busy(RigStream::Thread, Duration::ZERO)
     }
 
     fn settle(&self) -> Result<()> {
-        for line in [Line::Own, Line::NonBlocking, Line::Thread] {
+        for line in [RigStream::Own, RigStream::NonBlocking, RigStream::Thread] {
             self.calls.synchronize(line)?;
         }
         Ok(())

@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bench, Experiment, Group, count, counts};
 use crate::device::Device;
 use crate::device::calls::catalogue::{Call, calls};
-use crate::device::calls::{CallUnderTest, Family, Held, WaitMode};
+use crate::device::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
@@ -134,7 +134,7 @@ impl DriverCalls {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.makes_a_context() { count(1) } else { self.trials };
         let mut group = group(bench, heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
-        for held in Held::ALL {
+        for held in Gated::ALL {
             group = group.having([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::UnicodeWidthChar;
 
-use super::picture::{Area, Drawn, LINE, WIDTH};
+use super::picture::{Area, DrawResult, LINE, WIDTH};
 use super::svg::Paint;
 
 /// The size of the letters in pixels.
@@ -69,14 +69,20 @@ impl Weight {
     }
 
     /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
-    pub(super) fn draw_around(self, root: &Area<'_>, text: &str, (column, row): (i32, i32), paint: Paint) -> Drawn {
+    pub(super) fn draw_around(
+        self,
+        root: &Area<'_>,
+        text: &str,
+        (column, row): (i32, i32),
+        paint: Paint,
+    ) -> DrawResult {
         let half = self.width(text) / 2;
         let column = column.min(WIDTH as i32 - half).max(half);
         Ok(root.draw(&Text::new(text, (column, row), self.style(paint, HPos::Center)))?)
     }
 
     /// Draws lines below each other, from `top` down.
-    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> Drawn {
+    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> DrawResult {
         for (line, number) in lines.into_iter().zip(0..) {
             let place = (left, top + LINE as i32 * number + LINE as i32 / 2);
             root.draw(&Text::new(line, place, self.style(paint, HPos::Left)))?;

@@ -307,7 +307,7 @@ impl<'de> Visitor<'de> for One<'_> {
 }
 
 /// The parameters of an experiment.
-struct Parameters<'a>(&'a crate::experiment::Entry);
+struct Parameters<'a>(&'a crate::experiment::RegistryEntry);
 
 impl<'de> DeserializeSeed<'de> for Parameters<'_> {
     type Value = Box<dyn AnyExperiment>;

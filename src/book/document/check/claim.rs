@@ -2,10 +2,10 @@
 
 use super::Source;
 use super::sentence::bounded;
-use crate::book::document::{Claim, Document, Kind};
+use crate::book::document::{Claim, ClaimKind, Document};
 use crate::book::predicate::{Operand, Test, operands_of, singled_out};
 use crate::error::FileError;
-use crate::measure::Region;
+use crate::measure::AcceptedRegion;
 use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 
@@ -52,10 +52,10 @@ impl Checked<'_> {
 
     fn system(&self) -> Result<(), FileError> {
         match (self.claim.kind, self.claim.on) {
-            (Kind::Arithmetic, Some(_)) => {
+            (ClaimKind::Arithmetic, Some(_)) => {
                 Err(self.error(&self.way.name("on"), "arithmetic is about no system: it has no `on`", String::new()))
             }
-            (Kind::Arithmetic, None) | (_, Some(_)) => Ok(()),
+            (ClaimKind::Arithmetic, None) | (_, Some(_)) => Ok(()),
             (_, None) => Err(self.wrong("kind", "it says nothing of the system that it is about: `on`")),
         }
     }
@@ -98,15 +98,17 @@ impl Checked<'_> {
         let measured = operands.iter().any(|operand| operand.measured().is_some());
         let wrong = |what: &str| Err(self.error(way, what, String::new()));
         match (self.claim.kind, test.region) {
-            (Kind::Model, Some(_)) => wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`"),
-            (Kind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
+            (ClaimKind::Model, Some(_)) => {
+                wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`")
+            }
+            (ClaimKind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
                 wrong("the error of a model is a curve: it needs `each` or `cases`")
             }
-            (kind, None) if kind != Kind::Model => wrong("it has no bound"),
-            (Kind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
-            (kind, _) if kind != Kind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
-            (Kind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
-            (Kind::Value, Some(Region { low, high })) if low.is_none() || high.is_none() => {
+            (kind, None) if kind != ClaimKind::Model => wrong("it has no bound"),
+            (ClaimKind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
+            (kind, _) if kind != ClaimKind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
+            (ClaimKind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
+            (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
                 wrong("a value has two bounds, between which the text's figure counts as found")
             }
             _ => Ok(()),
@@ -145,7 +147,7 @@ impl Checked<'_> {
     }
 }
 
-fn is_sign(region: &Region) -> bool {
+fn is_sign(region: &AcceptedRegion) -> bool {
     let ends = [region.low, region.high];
     ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
 }

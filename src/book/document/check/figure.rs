@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::single::{self, Several};
-use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
+use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
@@ -171,7 +171,7 @@ fn check_lines(
 ) -> Result<Vec<Unit>, FileError> {
     let rows = &document.names.rows;
     let mut units = Vec::new();
-    for (place, Series { id, select, predicts, .. }) in lines.series.iter().enumerate() {
+    for (place, PanelSeries { id, select, predicts, .. }) in lines.series.iter().enumerate() {
         let way = way.key("series").item(place);
         units.push(unit(table, id, &way.key("id"), wrong)?);
         if let Some(unknown) = rows.unknown_parameter(&[id], select) {

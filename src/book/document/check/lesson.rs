@@ -75,8 +75,8 @@ lesson:
   quiz:
     - ask: Which is right?
       choices:
-        - {say: This., right: true, because: It is a.}
-        - {say: That., because: It is not.}
+        - {say: This., right: true, rationale: It is a.}
+        - {say: That., rationale: It is not.}
   takeaways: [a is a.]
   measured: [{if: a > b, then: More., else: Less., unclear: Open.}]
   next: [overlap]

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{
 use super::owned::Owned;
 use super::{Calls, KERNEL, function, launch, module};
 use crate::device::calls::catalogue::Code;
-use crate::device::calls::{Line, Made, Steps};
+use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
 
 /// A module that was loaded for one time alone, and its kernel, which has not been used.
@@ -63,7 +63,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
                 // The driver takes either kind of handle.
                 let kernel = kernel_of(&c, &library)?.cast();
                 launch(&c.context, kernel, c.own.get()?, Duration::ZERO)?;
-                c.synchronize(Line::Own).map(|()| library)
+                c.synchronize(RigStream::Own).map(|()| library)
             };
             Made::new(used, |library| library.end("cuLibraryUnload")).boxed()
         }

@@ -68,15 +68,15 @@ pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Step
         }
         DeviceCall::EnablePeer => {
             let other = calls.other()?;
-            Made::new(move || Ok(Peer::new(&context, &other)), Peer::enable).boxed()
+            Made::new(move || Ok(PeerDevice::new(&context, &other)), PeerDevice::enable).boxed()
         }
         DeviceCall::DisablePeer => {
             let other = calls.other()?;
             let enabled = move || {
-                let mut peer = Peer::new(&context, &other);
+                let mut peer = PeerDevice::new(&context, &other);
                 peer.enable().map(|()| peer)
             };
-            Made::new(enabled, Peer::disable).boxed()
+            Made::new(enabled, PeerDevice::disable).boxed()
         }
         DeviceCall::CopyPeer(bytes) => copy(calls, &calls.other()?, bytes, false)?,
         DeviceCall::CopyPeerAsync(bytes) => copy(calls, &calls.other()?, bytes, true)?,
@@ -113,13 +113,13 @@ fn create(place: &mut Owned<CUcontext>, device: CUdevice) -> Result<()> {
 }
 
 /// Access of a context to the memory of another device.
-pub(super) struct Peer {
+pub(super) struct PeerDevice {
     context: Arc<Context>,
     other: Arc<Context>,
     enabled: bool,
 }
 
-impl Peer {
+impl PeerDevice {
     /// Access that is off.
     pub(super) fn new(context: &Arc<Context>, other: &Arc<Context>) -> Self {
         Self { context: context.clone(), other: other.clone(), enabled: false }
@@ -161,7 +161,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerDevice {
     /// A drop cannot return an error.
     fn drop(&mut self) {
         if self.enabled {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::{Calls, Line};
-use crate::device::cuda::driver::Span;
+use super::{Calls, RigStream};
+use crate::device::cuda::driver::PoolSpan;
 use crate::device::engine::Result;
 
 impl Calls {
@@ -16,7 +16,7 @@ impl Calls {
     /// 8 bytes become the device's time just before.
     ///
     /// The caller keeps the word until the stream is past it.
-    pub(crate) fn mark(&self, line: Line, duration: Duration, flag: Span, mut value: u32) -> Result<()> {
+    pub(crate) fn mark(&self, line: RigStream, duration: Duration, flag: PoolSpan, mut value: u32) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let mut nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -50,8 +50,8 @@ impl Calls {
     /// The caller keeps the flag until the stream is past it.
     pub(crate) fn tell_time(
         &self,
-        line: Line,
-        flag: Span,
+        line: RigStream,
+        flag: PoolSpan,
         mut first: u32,
         mut questions: u32,
         limit: Duration,
@@ -87,7 +87,7 @@ impl Calls {
     }
 
     /// Whether a stream is idle, as the driver says.
-    pub(crate) fn is_idle(&self, line: Line) -> Result<bool> {
+    pub(crate) fn is_idle(&self, line: RigStream) -> Result<bool> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -98,7 +98,7 @@ impl Calls {
     }
 
     /// Enqueues a function of the host that wakes whoever waits by `wake`.
-    pub(crate) fn wake(&self, line: Line, wake: &Arc<Wake>) -> Result<()> {
+    pub(crate) fn wake(&self, line: RigStream, wake: &Arc<Wake>) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let data = Arc::into_raw(Arc::clone(wake)).cast_mut().cast::<c_void>();

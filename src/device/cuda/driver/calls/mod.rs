@@ -36,9 +36,9 @@ use cudarc::driver::sys::{
     self, CUctx_flags, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags, CUstreamWaitValue_flags,
 };
 
-use super::{Context, Span};
+use super::{Context, PoolSpan};
 use crate::device::calls::catalogue::Action;
-use crate::device::calls::{Line, Steps, WaitMode};
+use crate::device::calls::{RigStream, Steps, WaitMode};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 pub(crate) use marks::Wake;
@@ -144,7 +144,7 @@ impl Calls {
             context: context.clone(),
         };
         // So that the kernel is loaded before anything is held.
-        for line in [Line::Own, Line::Other, Line::NonBlocking, Line::Legacy, Line::Thread] {
+        for line in [RigStream::Own, RigStream::Other, RigStream::NonBlocking, RigStream::Legacy, RigStream::Thread] {
             calls.keep_busy(line, Duration::ZERO)?;
             calls.synchronize(line)?;
         }
@@ -157,7 +157,7 @@ impl Calls {
     }
 
     /// Has a stream wait until the flag at the head of `flag` is at least `target`, compared around its 32 bits.
-    pub(crate) fn hold(&self, line: Line, flag: Span, target: u32) -> Result<()> {
+    pub(crate) fn hold(&self, line: RigStream, flag: PoolSpan, target: u32) -> Result<()> {
         let at_least = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         let (context, stream) = self.stream(line)?;
         context.bind()?;
@@ -168,9 +168,9 @@ impl Calls {
     }
 
     /// Enqueues a kernel that takes this long.
-    pub(crate) fn keep_busy(&self, line: Line, duration: Duration) -> Result<()> {
+    pub(crate) fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
         let (context, stream) = self.stream(line)?;
-        if line == Line::Device {
+        if line == RigStream::Device {
             return Err(self.missing("work on another device", "only its streams are held"));
         }
         context.bind()?;
@@ -178,7 +178,7 @@ impl Calls {
     }
 
     /// Waits until a stream is idle.
-    pub(crate) fn synchronize(&self, line: Line) -> Result<()> {
+    pub(crate) fn synchronize(&self, line: RigStream) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -231,15 +231,15 @@ impl Calls {
         self.other_device.clone().ok_or_else(|| self.missing("another device", ONE_DEVICE))
     }
 
-    fn stream(&self, line: Line) -> Result<(&Arc<Context>, CUstream)> {
+    fn stream(&self, line: RigStream) -> Result<(&Arc<Context>, CUstream)> {
         let here = |stream: &Owned<CUstream>| Ok((&self.context, stream.get()?));
         match line {
-            Line::Own => here(&self.own),
-            Line::Other => here(&self.other),
-            Line::NonBlocking => here(&self.non_blocking),
-            Line::Thread => here(&self.of_thread),
-            Line::Legacy => Ok((&self.context, LEGACY)),
-            Line::Device => match (&self.other_device, &self.of_device) {
+            RigStream::Own => here(&self.own),
+            RigStream::Other => here(&self.other),
+            RigStream::NonBlocking => here(&self.non_blocking),
+            RigStream::Thread => here(&self.of_thread),
+            RigStream::Legacy => Ok((&self.context, LEGACY)),
+            RigStream::Device => match (&self.other_device, &self.of_device) {
                 (Some(context), Some(stream)) => Ok((context, stream.get()?)),
                 _ => Err(self.missing("another device", ONE_DEVICE)),
             },
