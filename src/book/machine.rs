@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::tables::{Lacks, lacking_of, machine_labels, versions};
+use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
@@ -198,8 +198,8 @@ fn lacking(results: &Results) -> Option<Table> {
 fn absences(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
     let mut reasons: Vec<(MissingReason, Vec<String>)> = Vec::new();
-    for (spec, metric) in lookup.metrics() {
-        let Some(absence) = metric.err() else { continue };
+    for spec in lookup.specs() {
+        let Some(absence) = absence(results, |lookup| lookup.of(spec).map(drop)) else { continue };
         // Of what has no meaning, the parameters do not matter.
         let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
         let title = if is_meaningless { spec.id.clone() } else { spec.title() };

@@ -206,6 +206,12 @@ pub(crate) trait EngineEvent: Send + Sync + Any {
 
     /// The time from `start` to this event; both complete, recorded, and made with timing.
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;
+
+    /// When the latest recording was reached, where the host's clock tells: not where the device has a clock of its own.
+    #[cfg(feature = "report")]
+    fn reached(&self) -> Result<Option<std::time::Instant>> {
+        Ok(None)
+    }
 }
 
 /// What a capture has taken in.

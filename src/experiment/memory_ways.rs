@@ -11,7 +11,8 @@
 //! - *peer.one-way*, *peer.both*: copies from this device to another one, and in both directions, with access to the other
 //!   one's memory and without (parameter `access`).
 //!
-//! One thread enqueues both directions, on a stream each. What a kernel touches is moved to the device, and what a thread
+//! One thread enqueues both directions, on a stream each; between two devices, on a stream of the device whose memory is read.
+//! Two kernels that read and write the host's memory have room beside each other. What a kernel touches is moved to the device, and what a thread
 //! touches is moved to the host. Before each transfer the memory is where it is to be moved from. Large sizes are measured a
 //! few times, and one that does not fit into half of what is free is left out.
 

@@ -6,6 +6,7 @@
 
 mod bench;
 pub mod counts;
+mod each_round;
 mod group;
 mod host_copy;
 mod recorder;

@@ -132,16 +132,7 @@ impl Session<'_> {
         }
         self.observer.keep(&running.so_far());
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
-        for (place, experiment) in experiments.iter().enumerate() {
-            if Bench::plan_of(*experiment, engine, Part::Recorded).is_empty() {
-                continue;
-            }
-            let left = self.measure_part(running, *experiment, Part::Recorded, &mut random);
-            let whole = &mut running.run().order[place];
-            whole.duration += left.duration;
-            whole.failure = whole.failure.take().or(left.failure);
-        }
-        self.observer.keep(&running.so_far());
+        self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.
         if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
             let id = running.id.clone();
@@ -149,6 +140,28 @@ impl Session<'_> {
                 experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
             running.results.timelines = recorded.collect();
         }
+        self.measure_later(running, &experiments, Part::Last, &mut random);
+    }
+
+    /// Measures those rows of experiments that are of a later part of a run.
+    fn measure_later(
+        &self,
+        running: &mut Running,
+        experiments: &[&dyn AnyExperiment],
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) {
+        let engine = self.device.properties().engine;
+        for (place, experiment) in experiments.iter().enumerate() {
+            if Bench::plan_of(*experiment, engine, part).is_empty() {
+                continue;
+            }
+            let left = self.measure_part(running, *experiment, part, random);
+            let whole = &mut running.run().order[place];
+            whole.duration += left.duration;
+            whole.failure = whole.failure.take().or(left.failure);
+        }
+        self.observer.keep(&running.so_far());
     }
 
     /// Measures the rows of an experiment that are of one part of a run.

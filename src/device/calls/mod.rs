@@ -8,6 +8,7 @@
 //! user of the device has.
 
 pub(crate) mod catalogue;
+pub(crate) mod clock;
 pub(crate) mod layer;
 mod made;
 mod own;

@@ -4,7 +4,9 @@
 //! # Method
 //! A way has two blocks of memory of the host (or of the other device) and two of the device. What it moves is put where it is
 //! to be moved from before each transfer. A transfer is enqueued and waited for by one thread, and the host's clock is read
-//! before and after. *Both* is one transfer in each direction at once, on two streams and on blocks of their own.
+//! before and after. *Both* is one transfer in each direction at once, on two streams and on blocks of their own. Between two
+//! devices, each direction is on a stream of the device whose memory it reads. A kernel that moves bytes takes a part of the
+//! device, so that two of them run beside each other.
 //!
 //! # Limits
 //! One thread enqueues both directions: a call that returns only when its copy is over makes the other direction start late.

@@ -50,7 +50,8 @@ impl CudaRig {
         // Any other one.
         let other = (0..context::device_count()?).find(|index| context::name(*index) != gpu.name());
         let other = other.map(|index| Gpu::open(index).map(|other| other.context.clone())).transpose()?;
-        let calls = Calls::new(&gpu.context, other, gpu.kernels.image_with(Kernel::SPIN)?)?;
+        let (image, instruments) = (gpu.kernels.image_with(Kernel::SPIN)?, gpu.kernels.image_with(Kernel::MARKER)?);
+        let calls = Calls::new(&gpu.context, other, image, &instruments)?;
         let mode = match calls.wait_by(Some(WaitMode::Spin)) {
             Ok(()) => Some(WaitMode::Spin),
             Err(DeviceError::NotApplicable { .. }) => None,

@@ -50,6 +50,14 @@ const KERNEL: &str = "spin";
 /// The kernel that then writes a word: it takes the nanoseconds, the word's address, and what it becomes.
 const MARKER: &str = "spin_and_mark";
 
+/// The kernel that tells the device's time: it takes the address of the word by which the host asks, the number of the first
+/// question, how many there are, and for how many nanoseconds it waits for one.
+const CLOCK: &str = "tell_time";
+
+/// The kernel that keeps the stream busy in two halves, of which a programmatic launch overlaps one: it takes the nanoseconds of
+/// both.
+const HALVES: &str = "spin_in_halves";
+
 /// The legacy default stream, as the driver's header names it.
 const LEGACY: CUstream = 1 as CUstream;
 
@@ -70,13 +78,30 @@ pub(crate) struct Calls {
     #[allow(dead_code, reason = "kept for its kernel")]
     module: Owned<CUmodule>,
     kernel: CUfunction,
-    marker: CUfunction,
-    /// The machine code of the kernels.
+    instruments: Instruments,
+    /// The machine code of the kernel.
     image: Arc<[u8]>,
     /// How threads wait in the context by default.
     flags: u32,
     other_device: Option<Arc<Context>>,
     context: Arc<Context>,
+}
+
+/// The kernels that measure.
+struct Instruments {
+    marker: CUfunction,
+    clock: CUfunction,
+    halves: CUfunction,
+    #[allow(dead_code, reason = "kept for its kernels")]
+    module: Owned<CUmodule>,
+}
+
+impl Instruments {
+    fn new(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
+        let module = module(context, image)?;
+        let kernel = |name| function(context, module.get()?, name);
+        Ok(Self { marker: kernel(MARKER)?, clock: kernel(CLOCK)?, halves: kernel(HALVES)?, module })
+    }
 }
 
 // Safety: the driver's handles are not bound to a thread; each call binds the context to its own.
@@ -85,8 +110,14 @@ unsafe impl Send for Calls {}
 unsafe impl Sync for Calls {}
 
 impl Calls {
-    /// `image` is the machine code of a module with the kernels [`KERNEL`] and [`MARKER`].
-    pub(crate) fn new(context: &Arc<Context>, other_device: Option<Arc<Context>>, image: Vec<u8>) -> Result<Arc<Self>> {
+    /// `image` is the machine code of a module with the kernel [`KERNEL`] alone, `instruments` of one with [`MARKER`],
+    /// [`CLOCK`] and [`HALVES`].
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        other_device: Option<Arc<Context>>,
+        image: Vec<u8>,
+        instruments: &[u8],
+    ) -> Result<Arc<Self>> {
         context.bind()?;
         let default = CUstream_flags::CU_STREAM_DEFAULT;
         let apart = CUstream_flags::CU_STREAM_NON_BLOCKING;
@@ -105,7 +136,7 @@ impl Calls {
             of_thread: stream(context, apart)?,
             of_device,
             kernel: function(context, module.get()?, KERNEL)?,
-            marker: function(context, module.get()?, MARKER)?,
+            instruments: Instruments::new(context, instruments)?,
             module,
             image,
             flags,

@@ -23,17 +23,18 @@ use crate::device::engine::Result;
 /// The kernel that copies: it takes both addresses and the number of bytes.
 const KERNEL: &str = "transfer";
 
-/// The threads of its blocks, and how many blocks there are for each multiprocessor.
+/// The threads of its blocks, and how many blocks there are for each multiprocessor: a quarter of what it holds, so that two
+/// kernels run beside each other. It is more than enough for PCIe, where less than a hundred kilobytes are under way.
 const THREADS: u32 = 256;
-const BLOCKS: u32 = 8;
+const BLOCKS: u32 = 2;
 
 /// A block of each side for each direction: the first ones are of what goes away, the second ones of what comes back.
 struct Moves {
     calls: Arc<Calls>,
     way: MovedBy,
     bytes: usize,
-    // The other device's access ends before its memory does.
-    peer: Option<(Arc<Context>, RefCell<PeerDevice>)>,
+    // Access of each device to the other one ends before the memory does.
+    peer: Option<(Arc<Context>, RefCell<[PeerDevice; 2]>)>,
     /// Of the host, or of the other device.
     there: [Block; 2],
     here: [Block; 2],
@@ -99,19 +100,14 @@ impl Calls {
         }
     }
 
-    /// The other device, and access to its memory, which is off.
-    fn peer(self: &Arc<Self>, access: bool) -> Result<(Arc<Context>, RefCell<PeerDevice>)> {
+    /// The other device, and access of each to the memory of the other, which is off.
+    fn peer(&self, access: bool) -> Result<(Arc<Context>, RefCell<[PeerDevice; 2]>)> {
         let other = self.other()?;
-        let mut can = 1;
+        let peers = [PeerDevice::new(&self.context, &other), PeerDevice::new(&other, &self.context)];
         if access {
-            // Safety: writes one integer.
-            let status = unsafe { sys::cuDeviceCanAccessPeer(&mut can, self.context.device(), other.device()) };
-            self.check("cuDeviceCanAccessPeer", status)?;
+            peers.iter().try_for_each(|peer| peer.is_possible(self))?;
         }
-        match can {
-            0 => Err(self.missing("access to another device", "these GPUs cannot access each other's memory")),
-            _ => Ok((other.clone(), RefCell::new(PeerDevice::new(self, &other)))),
-        }
+        Ok((other, RefCell::new(peers)))
     }
 
     /// Fails where so many blocks would take more than half of what a device has left.
@@ -133,10 +129,7 @@ impl Calls {
 
 impl Transfers for Moves {
     fn prepare(&self) -> Result<()> {
-        self.calls.bind()?;
-        if let (MovedBy::Peer { access: true }, Some((_, peer))) = (self.way, &self.peer) {
-            return peer.borrow_mut().enable();
-        }
+        self.access(PeerDevice::enable)?;
         if matches!(self.way, MovedBy::Managed | MovedBy::Prefetched) {
             self.prefetch(0, HOST, RigStream::Own)?;
             self.prefetch(1, here(&self.calls), RigStream::Own)?;
@@ -156,20 +149,34 @@ impl Transfers for Moves {
             self.calls.synchronize(RigStream::Own)?;
         }
         if heading != Heading::Away {
-            self.calls.synchronize(RigStream::NonBlocking)?;
+            self.calls.synchronize(self.line_back())?;
         }
         Ok(())
     }
 
     fn settle(&self) -> Result<()> {
-        match (self.way, &self.peer) {
-            (MovedBy::Peer { access: true }, Some((_, peer))) => peer.borrow_mut().disable(),
-            _ => Ok(()),
-        }
+        self.access(PeerDevice::disable)
     }
 }
 
 impl Moves {
+    /// Changes the access of the two devices to each other, where the way has it. This device is current afterwards.
+    fn access(&self, change: fn(&mut PeerDevice) -> Result<()>) -> Result<()> {
+        let changed = match (self.way, &self.peer) {
+            (MovedBy::Peer { access: true }, Some((_, peers))) => {
+                peers.borrow_mut().iter_mut().try_for_each(|peer| peer.at_home(change))
+            }
+            _ => Ok(()),
+        };
+        self.calls.bind()?;
+        changed
+    }
+
+    /// The stream of the second transfer: between two devices, that of the device whose memory it reads.
+    fn line_back(&self) -> RigStream {
+        if self.peer.is_some() { RigStream::Device } else { RigStream::NonBlocking }
+    }
+
     /// Enqueues the first transfer.
     fn away(&self) -> Result<()> {
         let (c, stream) = (&self.calls, self.stream(RigStream::Own)?);
@@ -196,7 +203,7 @@ impl Moves {
 
     /// Enqueues the second transfer; where a thread of the host moves memory by touching it, does so.
     fn back(&self) -> Result<()> {
-        let (c, stream) = (&self.calls, self.stream(RigStream::NonBlocking)?);
+        let (c, stream) = (&self.calls, self.stream(self.line_back())?);
         let (from, to) = (&self.here[1], &self.there[1]);
         match (self.way, &self.peer) {
             (MovedBy::Pageable | MovedBy::Pinned | MovedBy::Registered, _) => {
@@ -213,9 +220,11 @@ impl Moves {
             (MovedBy::Prefetched, _) => self.prefetch(1, HOST, RigStream::NonBlocking),
             (MovedBy::Peer { .. }, Some((other, _))) => {
                 let (source, target) = (self.there[1].address()?, self.here[1].address()?);
-                // Safety: as above, each in its context.
+                other.bind()?;
+                // Safety: as above, each in its context. The stream is of the other device, which is current.
                 let status =
                     unsafe { sys::cuMemcpyPeerAsync(target, c.context.raw(), source, other.raw(), self.bytes, stream) };
+                c.bind()?;
                 c.check("cuMemcpyPeerAsync", status)
             }
             (MovedBy::ZeroCopy | MovedBy::Peer { .. }, _) => self.launch(from.address()?, to.on_device()?, stream),
@@ -267,7 +276,7 @@ impl Moves {
 impl Drop for Moves {
     /// Nothing may use the blocks when they are freed. A drop cannot return an error.
     fn drop(&mut self) {
-        for line in [RigStream::Own, RigStream::NonBlocking] {
+        for line in [RigStream::Own, self.line_back()] {
             let _ = self.calls.synchronize(line);
         }
     }
