@@ -95,11 +95,33 @@ template <typename T> __device__ __forceinline__ Pack<T> load_pack_once(const T 
 __device__ __forceinline__ u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// The first statement of every kernel. A kernel may be started while the one before it on its stream ends
+// The first statement of every kernel but `spin_in_halves`. A kernel may be started while the one before it on its stream ends
 // (programmatic stream serialization, which the launch asks for where the device has it): from here on that one is
 // over and what it wrote can be seen.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// Lets the next kernel start now, where its launch allows that: by itself it may only start when this one ends.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// The global timer: nanoseconds of one clock of the device.
+__device__ __forceinline__ u64 now() {
+    u64 ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+// Returns after this long: the latest time of the timer.
+__device__ __forceinline__ u64 spin_for(u64 nanoseconds) {
+    const u64 start = now();
+    u64 latest = start;
+    while (latest - start < nanoseconds) latest = now();
+    return latest;
 }

@@ -235,23 +235,54 @@ impl FileError {
     }
 }
 
-/// A parser's message with words of a reader in the place of what it calls the types of this program.
+/// A parser's message with words of a reader in the place of what it calls values and the types of this program.
 #[cfg(feature = "report")]
 pub(crate) fn in_plain_words(message: &str) -> String {
-    const EXPECTED: &str = "expected ";
-    let Some((before, expected)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
+    const EXPECTED: &str = ", expected ";
+    const TOO_LARGE: &str = "JSON number out of range";
+    if let Some(way) = message.strip_suffix(TOO_LARGE) {
+        return format!("{way}a number that is too large");
+    }
+    let Some((found, expected)) = message.split_once(EXPECTED) else { return message.to_owned() };
     let plain = match expected {
         "a boolean" => "true or false",
         "a string" => "a text",
         "a sequence" => "a list",
         "f32" | "f64" => "a number",
-        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number above 0",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "a nonzero u8" => "a whole number from 1 to 255",
+        "a nonzero u32" => "a whole number from 1 to 4294967295",
+        "a nonzero u64" | "a nonzero usize" => "a whole number above 0",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number that is not negative",
         "i32" | "i64" => "a whole number",
         structure if structure == "a map" || structure.starts_with("struct ") => "a mapping",
         other => other,
     };
-    format!("{before}{EXPECTED}{plain}")
+    let way = ["invalid type: ", "invalid value: "].iter().find_map(|kind| found.split_once(kind));
+    let found = way.map_or_else(|| found.to_owned(), |(way, what)| format!("{way}found {}", found_in_words(what)));
+    format!("{found}{EXPECTED}{plain}")
+}
+
+/// What a parser found, in words.
+#[cfg(feature = "report")]
+fn found_in_words(what: &str) -> String {
+    /// The longest number that is written out.
+    const MOST_DIGITS: usize = 20;
+    match what {
+        "unit value" | "null" => "nothing".to_owned(),
+        "sequence" => "a list".to_owned(),
+        "map" => "a mapping".to_owned(),
+        _ => match what.split_once('`').and_then(|(kind, number)| Some((kind, number.strip_suffix('`')?))) {
+            Some(("integer " | "floating point ", number)) => match number.parse::<f64>() {
+                Ok(value) if number.len() > MOST_DIGITS => format!("the number {value:e}"),
+                _ => format!("the number {number}"),
+            },
+            Some(("boolean ", value)) => format!("`{value}`"),
+            _ => what.strip_prefix("string ").map_or_else(|| what.to_owned(), |text| format!("the text {text}")),
+        },
+    }
 }
 
 fn place(line: usize, column: usize) -> String {
@@ -384,6 +415,28 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
 #[cfg(all(test, feature = "report"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_parser_found_and_expected_is_said_in_words() {
+        for (message, plain) in [
+            ("a.b: invalid type: sequence, expected a string", "a.b: found a list, expected a text"),
+            ("invalid type: unit value, expected a map", "found nothing, expected a mapping"),
+            (
+                "invalid type: string \"x\", expected u64",
+                "found the text \"x\", expected a whole number that is not negative",
+            ),
+            (
+                "invalid value: integer `70000`, expected u16",
+                "found the number 70000, expected a whole number from 0 to 65535",
+            ),
+            ("a: JSON number out of range", "a: a number that is too large"),
+            ("unknown field `x`, expected one of `a`, `b`", "unknown field `x`, expected one of `a`, `b`"),
+        ] {
+            assert_eq!(in_plain_words(message), plain);
+        }
+        let huge = format!("invalid type: floating point `1{}.0`, expected usize", "0".repeat(300));
+        assert_eq!(in_plain_words(&huge), "found the number 1e300, expected a whole number that is not negative");
+    }
 
     #[test]
     fn a_cause_is_said_once_wherever_the_message_holds_it() {

@@ -116,6 +116,24 @@ impl Unit {
         }
     }
 
+    /// What its values are, as a text names them: `bytes per second`.
+    #[cfg(feature = "report")]
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Unit::Seconds => "seconds",
+            Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes per second",
+            Unit::FlopsPerSecond => "operations per second",
+            Unit::Number | Unit::Ratio => "numbers without a unit",
+        }
+    }
+
+    /// Whether values in this unit can be set against values in another one.
+    #[cfg(feature = "report")]
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        self.words() == other.words()
+    }
+
     /// The scale that suits `value`: where several values share one, that of the largest.
     ///
     /// ```
@@ -187,9 +205,16 @@ impl Scale {
         self.with_symbol(&format!("{} … {}", self.number(low, decimals), self.number(high, decimals)))
     }
 
-    /// `value` without the symbol, with `decimals` digits after the decimal point.
+    /// `value` without the symbol, with `decimals` digits after the decimal point; as a power of ten, with three
+    /// significant digits, where that would be a long row of zeros.
     pub fn number(self, value: f64, decimals: usize) -> String {
-        let text = format!("{:.decimals$}", value / self.factor);
+        /// The most digits before the decimal point and behind it.
+        const MOST: usize = 15;
+        let scaled = value / self.factor;
+        let text = match scaled.is_finite() && scaled != 0.0 && (exponent(scaled) >= MOST as i64 || decimals > MOST) {
+            true => power_of_ten(scaled),
+            false => format!("{scaled:.decimals$}"),
+        };
         match text.strip_prefix('-') {
             Some(digits) if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) => digits.to_owned(),
             Some(digits) => format!("−{digits}"),
@@ -200,7 +225,11 @@ impl Scale {
     /// `value` without the symbol, with at most three significant digits: what stands at a tick of an axis.
     pub fn short(self, value: f64) -> String {
         let text = self.number(value, self.decimals(value, 3));
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        if text.contains('.') && !text.contains('×') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
     }
 
     /// As [`short`](Self::short), with the symbol; 0 stands alone.
@@ -235,6 +264,17 @@ impl Scale {
     }
 }
 
+/// A number with three significant digits and a power of ten: `1.00 × 10³⁰⁰`.
+fn power_of_ten(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let raised = |digit: char| match digit {
+        '-' => '⁻',
+        digit => digit.to_digit(10).and_then(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize)).unwrap_or(digit),
+    };
+    format!("{digits} × 10{}", exponent.chars().map(raised).collect::<String>())
+}
+
 /// The power of ten of a value's first digit.
 fn exponent(value: f64) -> i64 {
     value.abs().log10().floor() as i64
@@ -255,6 +295,15 @@ mod tests {
     #[test]
     fn a_negative_difference_keeps_its_sign_and_prefix() {
         assert_eq!(Unit::Seconds.format(-139.4e-6, 4), "−139.4 µs");
+    }
+
+    #[test]
+    fn what_would_be_a_long_row_of_zeros_is_a_power_of_ten() {
+        assert_eq!(Unit::Number.format(1e300, 3), "1.00 × 10³⁰⁰");
+        assert_eq!(Unit::Seconds.format(-2.5e-40, 3), "−2.50 × 10⁻³¹ ns");
+        assert_eq!(Unit::Seconds.scale(4e20).tick(4e20), "4.00 × 10²⁰ s");
+        assert_eq!(Unit::Number.format(123_456_789_012_345.0, 3), "123456789012345");
+        assert_eq!(Unit::Seconds.scale(1.0).number(0.0, 40).len(), 42);
     }
 
     #[test]

@@ -58,12 +58,12 @@ impl Class {
     }
 
     /// What the host does in such a call beside waiting.
-    pub(crate) fn cost(self) -> Doing {
+    pub(crate) fn cost(self) -> Activity {
         match self {
-            Self::Allocate | Self::Free => Doing::Allocating,
-            Self::PageLock => Doing::PageLocking,
-            Self::Load => Doing::Loading,
-            _ => Doing::Calling,
+            Self::Allocate | Self::Free => Activity::Allocating,
+            Self::PageLock => Activity::PageLocking,
+            Self::Load => Activity::Loading,
+            _ => Activity::Calling,
         }
     }
 
@@ -78,7 +78,7 @@ impl Class {
 #[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Doing {
+pub enum Activity {
     /// It waits for work that was pending.
     Waiting,
     /// It is blocked by a copy that it asked for, with nothing pending before.
@@ -99,7 +99,7 @@ pub enum Doing {
     Outside,
 }
 
-impl Doing {
+impl Activity {
     /// All, in the order of a report.
     pub(crate) const ALL: [Self; 9] = [
         Self::Waiting,

@@ -21,8 +21,8 @@
 
 use std::collections::HashMap;
 
-use super::class::{Class, Doing};
-use super::recording::{Call, Direction, HostMemory, Process, Work, WorkKind};
+use super::class::{Activity, Class};
+use super::recording::{HostMemoryKind, Process, RecordedCall, RecordedDirection, RecordedWork, WorkKind};
 
 /// By how much a call may seem to return before the end of what it waited for: the clocks of host and device are two.
 const SLACK: u64 = 5_000;
@@ -31,7 +31,7 @@ const STRANGE: u64 = 50_000;
 
 /// What is known of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Judgement {
+pub(crate) struct CallJudgement {
     pub(crate) cause: Cause,
     /// How long it waited for work that was pending.
     pub(crate) wait: u64,
@@ -89,7 +89,7 @@ struct Evidence<'a> {
 }
 
 /// Judges all calls of a process, in their order.
-pub(crate) fn judge(process: &Process) -> Vec<Judgement> {
+pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
     let mut evidence =
         Evidence { process, lines: HashMap::new(), copies: Vec::new(), records: HashMap::new(), usual: HashMap::new() };
     for (place, work) in process.work.iter().enumerate() {
@@ -131,23 +131,23 @@ impl<'a> Evidence<'a> {
     }
 
     /// The streams that a call can depend on: those of its context, where that is known.
-    fn lines_of(&self, call: &Call) -> impl Iterator<Item = (u32, &Line)> {
+    fn lines_of(&self, call: &RecordedCall) -> impl Iterator<Item = (u32, &Line)> {
         let context = call.context;
         let of_context = move |own: u32| context.is_none_or(|context| context == own);
         self.lines.iter().filter(move |((own, _), _)| of_context(*own)).map(|((_, stream), line)| (*stream, line))
     }
 
-    fn on_stream(&self, call: &Call, stream: Option<u32>, correlation: u64) -> Option<(u64, usize)> {
+    fn on_stream(&self, call: &RecordedCall, stream: Option<u32>, correlation: u64) -> Option<(u64, usize)> {
         let lines = self.lines_of(call).filter(|(own, _)| Some(*own) == stream);
         lines.filter_map(|(_, line)| line.end_before(correlation)).max()
     }
 
-    fn all_before(&self, call: &Call) -> Option<(u64, usize)> {
+    fn all_before(&self, call: &RecordedCall) -> Option<(u64, usize)> {
         self.lines_of(call).filter_map(|(_, line)| line.end_before(call.correlation)).max()
     }
 
     /// The work that ended last while the call was in progress, and was enqueued before it.
-    fn ended_within(&self, call: &Call) -> Option<(u64, usize)> {
+    fn ended_within(&self, call: &RecordedCall) -> Option<(u64, usize)> {
         let ends = self.lines_of(call).filter_map(|(_, line)| {
             let count = line.correlations.partition_point(|known| *known < call.correlation);
             let ends = &line.ends[..count];
@@ -158,7 +158,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The copy that a call made. Through the run-time library, it has the number of that library's call around this one.
-    fn own_copy(&self, call: &Call) -> Option<&'a Work> {
+    fn own_copy(&self, call: &RecordedCall) -> Option<&'a RecordedWork> {
         const AROUND: u64 = 8;
         if !matches!(call.class, Class::Copy { .. }) {
             return None;
@@ -166,27 +166,27 @@ impl<'a> Evidence<'a> {
         let past = self.copies.partition_point(|(correlation, _)| *correlation <= call.correlation);
         let near = self.copies[..past].iter().rev().take(2 * AROUND as usize);
         let near = near.take_while(|(number, _)| number.saturating_add(AROUND) > call.correlation);
-        let is_own = |work: &&Work| {
+        let is_own = |work: &&RecordedWork| {
             let same = call.bytes == 0 || work.bytes == 0 || work.bytes == call.bytes;
             work.start >= call.enter && same && call.stream.is_none_or(|stream| stream == work.stream)
         };
         near.filter_map(|(_, place)| self.process.work.get(*place)).find(is_own)
     }
 
-    fn judge(&self, call: &Call) -> Judgement {
+    fn judge(&self, call: &RecordedCall) -> CallJudgement {
         let duration = call.exit - call.enter;
         match call.class {
-            Class::Record => Judgement { own: duration, ..Judgement::default() },
+            Class::Record => CallJudgement { own: duration, ..CallJudgement::default() },
             Class::Copy { asynchronous } => self.copy(call, asynchronous),
             class if class.is_explicit() => self.synchronization(call),
             class => {
                 let pending = self.all_before(call).filter(|(end, _)| *end > call.enter);
                 let Some((end, awaited)) = pending.filter(|(end, _)| *end <= call.exit + SLACK) else {
-                    return Judgement { own: duration, ..Judgement::default() };
+                    return CallJudgement { own: duration, ..CallJudgement::default() };
                 };
                 let left = end.min(call.exit) - call.enter;
-                let none = Judgement { own: duration, ..Judgement::default() };
-                let uncertain = Judgement { cause: Cause::Uncertain, ..none.clone() };
+                let none = CallJudgement { own: duration, ..CallJudgement::default() };
+                let uncertain = CallJudgement { cause: Cause::Uncertain, ..none.clone() };
                 match self.usual.get(call.name.as_str()) {
                     _ if class == Class::Free => waited(call, end, awaited),
                     None => uncertain,
@@ -200,7 +200,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn synchronization(&self, call: &Call) -> Judgement {
+    fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
         let depends = match call.class {
             Class::Stream if call.stream.is_some() => self.on_stream(call, call.stream, call.correlation),
             Class::Event => match self.recorded(call) {
@@ -217,83 +217,88 @@ impl<'a> Evidence<'a> {
     }
 
     /// A call with nothing of its own to wait for: what took it so long, where it did.
-    fn unexplained(&self, call: &Call) -> Judgement {
+    fn unexplained(&self, call: &RecordedCall) -> CallJudgement {
         let duration = call.exit - call.enter;
         // Where all calls of a name wait for what no record shows, it is not what they usually cost.
         let usual = self.usual.get(call.name.as_str()).copied().unwrap_or(0).min(STRANGE).min(duration);
         if duration - usual < STRANGE {
-            return Judgement { own: duration, ..Judgement::default() };
+            return CallJudgement { own: duration, ..CallJudgement::default() };
         }
         // The legacy default stream waits for others, and a stream for events of others.
         match self.ended_within(call) {
             Some((end, awaited)) if call.exit.saturating_sub(end) <= usual.max(STRANGE) => waited(call, end, awaited),
-            _ => Judgement { cause: Cause::Unknown, own: usual, unknown: duration - usual, ..Judgement::default() },
+            _ => CallJudgement {
+                cause: Cause::Unknown,
+                own: usual,
+                unknown: duration - usual,
+                ..CallJudgement::default()
+            },
         }
     }
 
-    fn recorded(&self, call: &Call) -> Option<(u64, Option<u32>)> {
+    fn recorded(&self, call: &RecordedCall) -> Option<(u64, Option<u32>)> {
         let records = self.records.get(&call.event)?;
         let before = records.partition_point(|(exit, ..)| *exit <= call.enter);
         let (_, correlation, stream) = *records.get(before.checked_sub(1)?)?;
         Some((correlation, stream))
     }
 
-    fn copy(&self, call: &Call, asynchronous: bool) -> Judgement {
+    fn copy(&self, call: &RecordedCall, asynchronous: bool) -> CallJudgement {
         let duration = call.exit - call.enter;
-        let none = Judgement { own: duration, ..Judgement::default() };
+        let none = CallJudgement { own: duration, ..CallJudgement::default() };
         let Some(copy) = self.own_copy(call) else {
             // Its record was lost, or it is part of a graph.
             return if asynchronous { none } else { self.unexplained(call) };
         };
         let WorkKind::Copy { direction, host } = copy.kind else { return none };
         let waits = match host {
-            HostMemory::Pinned => !asynchronous,
-            HostMemory::Pageable => true,
-            HostMemory::Unknown => !asynchronous || direction != Direction::Other,
+            HostMemoryKind::Pinned => !asynchronous,
+            HostMemoryKind::Pageable => true,
+            HostMemoryKind::Unknown => !asynchronous || direction != RecordedDirection::Other,
         };
         // A copy within the device returns before it is done, also without a stream.
-        if !waits || direction == Direction::Other {
+        if !waits || direction == RecordedDirection::Other {
             return none;
         }
         let pending = self.on_stream(call, Some(copy.stream), copy.correlation).filter(|(end, _)| *end > call.enter);
         let returned_after_it = copy.end <= call.exit + SLACK;
         let Some((end, awaited)) = pending else {
             let copied = if returned_after_it { blocked_by(copy, call.enter, call.exit) } else { 0 };
-            return Judgement { copy: copied, own: duration - copied, ..Judgement::default() };
+            return CallJudgement { copy: copied, own: duration - copied, ..CallJudgement::default() };
         };
         let left = end.min(call.exit) - call.enter;
         let is_later = self.usual.get(call.name.as_str()).is_none_or(|usual| duration >= left + usual / 2);
         match copy.start <= call.exit + SLACK && end <= call.exit + SLACK {
-            true if (direction == Direction::ToHost && returned_after_it) || (is_later && left > SLACK) => {
+            true if (direction == RecordedDirection::ToHost && returned_after_it) || (is_later && left > SLACK) => {
                 let judgement = waited(call, end, awaited);
                 let copied = blocked_by(copy, end.min(call.exit), call.exit).min(judgement.own);
-                Judgement { copy: copied, own: judgement.own - copied, ..judgement }
+                CallJudgement { copy: copied, own: judgement.own - copied, ..judgement }
             }
-            true => Judgement { cause: Cause::Uncertain, ..none },
+            true => CallJudgement { cause: Cause::Uncertain, ..none },
             false => none,
         }
     }
 }
 
 /// A call that returned after `end`.
-fn waited(call: &Call, end: u64, awaited: usize) -> Judgement {
+fn waited(call: &RecordedCall, end: u64, awaited: usize) -> CallJudgement {
     let wait = end.min(call.exit) - call.enter;
     let own = call.exit - call.enter - wait;
-    Judgement { cause: Cause::Wait, wait, own, awaited: Some(awaited), ..Judgement::default() }
+    CallJudgement { cause: Cause::Wait, wait, own, awaited: Some(awaited), ..CallJudgement::default() }
 }
 
 /// How much of a copy lies in a time.
-fn blocked_by(copy: &Work, from: u64, to: u64) -> u64 {
+fn blocked_by(copy: &RecordedWork, from: u64, to: u64) -> u64 {
     copy.end.min(to).saturating_sub(copy.start.max(from))
 }
 
-impl Judgement {
+impl CallJudgement {
     /// What the host did in the call, one after the other.
-    pub(crate) fn parts(&self, call: &Call) -> [(Doing, u64); 4] {
+    pub(crate) fn parts(&self, call: &RecordedCall) -> [(Activity, u64); 4] {
         [
-            (Doing::Waiting, self.wait),
-            (Doing::Copying, self.copy),
-            (Doing::Unknown, self.unknown),
+            (Activity::Waiting, self.wait),
+            (Activity::Copying, self.copy),
+            (Activity::Unknown, self.unknown),
             (call.class.cost(), self.own),
         ]
     }

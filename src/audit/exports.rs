@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::places::Place;
+use super::places::WaitPlace;
 use super::recording::Frame;
 use super::report::AuditReport;
 use super::steps::Breach;
@@ -14,7 +14,7 @@ use crate::present::escape;
 
 /// A test for each place that waits; those that are over the budget fail.
 pub(crate) fn junit(report: &AuditReport, breaches: &[Breach]) -> String {
-    let waits: Vec<&Place> = report.places.iter().filter(|place| place.is_wait()).collect();
+    let waits: Vec<&WaitPlace> = report.places.iter().filter(|place| place.is_wait()).collect();
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"waits\" tests=\"{}\" failures=\"{}\">\n",

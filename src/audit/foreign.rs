@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::class::Class;
 use super::own;
-use super::recording::{Call, Frame, Process, Range, Recording, Work, WorkKind};
+use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
 use super::report::AuditReport;
 use crate::device::kind::{Kind, SyncKind};
 use crate::error::FileError;
@@ -76,7 +76,7 @@ impl Event {
 ///
 /// # Errors
 /// It cannot be read, is too long, or is no such trace.
-pub(crate) fn read(path: &Path) -> Result<Recording, FileError> {
+pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
     let origin = path.display().to_string();
     let sqlite = std::fs::File::open(path).and_then(|mut file| {
         let mut first = [0; 15];
@@ -102,13 +102,13 @@ impl AuditReport {
     }
 }
 
-fn parse(text: &str, origin: &str) -> Result<Recording, FileError> {
+fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
     let trace: Trace = serde_json::from_str(text).map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
     if trace.events.len() > MOST_EVENTS {
         return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
     }
     let recording = recording(trace);
-    let count = |of: fn(&Work) -> (u32, u32)| {
+    let count = |of: fn(&RecordedWork) -> (u32, u32)| {
         let all = recording.processes.iter().flat_map(|process| &process.work);
         all.map(of).collect::<HashSet<(u32, u32)>>().len()
     };
@@ -120,7 +120,7 @@ fn parse(text: &str, origin: &str) -> Result<Recording, FileError> {
     Ok(recording)
 }
 
-fn recording(trace: Trace) -> Recording {
+fn recording(trace: Trace) -> ProgramRecording {
     let is_time = |event: &&Event| {
         let in_range = |time: f64| time.abs() < FARTHEST;
         event.ph == "X" && event.ts.is_some_and(in_range) && event.dur.is_none_or(|time| time < YEAR)
@@ -150,7 +150,7 @@ fn recording(trace: Trace) -> Recording {
         }
         (true, true) => {}
     }
-    Recording { source: source.to_owned(), processes, warnings }
+    ProgramRecording { source: source.to_owned(), processes, warnings }
 }
 
 /// When an event began and ended, since the first of the trace.
@@ -197,7 +197,7 @@ fn own_processes(events: &[&Event], first: f64, timelines: &serde_json::Value) -
 /// The process of a trace of PyTorch's profiler.
 fn kineto(events: &[&Event], first: f64) -> Process {
     let mut reading =
-        Reading { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } };
+        ForeignEvents { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } };
     let mut python = Vec::new();
     for event in events {
         match event.cat.as_str() {
@@ -216,13 +216,13 @@ fn kineto(events: &[&Event], first: f64) -> Process {
     reading.process
 }
 
-struct Reading {
+struct ForeignEvents {
     first: f64,
     threads: HashMap<String, u32>,
     process: Process,
 }
 
-impl Reading {
+impl ForeignEvents {
     fn thread(&mut self, event: &Event) -> u32 {
         let next = self.threads.len() as u32 + 1;
         *self.threads.entry(format!("{} {}", event.pid, event.tid)).or_insert(next)
@@ -235,7 +235,7 @@ impl Reading {
             "gpu_memcpy" => WorkKind::of_copy(&event.name),
             _ => WorkKind::Kernel,
         };
-        self.process.work.push(Work {
+        self.process.work.push(RecordedWork {
             name: event.name.clone(),
             kind,
             start,
@@ -251,7 +251,7 @@ impl Reading {
     fn call(&mut self, event: &Event) {
         let (enter, exit) = times(event, self.first);
         let thread = self.thread(event);
-        self.process.calls.push(Call {
+        self.process.calls.push(RecordedCall {
             name: event.name.clone(),
             class: Class::of(&event.name),
             enter,

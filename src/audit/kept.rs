@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::places::Place;
+use super::places::WaitPlace;
 use super::report::{AuditReport, FORMAT, HostShare, ProcessReport};
 use crate::error::FileError;
 use crate::files::read_text;
@@ -58,7 +58,7 @@ impl AuditReport {
     }
 }
 
-fn of_place(place: &Place) -> Option<String> {
+fn of_place(place: &WaitPlace) -> Option<String> {
     let is_ordered = place.median_ns <= place.longest_ns && place.longest_ns <= place.total_ns && place.count > 0;
     (!is_ordered).then(|| format!("the times of the place `{}` are not those of calls", place.name()))
 }

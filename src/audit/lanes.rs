@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::class::Class;
-use super::evidence::{Cause, Judgement};
+use super::evidence::{CallJudgement, Cause};
 use super::places;
 use super::recording::{Frame, Process, WorkKind};
 use crate::timeline::{Kind, Span, SyncKind, Timeline, Track};
 
 /// The timeline of what lies in a time, from, to.
-pub(crate) fn timeline(process: &Process, judgements: &[Judgement], (from, to): (u64, u64)) -> Timeline {
+pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, to): (u64, u64)) -> Timeline {
     let calls: Vec<_> =
         process.calls.iter().zip(judgements).filter(|(call, _)| call.exit > from && call.enter < to).collect();
     let work: Vec<_> = process.work.iter().filter(|work| work.end > from && work.start < to).collect();

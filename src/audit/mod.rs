@@ -47,8 +47,8 @@ mod steps;
 mod symbols;
 mod tables;
 
-pub use class::Doing;
-pub use places::{Place, Reason};
+pub use class::Activity;
+pub use places::{Reason, WaitPlace};
 pub use recording::Frame;
 pub use region::{OpenRegion, Region, begin, region};
 pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
@@ -60,10 +60,10 @@ pub(crate) use self::{
     foreign::read as read_trace,
     kept::{is_audit, read as read_kept, text as kept_text},
     lanes::timeline,
-    page::{Parts, parts},
+    page::{PageParts, parts},
     record::read as read_records,
-    recording::Recording,
-    report::Judged,
+    recording::ProgramRecording,
+    report::JudgedCalls,
     steps::{Breach, beyond, over},
     tables::{of_processes, overhead, sentence},
 };

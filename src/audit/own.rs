@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::class::Class;
-use super::recording::{Call, Frame, Process, Work, WorkKind};
+use super::recording::{Frame, Process, RecordedCall, RecordedWork, WorkKind};
 use crate::device::kind::{Kind, SyncKind};
 use crate::timeline::Span;
 
@@ -52,7 +52,7 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
                     }))
                 });
                 let has_copy = span.correlation.is_some_and(|own| copied.contains(&own));
-                process.calls.push(Call { stack, ..call(span, has_copy) });
+                process.calls.push(RecordedCall { stack, ..call(span, has_copy) });
             }
             // Named parts of the program, and streams that wait: neither is a call or work.
             Kind::HostWork | Kind::Wait => {}
@@ -62,8 +62,8 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
     process
 }
 
-fn work(span: &Span, device: u32) -> Work {
-    Work {
+fn work(span: &Span, device: u32) -> RecordedWork {
+    RecordedWork {
         name: span.name.clone(),
         kind: if span.kind == Kind::Copy { WorkKind::of_copy(&span.name) } else { WorkKind::Kernel },
         start: span.start_ns,
@@ -76,7 +76,7 @@ fn work(span: &Span, device: u32) -> Work {
     }
 }
 
-fn call(span: &Span, has_copy: bool) -> Call {
+fn call(span: &Span, has_copy: bool) -> RecordedCall {
     let own = span.correlation.unwrap_or(0);
     let is_known = Class::is_known(&span.name);
     // A wait within a call that enqueues: what the call itself enqueued before is waited for, too.
@@ -91,7 +91,7 @@ fn call(span: &Span, has_copy: bool) -> Call {
         (_, _, Some(awaits)) if !is_within => (Class::Event, awaits),
         _ => (Class::Stream, 0),
     };
-    Call {
+    RecordedCall {
         name: span.name.clone(),
         class,
         enter: span.start_ns,

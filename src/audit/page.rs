@@ -1,6 +1,6 @@
 //! An audit as one HTML page in the style of the book: no script, nothing loaded from elsewhere.
 
-use super::places::Place;
+use super::places::WaitPlace;
 use super::report::{AuditReport, ProcessReport};
 use super::tables;
 use crate::present::{TimelinePlot, escape};
@@ -24,7 +24,7 @@ const FRAMES: usize = 12;
 const PROCESSES: usize = 16;
 
 /// What is shown of an audit, as HTML without empty lines.
-pub(crate) struct Parts {
+pub(crate) struct PageParts {
     /// What stands first.
     pub(crate) first: String,
     /// Headings, and what stands below them.
@@ -35,7 +35,7 @@ impl AuditReport {
     /// The report as a page of HTML.
     pub fn to_html(&self) -> String {
         let named = |chapter: &str| format!("<em>{}</em>", escape(chapter));
-        let Parts { first, others } = parts(self, "longest-wait", &named);
+        let PageParts { first, others } = parts(self, "longest-wait", &named);
         let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -47,7 +47,7 @@ impl AuditReport {
 }
 
 /// What is shown of an audit. `id` is that of the picture; `chapter` makes of a chapter's identifier what names it.
-pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Parts {
+pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
     let mut first =
         format!("<p>{}</p>\n<p class=\"muted\">From {}.</p>\n", escape(&report.command), escape(&report.source));
     for warning in &report.warnings {
@@ -65,7 +65,7 @@ pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> St
     let processes = report.processes.iter().take(PROCESSES);
     let times: String = processes.map(|process| tables::time_of(process).to_html() + &overhead(process)).collect();
     others.push(("Where the time went", times + &rest(report.processes.len(), PROCESSES, "processes")));
-    Parts { first, others }
+    PageParts { first, others }
 }
 
 fn rest(count: usize, shown: usize, what: &str) -> String {
@@ -75,7 +75,7 @@ fn rest(count: usize, shown: usize, what: &str) -> String {
     }
 }
 
-fn explained(place: &Place, chapter: &dyn Fn(&str) -> String) -> String {
+fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
     let mut out = format!("<h3>{}</h3>\n<p>{}", escape(place.name()), escape(&place.call));
     if !place.waited_for.is_empty() {
         out.push_str(&format!("; the longest waited for {}", escape(&place.waited_for)));

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::class::{Class, Doing};
-use super::evidence::{Cause, Judgement};
-use super::recording::{Call, Frame, Process, Recording, WorkKind};
-use super::report::Judged;
+use super::class::{Activity, Class};
+use super::evidence::{CallJudgement, Cause};
+use super::recording::{Frame, Process, ProgramRecording, RecordedCall, WorkKind};
+use super::report::JudgedCalls;
 
 /// The most frames of a stack that are kept with a place.
 const DEPTH: usize = 12;
@@ -36,7 +36,7 @@ pub enum Reason {
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "report", serde(deny_unknown_fields))]
-pub struct Place {
+pub struct WaitPlace {
     /// `file:line` of the innermost frame of the user's own code; empty where no stack was taken.
     pub place: String,
     /// The function of that frame.
@@ -67,7 +67,7 @@ pub struct Place {
     pub stack: Vec<Frame>,
 }
 
-impl Place {
+impl WaitPlace {
     /// What it is known by from one audit to the next.
     pub(crate) fn key(&self) -> (&str, &str, Reason) {
         (&self.place, &self.call, self.reason)
@@ -85,7 +85,7 @@ impl Place {
 }
 
 /// Why a call is listed, and how much time it lost.
-pub(crate) fn loss(call: &Call, judgement: &Judgement) -> Option<(Reason, u64)> {
+pub(crate) fn loss(call: &RecordedCall, judgement: &CallJudgement) -> Option<(Reason, u64)> {
     if !judgement.is_listed(call.class) {
         return None;
     }
@@ -95,8 +95,8 @@ pub(crate) fn loss(call: &Call, judgement: &Judgement) -> Option<(Reason, u64)> 
         Cause::Unknown => (Reason::Unknown, judgement.unknown),
         Cause::None if judgement.copy > 0 => (Reason::Copy, judgement.copy),
         Cause::None => match call.class.cost() {
-            Doing::Loading => (Reason::Load, judgement.own),
-            Doing::PageLocking => (Reason::PageLock, judgement.own),
+            Activity::Loading => (Reason::Load, judgement.own),
+            Activity::PageLocking => (Reason::PageLock, judgement.own),
             _ => (Reason::Allocate, judgement.own),
         },
     })
@@ -120,7 +120,7 @@ struct Gathered {
 }
 
 /// The places of all processes, the most time lost first.
-pub(crate) fn of(recording: &Recording, judged: &[Judged]) -> Vec<Place> {
+pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
     let mut all: HashMap<(String, String, Reason), Gathered> = HashMap::new();
     for (process, judged) in recording.processes.iter().zip(judged) {
         for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
@@ -143,17 +143,17 @@ pub(crate) fn of(recording: &Recording, judged: &[Judged]) -> Vec<Place> {
             }
         }
     }
-    let mut places: Vec<Place> = all.into_iter().map(|(key, gathered)| place(key, gathered)).collect();
+    let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered)).collect();
     places.sort_by(|a, b| {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.place.cmp(&b.place)).then_with(|| a.call.cmp(&b.call))
     });
     places
 }
 
-fn place((place, call, reason): (String, String, Reason), mut gathered: Gathered) -> Place {
+fn place((place, call, reason): (String, String, Reason), mut gathered: Gathered) -> WaitPlace {
     gathered.times.sort_unstable();
     let (advice, chapter) = gathered.advice;
-    Place {
+    WaitPlace {
         place,
         function: gathered.function,
         call,
@@ -170,7 +170,7 @@ fn place((place, call, reason): (String, String, Reason), mut gathered: Gathered
     }
 }
 
-fn waited_for(process: &Process, judgement: &Judgement) -> String {
+fn waited_for(process: &Process, judgement: &CallJudgement) -> String {
     let Some(work) = judgement.awaited.and_then(|place| process.work.get(place)) else { return String::new() };
     let what = match work.kind {
         WorkKind::Kernel => format!("kernel {}", work.name),

@@ -7,7 +7,10 @@ use std::path::Path;
 
 use super::class::Class;
 use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
-use super::recording::{Call, Direction, Frame, HostMemory, Overhead, Process, Range, Recording, Work, WorkKind};
+use super::recording::{
+    Frame, HostMemoryKind, Overhead, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork,
+    WorkKind,
+};
 use super::symbols;
 use crate::error::FileError;
 
@@ -18,17 +21,17 @@ const MOST_BYTES: u64 = 4 << 30;
 ///
 /// # Errors
 /// A file cannot be read, or is none of this program's.
-pub(crate) fn read(folder: &Path) -> Result<Recording, FileError> {
+pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
     let io = |path: &Path, source| FileError::Io { path: path.to_owned(), source };
     let entries = folder.read_dir().map_err(|error| io(folder, error))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "audit"));
     paths.sort();
-    let mut recording = Recording {
+    let mut recording = ProgramRecording {
         source: "callbacks and activity records of CUPTI. Launches and queries are not watched: a launch that stood in a full \
                  queue counts as the program's own time"
             .to_owned(),
-        ..Recording::default()
+        ..ProgramRecording::default()
     };
     for path in paths {
         let mut bytes = Vec::new();
@@ -77,7 +80,7 @@ fn some(number: u32) -> Option<u32> {
 
 /// Names of work and of functions are known at the end only: records of several threads stand in any order.
 #[derive(Default)]
-struct Reading {
+struct RecordReader {
     process: Process,
     functions: HashMap<u32, String>,
     names: HashMap<u32, String>,
@@ -97,7 +100,7 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
     if version != VERSION {
         return Err(format!("the record has version {version}; this program reads {VERSION}"));
     }
-    let mut reading = Reading::default();
+    let mut reading = RecordReader::default();
     let process = &mut reading.process;
     (process.number, process.parent) = (at(header::PROCESS).u32(), at(header::PARENT).u32());
     (process.start, process.end) = (at(header::START).u64(), at(header::END).u64());
@@ -120,7 +123,7 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
     Ok(reading.finish())
 }
 
-impl Reading {
+impl RecordReader {
     fn take(&mut self, kind: u16, mut fields: Fields<'_>) {
         match kind {
             tag::CALL => self.call(&mut fields),
@@ -148,7 +151,7 @@ impl Reading {
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
         let (name, class) = (String::new(), Class::Other);
-        self.process.calls.push(Call {
+        self.process.calls.push(RecordedCall {
             name,
             class,
             enter,
@@ -174,7 +177,7 @@ impl Reading {
             _ => WorkKind::Kernel,
         };
         let bytes = fields.u64();
-        self.process.work.push(Work {
+        self.process.work.push(RecordedWork {
             name: String::new(),
             kind,
             start,
@@ -266,14 +269,14 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, number: usize, value: T) {
 /// A copy, by CUPTI's numbers for its direction and for the memory of both sides.
 fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
     let memory = |kind| match kind {
-        1 => HostMemory::Pageable,
-        2 => HostMemory::Pinned,
-        _ => HostMemory::Unknown,
+        1 => HostMemoryKind::Pageable,
+        2 => HostMemoryKind::Pinned,
+        _ => HostMemoryKind::Unknown,
     };
     let (direction, host) = match direction {
-        1 | 3 => (Direction::ToDevice, memory(source)),
-        2 | 4 => (Direction::ToHost, memory(destination)),
-        _ => (Direction::Other, HostMemory::Unknown),
+        1 | 3 => (RecordedDirection::ToDevice, memory(source)),
+        2 | 4 => (RecordedDirection::ToHost, memory(destination)),
+        _ => (RecordedDirection::Other, HostMemoryKind::Unknown),
     };
     WorkKind::Copy { direction, host }
 }
@@ -283,14 +286,14 @@ impl WorkKind {
     fn words(self) -> String {
         let Self::Copy { direction, host } = self else { return "memset".to_owned() };
         let direction = match direction {
-            Direction::ToDevice => "copy to the device",
-            Direction::ToHost => "copy to the host",
-            Direction::Other => "copy",
+            RecordedDirection::ToDevice => "copy to the device",
+            RecordedDirection::ToHost => "copy to the host",
+            RecordedDirection::Other => "copy",
         };
         let memory = match host {
-            HostMemory::Pageable => " (pageable)",
-            HostMemory::Pinned => " (page-locked)",
-            HostMemory::Unknown => "",
+            HostMemoryKind::Pageable => " (pageable)",
+            HostMemoryKind::Pinned => " (page-locked)",
+            HostMemoryKind::Unknown => "",
         };
         format!("{direction}{memory}")
     }

@@ -6,7 +6,7 @@ use super::class::Class;
 
 /// The processes of a program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recording {
+pub(crate) struct ProgramRecording {
     /// Where it comes from, and what that source cannot tell.
     pub(crate) source: String,
     pub(crate) processes: Vec<Process>,
@@ -24,8 +24,8 @@ pub(crate) struct Process {
     pub(crate) end: u64,
     /// Whether all records were handed over.
     pub(crate) complete: bool,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) work: Vec<Work>,
+    pub(crate) calls: Vec<RecordedCall>,
+    pub(crate) work: Vec<RecordedWork>,
     pub(crate) ranges: Vec<Range>,
     pub(crate) frames: Vec<Frame>,
     /// Stacks as places in `frames`, the innermost first.
@@ -45,7 +45,7 @@ pub(crate) struct Overhead {
 
 /// A call of the driver or of a library above it.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct RecordedCall {
     pub(crate) name: String,
     pub(crate) class: Class,
     pub(crate) enter: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Call {
 
 /// Work of the device.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct RecordedWork {
     pub(crate) name: String,
     pub(crate) kind: WorkKind,
     pub(crate) start: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Work {
 pub(crate) enum WorkKind {
     Kernel,
     Fill,
-    Copy { direction: Direction, host: HostMemory },
+    Copy { direction: RecordedDirection, host: HostMemoryKind },
 }
 
 impl WorkKind {
@@ -89,28 +89,28 @@ impl WorkKind {
     pub(crate) fn of_copy(name: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
         let host = match () {
-            () if has(&["Pageable", "pageable"]) => HostMemory::Pageable,
-            () if has(&["Pinned", "page-locked"]) => HostMemory::Pinned,
-            () => HostMemory::Unknown,
+            () if has(&["Pageable", "pageable"]) => HostMemoryKind::Pageable,
+            () if has(&["Pinned", "page-locked"]) => HostMemoryKind::Pinned,
+            () => HostMemoryKind::Unknown,
         };
         let direction = match () {
-            () if has(&["HtoD", "upload", "copy_from", "to the device"]) => Direction::ToDevice,
-            () if has(&["DtoH", "download", "copy_to", "to the host"]) => Direction::ToHost,
-            () => Direction::Other,
+            () if has(&["HtoD", "upload", "copy_from", "to the device"]) => RecordedDirection::ToDevice,
+            () if has(&["DtoH", "download", "copy_to", "to the host"]) => RecordedDirection::ToHost,
+            () => RecordedDirection::Other,
         };
         Self::Copy { direction, host }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum RecordedDirection {
     ToDevice,
     ToHost,
     Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HostMemory {
+pub(crate) enum HostMemoryKind {
     Pageable,
     Pinned,
     Unknown,
@@ -160,7 +160,7 @@ impl Frame {
 
 impl Process {
     /// The frames of a call, the innermost first.
-    pub(crate) fn stack(&self, call: &Call) -> Vec<&Frame> {
+    pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
         let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
         stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize)).collect()
     }

@@ -8,8 +8,8 @@
 use std::panic::Location;
 
 use super::own;
-use super::recording::Recording;
-use super::report::{AuditReport, Judged};
+use super::recording::ProgramRecording;
+use super::report::{AuditReport, JudgedCalls};
 use super::steps::{Breach, Budget, over};
 use crate::device::{Device, recording};
 use crate::error::DeviceError;
@@ -83,8 +83,8 @@ pub struct Region {
     pub report: AuditReport,
     /// What the host and the device did.
     pub timeline: Timeline,
-    recording: Recording,
-    judged: Vec<Judged>,
+    recording: ProgramRecording,
+    judged: Vec<JudgedCalls>,
 }
 
 impl Region {
@@ -97,7 +97,7 @@ impl Region {
             format!("this library's recording of {}; times of the device: {}", timeline.device, timeline.source);
         let warnings =
             (timeline.dropped > 0).then(|| format!("{} records were lost: waits may be missing", timeline.dropped));
-        let recording = Recording { source, processes: vec![process], warnings: warnings.into_iter().collect() };
+        let recording = ProgramRecording { source, processes: vec![process], warnings: warnings.into_iter().collect() };
         let (report, judged) = AuditReport::of(&recording, &command);
         Self { report, timeline, recording, judged }
     }
@@ -117,7 +117,7 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{Allowed, Doing, Place, Reason};
+    use crate::audit::{Activity, Allowed, Reason, WaitPlace};
     use crate::device::{HostKind, Stream};
     use crate::tensor::Tensor;
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(report.warnings, [""; 0]);
         let process = &report.processes[0];
         assert_eq!(process.host.iter().map(|share| share.ns).sum::<u64>(), process.wall_ns);
-        assert!(process.host.iter().any(|share| share.doing == Doing::Waiting && share.ns > 0));
+        assert!(process.host.iter().any(|share| share.doing == Activity::Waiting && share.ns > 0));
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         let region = planted();
         let again = AuditReport::of_trace(&region.timeline.to_trace(), "t.json").unwrap();
         let places = |report: &AuditReport| -> Vec<_> {
-            let of = |Place { place, call, reason, count, total_ns, waited_for, .. }: &Place| {
+            let of = |WaitPlace { place, call, reason, count, total_ns, waited_for, .. }: &WaitPlace| {
                 (place.clone(), call.clone(), *reason, *count, *total_ns, waited_for.clone())
             };
             report.places.iter().map(of).collect()

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::class::{Class, Doing};
-use super::evidence::{Cause, Judgement, judge};
+use super::class::{Activity, Class};
+use super::evidence::{CallJudgement, Cause, judge};
 use super::lanes;
-use super::places::{self, Place};
-use super::recording::{Process, Recording};
+use super::places::{self, WaitPlace};
+use super::recording::{Process, ProgramRecording};
 use super::shares::{self, DeviceTime};
 use crate::timeline::Timeline;
 
@@ -27,7 +27,7 @@ pub struct AuditReport {
     /// The command, or the file that was read.
     pub command: String,
     /// The places in the program, the most time lost first.
-    pub places: Vec<Place>,
+    pub places: Vec<WaitPlace>,
     /// Each process that used CUDA.
     pub processes: Vec<ProcessReport>,
     /// What is missing or doubtful.
@@ -69,7 +69,7 @@ pub struct ProcessReport {
 #[cfg_attr(feature = "report", serde(deny_unknown_fields))]
 pub struct HostShare {
     /// What it did.
-    pub doing: Doing,
+    pub doing: Activity,
     /// How long.
     pub ns: u64,
 }
@@ -106,14 +106,14 @@ pub struct OverheadReport {
 
 /// A call with its judgement, for those who look at each.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged {
-    pub(crate) judgements: Vec<Judgement>,
+pub(crate) struct JudgedCalls {
+    pub(crate) judgements: Vec<CallJudgement>,
     pub(crate) devices: Vec<DeviceTime>,
 }
 
 impl AuditReport {
     /// The report of a recording.
-    pub(crate) fn of(recording: &Recording, command: &str) -> (Self, Vec<Judged>) {
+    pub(crate) fn of(recording: &ProgramRecording, command: &str) -> (Self, Vec<JudgedCalls>) {
         let mut judged = Vec::new();
         let mut processes = Vec::new();
         for process in &recording.processes {
@@ -121,7 +121,7 @@ impl AuditReport {
             let host = shares::host(process, &judgements, shares::main_thread(process));
             let devices = shares::devices(process, &host);
             processes.push(process_report(process, host, &devices));
-            judged.push(Judged { judgements, devices });
+            judged.push(JudgedCalls { judgements, devices });
         }
         let mut warnings = recording.warnings.clone();
         let missed: u64 = processes.iter().filter_map(|process| Some(process.overhead.as_ref()?.missed_stacks)).sum();
@@ -144,7 +144,7 @@ impl AuditReport {
 }
 
 /// The time around the longest wait of all.
-fn longest_wait(recording: &Recording, judged: &[Judged]) -> Option<Timeline> {
+fn longest_wait(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Option<Timeline> {
     let all = recording.processes.iter().zip(judged).flat_map(|(process, judged)| {
         process
             .calls
@@ -160,7 +160,7 @@ fn longest_wait(recording: &Recording, judged: &[Judged]) -> Option<Timeline> {
     Some(timeline)
 }
 
-fn process_report(process: &Process, host: Vec<shares::Segment>, devices: &[DeviceTime]) -> ProcessReport {
+fn process_report(process: &Process, host: Vec<shares::ShareSegment>, devices: &[DeviceTime]) -> ProcessReport {
     let wall_ns = process.wall_ns();
     let overhead = process.overhead.filter(|overhead| overhead.calls > 0).map(|overhead| OverheadReport {
         calls: overhead.calls,
@@ -185,15 +185,15 @@ fn device_report(time: &DeviceTime) -> DeviceReport {
     DeviceReport { device: time.device, kernels_ns: time.kernels, copies_ns: time.copies, idle: listed(&time.idle) }
 }
 
-fn listed(sums: &BTreeMap<Doing, u64>) -> Vec<HostShare> {
-    Doing::ALL.into_iter().filter_map(|doing| Some(HostShare { doing, ns: *sums.get(&doing)? })).collect()
+fn listed(sums: &BTreeMap<Activity, u64>) -> Vec<HostShare> {
+    Activity::ALL.into_iter().filter_map(|doing| Some(HostShare { doing, ns: *sums.get(&doing)? })).collect()
 }
 
-impl Judgement {
+impl CallJudgement {
     /// Whether the call is one to be listed: it cost time that is not the program's own.
     pub(crate) fn is_listed(&self, class: Class) -> bool {
         self.cause != Cause::None
             || self.copy > 0
-            || matches!(class.cost(), Doing::Loading | Doing::PageLocking | Doing::Allocating)
+            || matches!(class.cost(), Activity::Loading | Activity::PageLocking | Activity::Allocating)
     }
 }

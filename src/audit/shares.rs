@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::class::{Class, Doing};
-use super::evidence::Judgement;
+use super::class::{Activity, Class};
+use super::evidence::CallJudgement;
 use super::recording::{Process, WorkKind};
 
 /// A part of the time: what was done, from, to.
-pub(crate) type Segment = (Doing, u64, u64);
+pub(crate) type ShareSegment = (Activity, u64, u64);
 
 /// What a device did.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct DeviceTime {
     /// Copies and fills, while no kernel ran.
     pub(crate) copies: u64,
     /// Idle time, by what the host did.
-    pub(crate) idle: BTreeMap<Doing, u64>,
+    pub(crate) idle: BTreeMap<Activity, u64>,
     /// When it was idle.
     pub(crate) gaps: Vec<(u64, u64)>,
 }
@@ -33,8 +33,8 @@ pub(crate) fn main_thread(process: &Process) -> Option<u32> {
 }
 
 /// What a thread did, without gaps, from the start of the process to its end.
-pub(crate) fn host(process: &Process, judgements: &[Judgement], thread: Option<u32>) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::new();
+pub(crate) fn host(process: &Process, judgements: &[CallJudgement], thread: Option<u32>) -> Vec<ShareSegment> {
+    let mut segments: Vec<ShareSegment> = Vec::new();
     let mut at = process.start;
     let mut add = |doing, to: u64| {
         if to > at {
@@ -47,7 +47,7 @@ pub(crate) fn host(process: &Process, judgements: &[Judgement], thread: Option<u
         if Some(call.thread) != thread || call.class == Class::Record {
             continue;
         }
-        add(Doing::Own, call.enter);
+        add(Activity::Own, call.enter);
         // Of a call within another only what lies behind that is left.
         let mut end = call.enter;
         for (doing, duration) in judgement.parts(call) {
@@ -55,19 +55,19 @@ pub(crate) fn host(process: &Process, judgements: &[Judgement], thread: Option<u
             add(doing, end);
         }
     }
-    add(Doing::Own, process.end);
+    add(Activity::Own, process.end);
     segments
 }
 
 /// How long each took.
-pub(crate) fn sums(segments: impl IntoIterator<Item = Segment>) -> BTreeMap<Doing, u64> {
+pub(crate) fn sums(segments: impl IntoIterator<Item = ShareSegment>) -> BTreeMap<Activity, u64> {
     let mut sums = BTreeMap::new();
     segments.into_iter().for_each(|(doing, from, to)| *sums.entry(doing).or_default() += to - from);
     sums
 }
 
 /// What each device did, in the order of their numbers.
-pub(crate) fn devices(process: &Process, host: &[Segment]) -> Vec<DeviceTime> {
+pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<DeviceTime> {
     let mut devices: BTreeMap<u32, [Vec<(u64, u64)>; 2]> = BTreeMap::new();
     for work in &process.work {
         let [kernels, all] = devices.entry(work.device).or_default();
@@ -83,7 +83,7 @@ pub(crate) fn devices(process: &Process, host: &[Segment]) -> Vec<DeviceTime> {
         let mut idle = BTreeMap::new();
         for (doing, from, to) in within(&gaps, host) {
             // At both ends the device had no work yet, or no more.
-            let doing = if to <= first || from >= last { Doing::Outside } else { doing };
+            let doing = if to <= first || from >= last { Activity::Outside } else { doing };
             *idle.entry(doing).or_default() += to - from;
         }
         DeviceTime { device, kernels, copies: length(&busy) - kernels, idle, gaps }
@@ -115,7 +115,7 @@ fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
 }
 
 /// The parts of the segments that lie in the gaps; both are in order, and the segments have no holes.
-fn within(gaps: &[(u64, u64)], segments: &[Segment]) -> Vec<Segment> {
+fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
     let (mut out, mut place) = (Vec::new(), 0);
     for &(from, to) in gaps {
         while segments.get(place).is_some_and(|(_, _, end)| *end <= from) {
@@ -137,16 +137,16 @@ mod tests {
         assert_eq!(busy, [(10, 30), (40, 50)]);
         let gaps = gaps(&busy, 0, 60);
         assert_eq!(gaps, [(0, 10), (30, 40), (50, 60)]);
-        let segments = [(Doing::Own, 0, 5), (Doing::Waiting, 5, 35), (Doing::Own, 35, 60)];
+        let segments = [(Activity::Own, 0, 5), (Activity::Waiting, 5, 35), (Activity::Own, 35, 60)];
         let told = within(&gaps, &segments);
         assert_eq!(
             told,
             [
-                (Doing::Own, 0, 5),
-                (Doing::Waiting, 5, 10),
-                (Doing::Waiting, 30, 35),
-                (Doing::Own, 35, 40),
-                (Doing::Own, 50, 60)
+                (Activity::Own, 0, 5),
+                (Activity::Waiting, 5, 10),
+                (Activity::Waiting, 30, 35),
+                (Activity::Own, 35, 40),
+                (Activity::Own, 50, 60)
             ]
         );
     }

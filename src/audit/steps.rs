@@ -1,9 +1,9 @@
 //! A budget for waits: how many, and how long, a step of a program may wait; and a baseline, of which only new places fail.
 
 use super::evidence::Cause;
-use super::places::{self, Place};
-use super::recording::{Frame, Process, Recording};
-use super::report::{AuditReport, Judged};
+use super::places::{self, WaitPlace};
+use super::recording::{Frame, Process, ProgramRecording};
+use super::report::{AuditReport, JudgedCalls};
 #[cfg(feature = "report")]
 use crate::{error::FileError, yaml};
 
@@ -56,7 +56,7 @@ pub struct Allowed {
 /// A place that is over the budget, or that the baseline does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct Breach {
-    pub(crate) place: Place,
+    pub(crate) place: WaitPlace,
     pub(crate) why: String,
 }
 
@@ -118,8 +118,8 @@ fn steps(process: &Process, step: Option<&Step>) -> Vec<(u64, u64)> {
 /// What is over the budget: for each step that is, the places that waited in it, each place once.
 pub(crate) fn over(
     budget: &Budget,
-    recording: &Recording,
-    judged: &[Judged],
+    recording: &ProgramRecording,
+    judged: &[JudgedCalls],
     report: &AuditReport,
 ) -> (Vec<Breach>, Vec<String>) {
     let (mut breaches, mut warnings): (Vec<Breach>, Vec<String>) = (Vec::new(), Vec::new());
@@ -146,7 +146,7 @@ pub(crate) fn over(
             let is_over =
                 budget.waits.is_some_and(|most| count > most) || budget.milliseconds.is_some_and(|most| time > most);
             for ((place, call, reason), _) in waits.iter().filter(|_| is_over) {
-                let known = |found: &&Place| found.key() == (place.as_str(), call.as_str(), *reason);
+                let known = |found: &&WaitPlace| found.key() == (place.as_str(), call.as_str(), *reason);
                 let is_new = !breaches.iter().any(|breach| known(&&breach.place));
                 if let Some(place) = report.places.iter().find(known).filter(|_| is_new) {
                     let why = format!("step {} waits {count} times for {time:.3} ms together", number + 1);
@@ -163,7 +163,7 @@ pub(crate) fn over(
 
 /// The waits whose place a baseline does not have.
 pub(crate) fn beyond(baseline: &AuditReport, report: &AuditReport) -> Vec<Breach> {
-    let is_known = |place: &Place| baseline.places.iter().any(|known| known.key() == place.key());
+    let is_known = |place: &WaitPlace| baseline.places.iter().any(|known| known.key() == place.key());
     let new = report.places.iter().filter(|place| place.is_wait() && !is_known(place));
     new.map(|place| Breach { place: place.clone(), why: "the baseline does not have it".to_owned() }).collect()
 }

@@ -1,9 +1,9 @@
 //! An audit in tables and sentences, for the terminal and for a page.
 
-use super::places::{Place, Reason};
+use super::places::{Reason, WaitPlace};
 use super::report::{AuditReport, HostShare, ProcessReport};
 use crate::clean::line;
-use crate::present::{Cell, Column, Group, Role, Table, TableRow};
+use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 use crate::units::{Scale, Unit};
 
 fn time(ns: u64) -> String {
@@ -36,7 +36,7 @@ impl Reason {
 
 /// What the whole comes to.
 pub(crate) fn summary(report: &AuditReport) -> String {
-    let waits: Vec<&Place> = report.places.iter().filter(|place| place.is_wait()).collect();
+    let waits: Vec<&WaitPlace> = report.places.iter().filter(|place| place.is_wait()).collect();
     let count: u64 = waits.iter().map(|place| place.count).sum();
     let total = waits.iter().fold(0, |sum: u64, place| sum.saturating_add(place.total_ns));
     let wall = report.wall_ns();
@@ -78,7 +78,7 @@ pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
         (Role::Measured, "device idle after"),
     ];
     let wall = report.wall_ns();
-    let row = |place: &Place| {
+    let row = |place: &WaitPlace| {
         let cells = [
             line(&place.call).into_owned(),
             place.reason.words().to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
     Table {
         title: "Places by time lost".to_owned(),
         columns: columns.map(|(role, name)| Column::new(role, name)).to_vec(),
-        groups: vec![Group { label: None, rows }],
+        groups: vec![TableGroup { label: None, rows }],
     }
 }
 
@@ -109,12 +109,12 @@ pub(crate) fn time_of(process: &ProcessReport) -> Table {
     };
     let listed =
         |shares: &[HostShare]| shares.iter().map(|share| row(share.doing.words(), share.ns)).collect::<Vec<_>>();
-    let mut groups = vec![Group { label: Some("Host".to_owned()), rows: listed(&process.host) }];
+    let mut groups = vec![TableGroup { label: Some("Host".to_owned()), rows: listed(&process.host) }];
     for device in &process.devices {
         let busy = [row("kernels", device.kernels_ns), row("copies and fills alone", device.copies_ns)];
-        groups.push(Group { label: Some(format!("Device {}, busy", device.device)), rows: busy.to_vec() });
+        groups.push(TableGroup { label: Some(format!("Device {}, busy", device.device)), rows: busy.to_vec() });
         let label = Some(format!("Device {}, idle, by what the host did", device.device));
-        groups.push(Group { label, rows: listed(&device.idle) });
+        groups.push(TableGroup { label, rows: listed(&device.idle) });
     }
     let title = format!("Process {}: {} in all", process.process, time(wall));
     let headings = [(Role::Label, "what"), (Role::Measured, "time"), (Role::Measured, "share")];

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::project::{AUDITS, BookProject};
-use crate::audit::{self, AuditReport, Parts};
+use crate::audit::{self, AuditReport, PageParts};
 use crate::error::BookError;
 use crate::present::escape;
 
 /// An audit of a project.
-pub(super) struct Audit {
+pub(super) struct AuditChapter {
     /// The name of its page.
     pub(super) name: String,
     /// The heading of its page.
@@ -23,8 +23,8 @@ pub(super) struct Audit {
 ///
 /// # Errors
 /// A file is no audit, or contradicts itself; the message names it.
-pub(super) fn of(project: &BookProject, taken: &BTreeSet<String>) -> Result<Vec<Audit>, BookError> {
-    let mut audits: Vec<Audit> = Vec::new();
+pub(super) fn of(project: &BookProject, taken: &BTreeSet<String>) -> Result<Vec<AuditChapter>, BookError> {
+    let mut audits: Vec<AuditChapter> = Vec::new();
     for (path, _) in project.below(AUDITS).filter(|(path, _)| path.extension().is_some_and(|ending| ending == "json")) {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let path = path.display().to_string();
@@ -35,12 +35,12 @@ pub(super) fn of(project: &BookProject, taken: &BTreeSet<String>) -> Result<Vec<
         while taken.contains(&name) || audits.iter().any(|other| other.name == name) {
             name.push_str("-2");
         }
-        audits.push(Audit { name, title: format!("Audit: {stem}"), text, path, report });
+        audits.push(AuditChapter { name, title: format!("Audit: {stem}"), text, path, report });
     }
     Ok(audits)
 }
 
-impl Audit {
+impl AuditChapter {
     /// The chapter as Markdown. `titles` are those of the book's chapters, by their identifiers: what a reader can do leads to
     /// the one that explains it.
     pub(super) fn chapter(&self, titles: &BTreeMap<String, String>) -> String {
@@ -49,7 +49,7 @@ impl Audit {
             None => format!("<em>{}</em>", escape(id)),
         };
         let name = &self.name;
-        let Parts { first, others } = audit::parts(&self.report, &format!("{name}-longest"), &link);
+        let PageParts { first, others } = audit::parts(&self.report, &format!("{name}-longest"), &link);
         let mut text = format!("# {}\n\n{first}\n", escape(&self.title));
         for (heading, content) in others {
             text.push_str(&format!("## {heading}\n\n{content}\n"));

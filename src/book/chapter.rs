@@ -7,7 +7,8 @@ use minijinja::{Value, context};
 use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
-    LeftOut, Machines, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled, shown_rows,
+    LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled,
+    shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
@@ -161,10 +162,9 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
     for (results, machine) in machines.named() {
-        let lookup = results.lookup();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         for entry in tables.iter().flat_map(|(table, cases)| TableEntry::all(table, cases)) {
-            let Err(absence) = entry.measured(&lookup) else { continue };
+            let Some(absence) = absence(results, |lookup| entry.measured(lookup).map(drop)) else { continue };
             let (table, row) = (&entry.table.title, &entry.row.label);
             let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
             let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));

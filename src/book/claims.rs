@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Claim, Document, Kind};
+use super::document::{Claim, ClaimKind, Document};
 use super::predicate::{CaseResult, ClaimVerdict, Judgement};
 use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, safe_html};
@@ -77,7 +77,7 @@ pub(super) fn of(
                     false => format!("{}, on {machine}", judgement.system),
                 };
                 verdicts.push(verdict(&heading, judgement));
-                if claim.kind == Kind::Model && !judgement.cases.is_empty() {
+                if claim.kind == ClaimKind::Model && !judgement.cases.is_empty() {
                     let id = format!("{}-{number}-{}", claim.id, judgement.system.to_lowercase());
                     curves.push(safe_html(curve(&heading, judgement, &id)?));
                 }

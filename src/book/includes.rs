@@ -7,6 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use crate::error::FileError;
+use crate::results::nearest;
+use crate::units::counted;
+
 /// How deep files may include each other.
 const MOST_DEEP: usize = 10;
 /// The most bytes of a page with all that it includes, of the files that are read for it, and of one directive; the most
@@ -32,14 +36,67 @@ pub(super) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
+/// A directive that cannot be followed.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusal {
+    /// The file that it stands in, by its path in the book.
+    pub(super) file: PathBuf,
+    /// Its line and column there, from 1.
+    pub(super) place: (usize, usize),
+    /// What it is, and why it cannot be followed.
+    pub(super) message: String,
+    /// What may have been meant.
+    pub(super) hint: String,
+}
+
+impl Refusal {
+    /// As an error of a file that messages call `origin`.
+    pub(super) fn error(self, origin: String) -> FileError {
+        let Self { place: (line, column), message, hint, .. } = self;
+        FileError::Invalid { origin, line, column, message, hint }
+    }
+}
+
+/// Why a directive cannot be followed, and what may have been meant.
+type Why = (String, String);
+
 /// The text of the page at `path` with what it includes in place.
 ///
 /// # Errors
-/// A directive, and why it cannot be followed.
-pub(super) fn resolved(text: &str, path: &Path, files: &Files) -> Result<String, String> {
+/// A directive, where it stands, and why it cannot be followed.
+pub(super) fn resolved(text: &str, path: &Path, files: &Files) -> Result<String, Refusal> {
     let mut page = Page { files, text: String::new(), directives: 0, read: 0 };
-    page.expand(text, folder_of(path), 0)?;
+    page.expand(text, &File { path, whole: text }, 0)?;
     Ok(page.text)
+}
+
+/// A file whose text is expanded.
+struct File<'a> {
+    path: &'a Path,
+    whole: &'a str,
+}
+
+impl File<'_> {
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// A refusal of the directive that a part of it begins with.
+    fn refusal(&self, directive: &str, (message, hint): Why) -> Refusal {
+        let before = self.whole.find(directive).map_or("", |start| &self.whole[..start]);
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        let place = (before.matches('\n').count() + 1, column);
+        Refusal { file: self.path.to_owned(), place, message: format!("{directive}: {message}"), hint }
+    }
+
+    /// How a directive of it names a file of the book.
+    fn to(&self, path: &Path) -> String {
+        let folder = self.folder();
+        match path.strip_prefix(folder) {
+            Ok(below) => below.display().to_string(),
+            Err(_) => format!("{}{}", "../".repeat(folder.components().count()), path.display()),
+        }
+    }
 }
 
 /// A page as far as it has come.
@@ -52,45 +109,62 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn expand(&mut self, text: &str, folder: &Path, depth: usize) -> Result<(), String> {
+    fn expand(&mut self, text: &str, file: &File<'_>, depth: usize) -> Result<(), Refusal> {
         let mut rest = text;
         while let Some(start) = rest.find("{{") {
             let (before, from) = rest.split_at(start);
             self.text.push_str(before.strip_suffix('\\').filter(|_| from.starts_with("{{#")).unwrap_or(before));
-            let directive = Directive::at(from).filter(|_| !before.ends_with('\\'));
-            let Some(directive) = directive else {
+            if before.ends_with('\\') {
+                self.text.push_str("{{");
+                rest = &from[2..];
+                continue;
+            }
+            let Some(directive) = Directive::at(from) else {
+                if let Some((text, why)) = misspelt(from) {
+                    return Err(file.refusal(text, why));
+                }
                 self.text.push_str("{{");
                 rest = &from[2..];
                 continue;
             };
-            self.follow(&directive, folder, depth).map_err(|why| format!("{}: {why}", directive.text))?;
+            self.follow(&directive, file, depth)?;
             rest = &from[directive.text.len()..];
         }
         self.text.push_str(rest);
         match self.text.len() > MOST_BYTES {
-            true => Err(format!("the page is longer than {} MB with all that it includes", MOST_BYTES >> 20)),
+            true => {
+                let message = format!("the page is longer than {} MB with all that it includes", MOST_BYTES >> 20);
+                Err(Refusal { file: file.path.to_owned(), place: (0, 0), message, hint: String::new() })
+            }
             false => Ok(()),
         }
     }
 
-    fn follow(&mut self, directive: &Directive<'_>, folder: &Path, depth: usize) -> Result<(), String> {
+    fn follow(&mut self, directive: &Directive<'_>, file: &File<'_>, depth: usize) -> Result<(), Refusal> {
+        let refused = |why: Why| file.refusal(directive.text, why);
+        let plain = |why: &str| refused((why.to_owned(), String::new()));
         let mut words = directive.arguments.split_whitespace();
-        let first = words.next().ok_or("it names no file")?;
+        let first = words.next().ok_or_else(|| plain("it names no file"))?;
         let is_playground = directive.kind.starts_with("play");
         let (name, part) = match first.split_once(':') {
             Some((name, part)) if !is_playground => (name, Part::of(part)),
             _ => (first, Part::All),
         };
-        let path = within(folder, Path::new(name)).ok_or("the path leads out of the book")?;
-        let content = self.files.get(&path).ok_or("the book has no such file")?;
-        let content = std::str::from_utf8(content).map_err(|_| "the file is not text")?;
+        let path = within(file.folder(), Path::new(name)).ok_or_else(|| plain("the path leads out of the book"))?;
+        let missing = || {
+            let names = self.files.keys().map(|path| file.to(path)).collect::<Vec<String>>();
+            refused(("the book has no such file".to_owned(), nearest(name, names.iter().map(String::as_str))))
+        };
+        let content = self.files.get(&path).ok_or_else(missing)?;
+        let content = std::str::from_utf8(content).map_err(|_| plain("the file is not text"))?;
+        part.check(content).map_err(refused)?;
         self.directives += 1;
         self.read += content.len();
         if self.read > MOST_BYTES {
-            return Err(format!("the files that the page includes hold more than {} MB", MOST_BYTES >> 20));
+            return Err(plain(&format!("the files that the page includes hold more than {} MB", MOST_BYTES >> 20)));
         }
         if depth == MOST_DEEP || self.directives > MOST_DIRECTIVES {
-            return Err("files include each other without an end".to_owned());
+            return Err(plain("files include each other without an end"));
         }
         if is_playground {
             let attributes: Vec<&str> = std::iter::once("rust").chain(words).collect();
@@ -98,12 +172,21 @@ impl Page<'_> {
             return Ok(());
         }
         let text = part.of_text(content, directive.kind == "rustdoc_include");
-        self.expand(&text, folder_of(&path), depth + 1)
+        self.expand(&text, &File { path: &path, whole: content }, depth + 1)
     }
 }
 
-fn folder_of(file: &Path) -> &Path {
-    file.parent().unwrap_or(Path::new(""))
+/// The directives that there are.
+const KINDS: [&str; 4] = ["include", "rustdoc_include", "playground", "playpen"];
+
+/// The beginning of a directive whose kind is nearly one that there is.
+fn misspelt(text: &str) -> Option<(&str, Why)> {
+    let begin = text.get(2..)?.trim_start().strip_prefix('#')?;
+    let kind = &begin[..begin.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))?];
+    let hint = nearest(kind, KINDS.into_iter());
+    let is_wrong = !KINDS.contains(&kind) && !hint.is_empty();
+    let end = text.len() - begin.len() + kind.len();
+    is_wrong.then(|| (&text[..end], (format!("there is no directive `{kind}`"), hint)))
 }
 
 /// `{{#kind arguments}}`.
@@ -118,9 +201,8 @@ impl<'a> Directive<'a> {
     fn at(text: &'a str) -> Option<Self> {
         // Its first word before its end, which may be far: a page may hold braces without an end.
         let begin = text.get(2..)?.trim_start().strip_prefix('#')?;
-        let known = ["include", "rustdoc_include", "playground", "playpen"];
         let of_kind = |kind: &&str| begin.strip_prefix(*kind).is_some_and(|rest| rest.starts_with(char::is_whitespace));
-        let kind = known.into_iter().find(of_kind)?;
+        let kind = KINDS.into_iter().find(of_kind)?;
         let mut most = text.len().min(MOST_BYTES_OF_A_DIRECTIVE);
         while !text.is_char_boundary(most) {
             most -= 1;
@@ -156,6 +238,22 @@ impl<'a> Part<'a> {
             (Some(end), _) => Part::Lines(start, end.parse().unwrap_or(usize::MAX)),
             (None, true) => Part::All,
             (None, false) => Part::Lines(start, start.saturating_add(1)),
+        }
+    }
+
+    /// Refuses a part that the text does not have.
+    fn check(&self, text: &str) -> Result<(), Why> {
+        let lines = text.lines().count();
+        match self {
+            Part::Lines(start, end) if start >= end || *start >= lines => {
+                Err((format!("the file has {}, and none of these", counted(lines, "line")), String::new()))
+            }
+            Part::Anchor(name) => {
+                let anchors: Vec<&str> = text.lines().filter_map(anchor).map(|(_, found)| found).collect();
+                let hint = || nearest(name, anchors.iter().copied());
+                if anchors.contains(name) { Ok(()) } else { Err((format!("the file has no anchor `{name}`"), hint())) }
+            }
+            _ => Ok(()),
         }
     }
 
@@ -207,6 +305,7 @@ mod tests {
         let files = [
             ("src/a.md", "from a"),
             ("src/part/b.md", "b and {{#include ../a.md}}"),
+            ("src/part/c.md", "c and\n{{#include ../b.md}}"),
             ("src/round.md", "{{#include round.md}}"),
             ("src/code.rs", "use x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend"),
         ];
@@ -214,7 +313,10 @@ mod tests {
     }
 
     fn page(text: &str) -> Result<String, String> {
-        resolved(text, Path::new("src/page.md"), &files())
+        resolved(text, Path::new("src/page.md"), &files()).map_err(|refusal| {
+            let Refusal { file, place: (line, column), message, hint } = refusal;
+            format!("{}:{line}:{column}: {message}{hint}", file.display())
+        })
     }
 
     #[test]
@@ -249,7 +351,7 @@ mod tests {
         let mut files = files();
         files.insert("src/large.rs".into(), vec![b'x'; 4 << 20]);
         for directive in ["{{#include large.rs:1}}", "{{#playground large.rs}}", "{{#rustdoc_include large.rs:1}}"] {
-            let refusal = resolved(&directive.repeat(9), Path::new("src/page.md"), &files).unwrap_err();
+            let refusal = resolved(&directive.repeat(9), Path::new("src/page.md"), &files).unwrap_err().message;
             assert!(refusal.contains("more than 16 MB") || refusal.contains("longer than 16 MB"), "{refusal}");
         }
     }
@@ -268,6 +370,37 @@ mod tests {
             "{{#include round.md}}",
         ] {
             assert!(page(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_followed_has_its_place_and_the_nearest_name() {
+        for (text, says) in [
+            (
+                "x\n  {{#include coed.rs}}",
+                "src/page.md:2:3: {{#include coed.rs}}: the book has no such file; did you mean `code.rs`?",
+            ),
+            (
+                "{{#include prat/b.md}}",
+                "src/page.md:1:1: {{#include prat/b.md}}: the book has no such file; did you mean `part/b.md`?",
+            ),
+            (
+                "µ {{#include code.rs:mian}}",
+                "src/page.md:1:3: {{#include code.rs:mian}}: the file has no anchor `main`; did you mean `main`?",
+            ),
+            (
+                "{{#include code.rs:7:9}}",
+                "src/page.md:1:1: {{#include code.rs:7:9}}: the file has 6 lines, and none of these",
+            ),
+            (
+                "a {{#inclde a.md}}",
+                "src/page.md:1:3: {{#inclde: there is no directive `inclde`; did you mean `include`?",
+            ),
+            ("{{#include part/c.md}}", "src/part/c.md:2:1: {{#include ../b.md}}: the book has no such file"),
+        ] {
+            let says = says.replace("no anchor `main`", "no anchor `mian`");
+            let message = page(text).unwrap_err();
+            assert!(message.starts_with(&says), "{text}: {message}");
         }
     }
 }

@@ -53,34 +53,61 @@ pub(super) fn check(expression: &str) -> Result<(), String> {
         return Err(format!("`{begin}…` is longer than {MOST_CHARACTERS} characters"));
     }
     let wrong = |what: &str| Err(format!("`{expression}` is no formula of names and numbers: {what}"));
-    let (mut rest, mut last, mut in_list) = (expression.trim(), Part::Sign('('), false);
+    let (mut rest, mut last, mut open) = (expression.trim(), Part::Sign('('), Vec::new());
+    if rest.is_empty() {
+        return Err("a formula is empty".to_owned());
+    }
     while let Some(first) = rest.chars().next() {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-        let length = if is_name(first) { rest.find(|c| !is_name(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let length = match first {
+            first if is_name(first) => rest.find(|c| !is_name(c)).unwrap_or(rest.len()),
+            '*' if rest.starts_with("**") => 2,
+            '/' if rest.starts_with("//") => 2,
+            first => first.len_utf8(),
+        };
         let (token, tail) = rest.split_at(length);
+        let is_behind_value = matches!(last, Part::Name | Part::Filter | Part::Sign(')' | ']'));
+        let in_list = open.contains(&'[');
         let part = match first {
             '.' => return wrong("a part of a value has no value"),
             _ if WORDS.contains(&token) => return wrong(&format!("`{token}` has no meaning in it")),
             _ if is_name(first) && last == Part::Sign('|') => Part::Filter,
+            _ if is_name(first) && is_behind_value => {
+                return wrong(&format!("an operator is missing before `{token}`"));
+            }
             _ if is_name(first) => Part::Name,
             '(' if matches!(last, Part::Name | Part::Sign(')')) => return wrong("nothing in it can be called"),
             '[' if in_list || matches!(last, Part::Name | Part::Sign(')')) => return wrong("a value has no parts"),
-            '[' | ']' => {
-                in_list = first == '[';
+            '(' | '[' => {
+                open.push(first);
+                Part::Sign(first)
+            }
+            '-' => Part::Sign(first),
+            ')' | ']' | ',' | '+' | '*' | '/' | '%' | '|' if !is_behind_value => {
+                return wrong(&format!("a value is missing before `{token}`"));
+            }
+            ')' | ']' => {
+                if open.pop() != Some(if first == ')' { '(' } else { '[' }) {
+                    return wrong(&format!("`{token}` closes nothing"));
+                }
                 let filter = tail.trim_start().strip_prefix('|').map(str::trim_start);
-                if !in_list && !filter.is_some_and(|filter| filter.starts_with("max") || filter.starts_with("min")) {
+                if first == ']' && !filter.is_some_and(|it| it.starts_with("max") || it.starts_with("min")) {
                     return wrong("of a list there is the `max` and the `min`");
                 }
                 Part::Sign(first)
             }
-            ',' if in_list => Part::Sign(first),
-            '+' | '-' | '*' | '/' | '%' | '|' | '(' | ')' => Part::Sign(first),
+            ',' if open.last() == Some(&'[') => Part::Sign(first),
+            '+' | '*' | '/' | '%' | '|' => Part::Sign(first),
             _ => return wrong(&format!("`{first}` has no meaning in it")),
         };
         last = part;
         rest = tail.trim_start();
     }
-    Ok(())
+    match (open.last(), last) {
+        (Some(bracket), _) => wrong(&format!("`{bracket}` is not closed")),
+        (None, Part::Sign(sign)) if sign != ')' => wrong(&format!("a value is missing behind `{sign}`")),
+        _ => Ok(()),
+    }
 }
 
 #[derive(PartialEq)]
@@ -132,6 +159,27 @@ mod tests_of_the_language {
         ] {
             assert!(check(formula).is_err(), "{formula}");
         }
+    }
+
+    #[test]
+    fn what_is_missing_in_a_formula_is_named_in_one_line() {
+        for (formula, what) in [
+            ("1 s", "an operator is missing before `s`"),
+            ("a|abs b", "an operator is missing before `b`"),
+            ("(a) b", "an operator is missing before `b`"),
+            ("a +", "a value is missing behind `+`"),
+            ("a + * b", "a value is missing before `*`"),
+            ("* a", "a value is missing before `*`"),
+            ("a + ()", "a value is missing before `)`"),
+            ("(a + b", "`(` is not closed"),
+            ("a)", "`)` closes nothing"),
+            ("[a)|max", "`)` closes nothing"),
+            ("a|", "a value is missing behind `|`"),
+        ] {
+            let message = check(formula).unwrap_err();
+            assert!(message.ends_with(what) && !message.contains('\n'), "{formula}: {message}");
+        }
+        assert_eq!(check(" ").unwrap_err(), "a formula is empty");
     }
 
     #[test]

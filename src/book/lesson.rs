@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Choice, Document, Lesson, Question, Sentence, Text};
+use super::document::{Document, Lesson, Question, QuizChoice, Sentence, Text};
 use super::render_text::{said, versions};
 use super::tables::Machines;
 use super::templates::safe_html;
@@ -20,7 +20,7 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, titles: &BTreeMap
         id => safe_html(document.id.as_str()),
         learn => texts(learn),
         know => texts(know),
-        minutes,
+        minutes => minutes.get(),
         predict => context! {
             ask => versions(&predict.ask, document, machines),
             choices => predict.choices.iter().map(of_a_label).collect::<Vec<Value>>(),
@@ -34,11 +34,11 @@ pub(super) fn of(document: &Document, machines: &Machines<'_>, titles: &BTreeMap
 }
 
 fn question(Question { ask, choices }: &Question, document: &Document, machines: &Machines<'_>) -> Value {
-    let choice = |Choice { say, right, because }: &Choice| {
+    let choice = |QuizChoice { say, right, rationale }: &QuizChoice| {
         context! {
             say => of_a_label(say),
             right,
-            because => versions(because, document, machines),
+            rationale => versions(rationale, document, machines),
         }
     };
     context! { ask => versions(ask, document, machines), choices => choices.iter().map(choice).collect::<Vec<Value>>() }

@@ -2,24 +2,25 @@
 
 use minijinja::{Value, context};
 
-use super::tables::{Lacks, lacking_of, machine_labels, versions};
+use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::Protocol;
-use crate::present::{Cell, Column, Group, Missing, Role, Table, TableRow};
-use crate::results::{Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
+use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
+use crate::results::{Catalog, Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
 use crate::units::{Scale, Unit};
 
-/// The page as Markdown.
-pub(super) fn render(templates: &Templates<'_>, results: &[Results]) -> Result<String, BookError> {
+/// The page as Markdown. `catalog` says in which unit a row was declared.
+pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &Catalog) -> Result<String, BookError> {
     let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let others = results.runs.iter().filter(|run| run.system != results.run().system);
+        let warnings = Warning::of(results).into_iter().chain(Warning::of_units(results, catalog));
         context! {
             machine,
             suite => results.title(),
-            warnings => Warning::of(results).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            warnings => warnings.map(|warning| warning.to_string()).collect::<Vec<_>>(),
             environment => safe_html(environment(results.run()).to_html()),
             sampling => safe_html(sampling(results).to_html()),
             telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
@@ -166,7 +167,7 @@ fn system(results: &Results, run: &Run) -> Table {
 
 /// The diagnoses of the samples of each row of each system: what each kind may come from stands over its rows.
 fn diagnoses(results: &Results) -> Option<Table> {
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TableGroup> = Vec::new();
     for system in results.systems() {
         for (spec, diagnosis) in results.diagnoses_of(system) {
             let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
@@ -174,7 +175,7 @@ fn diagnoses(results: &Results) -> Option<Table> {
             let label = Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy()));
             match groups.iter_mut().find(|group| group.label == label) {
                 Some(group) => group.rows.push(row),
-                None => groups.push(Group { label, rows: vec![row] }),
+                None => groups.push(TableGroup { label, rows: vec![row] }),
             }
         }
     }
@@ -197,8 +198,8 @@ fn lacking(results: &Results) -> Option<Table> {
 fn absences(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
     let mut reasons: Vec<(MissingReason, Vec<String>)> = Vec::new();
-    for (spec, metric) in lookup.metrics() {
-        let Some(absence) = metric.err() else { continue };
+    for spec in lookup.specs() {
+        let Some(absence) = absence(results, |lookup| lookup.of(spec).map(drop)) else { continue };
         // Of what has no meaning, the parameters do not matter.
         let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
         let title = if is_meaningless { spec.id.clone() } else { spec.title() };
@@ -223,7 +224,7 @@ fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<TableRow>) -> Option<Table> {
     let facts = headings.iter().map(|heading| Column::new(Role::Fact, *heading));
     let columns = std::iter::once(Column::new(Role::Label, label)).chain(facts).collect();
-    filled(Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] })
+    filled(Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] })
 }
 
 /// The table, unless it has no rows.

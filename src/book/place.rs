@@ -62,13 +62,13 @@ fn mark(folder: &Path) -> Result<(), BookError> {
 }
 
 /// A working folder in `out`, which no other process makes a book in meanwhile.
-pub(super) struct Place<'a> {
+pub(super) struct OutputPlace<'a> {
     out: &'a Path,
     work: TempDir,
     _lock: Lock,
 }
 
-impl<'a> Place<'a> {
+impl<'a> OutputPlace<'a> {
     /// Clears what dead processes left and begins a working folder.
     pub(super) fn claim(out: &'a Path) -> Result<Self, BookError> {
         fs::create_dir_all(out).map_err(at(out))?;
@@ -111,7 +111,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for OutputPlace<'_> {
     fn drop(&mut self) {
         remove(self.work.path());
     }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn put(out: &Path, text: &str) -> Result<[PathBuf; 2], BookError> {
-        let place = Place::claim(out)?;
+        let place = OutputPlace::claim(out)?;
         for name in FOLDERS {
             fs::create_dir(place.working(name)).unwrap();
             fs::write(place.working(name).join("page"), text).unwrap();
@@ -224,12 +224,12 @@ mod tests {
             let other = tempfile::tempdir().unwrap();
             fs::create_dir_all(other.path().join("old-book")).unwrap();
             std::os::unix::fs::symlink(other.path(), out.path().join(".render-link")).unwrap();
-            drop(Place::claim(out.path()).unwrap());
+            drop(OutputPlace::claim(out.path()).unwrap());
             assert!(other.path().join("old-book").exists() && out.path().join(".render-link").is_symlink());
         }
         let empty = out.path().join(".render-empty");
         fs::create_dir(&empty).unwrap();
-        drop(Place::claim(out.path()).unwrap());
+        drop(OutputPlace::claim(out.path()).unwrap());
         assert!(empty.exists());
         assert_eq!(fs::read_to_string(cache.join("mine")).unwrap(), "mine");
         for marker in ["", "my own settings", &format!("{MARKED}and more")] {
@@ -249,7 +249,7 @@ mod tests {
         mark(&left).unwrap();
         fs::create_dir(out.path().join(".render-began.syncscope-part")).unwrap();
         fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
-        let place = Place::claim(out.path()).unwrap();
+        let place = OutputPlace::claim(out.path()).unwrap();
         assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");
         drop(place);
         assert_eq!(names(out.path()), ["book", "site"]);

@@ -15,6 +15,7 @@ use super::document::{Document, Hardware, Names, Texts, is_yaml};
 use super::folder::{Folder, at};
 use crate::error::{BookError, FileError};
 use crate::results::Catalog;
+use crate::yaml;
 
 static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/src");
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/report-templates");
@@ -185,14 +186,23 @@ impl BookProject {
     pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
         let (hardware, texts) = (Arc::new(self.hardware()?), Arc::new(self.texts()?));
         let (chapters, pages) = (Arc::new(self.chapters()), Arc::new(self.pages()));
-        Ok(Names { rows: Arc::new(catalog.clone()), hardware, texts, chapters, pages })
+        let files = self.below("src").filter_map(|(path, _)| Some(path.strip_prefix("src").ok()?.to_str()?.to_owned()));
+        Ok(Names {
+            rows: Arc::new(catalog.clone()),
+            hardware,
+            texts,
+            chapters,
+            pages,
+            files: Arc::new(files.collect()),
+        })
     }
 
     /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
     pub(super) fn chapters(&self) -> BTreeSet<String> {
         let own = self.below("documents").filter(|(path, _)| is_yaml(path));
         // What is wrong with a document is said where it is read.
-        let own = own.filter_map(|(_, text)| serde_yaml::from_slice::<Identified>(text).ok()).map(|named| named.id);
+        let own = own.filter_map(|(_, text)| yaml::parse::<Identified>(std::str::from_utf8(text).ok()?, "").ok());
+        let own = own.map(|named| named.id);
         let carried = DOCUMENTS.files().filter_map(|file| file.path().file_stem());
         own.chain(carried.map(|name| name.to_string_lossy().into_owned())).collect()
     }

@@ -13,12 +13,12 @@ use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
 use super::folder::at;
 use super::includes;
-use super::place::{FOLDERS, Place};
+use super::place::{FOLDERS, OutputPlace};
 use super::policy;
 use super::project::BookProject;
 use super::source::Source;
 use crate::error::{BookError, explained};
-use crate::results::{Catalog, Results};
+use crate::results::{Catalog, Results, nearest};
 
 /// Where a rendered book lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Source {
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
     check_pages(source)?;
-    let place = Place::claim(out)?;
+    let place = OutputPlace::claim(out)?;
     let [book, site] = FOLDERS.map(|name| place.working(name));
     for (path, content) in source.files() {
         // Names come from documents and results, which may be anybody's.
@@ -170,8 +170,10 @@ fn summary_of(source: &Source) -> Result<Summary, BookError> {
 /// A page with what it includes.
 fn expanded(content: &str, path: &Path, source: &Source) -> Result<String, BookError> {
     let page = Path::new("src").join(path);
-    includes::resolved(content, &page, source.all())
-        .map_err(|message| BookError::Reference { page: page.display().to_string(), message })
+    includes::resolved(content, &page, source.all()).map_err(|refusal| {
+        let origin = refusal.file.display().to_string();
+        refusal.error(origin).into()
+    })
 }
 
 /// Finds a chapter that is not a page of the book, and an include that leads out of it.
@@ -187,7 +189,9 @@ fn check_chapter(item: &SummaryItem, source: &Source) -> Result<(), BookError> {
     if let Some(location) = location {
         let page = includes::within(Path::new("src"), location).unwrap_or_default();
         if !source.all().contains_key(&page) {
-            let message = format!("`{}` is not a page of the book", location.display());
+            let pages = source.all().keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
+            let hint = nearest(&location.to_string_lossy(), pages.filter(|page| page.ends_with(".md")));
+            let message = format!("`{}` is not a page of the book{hint}", location.display());
             return Err(BookError::Reference { page: "SUMMARY.md".to_owned(), message });
         }
         expanded(source.text(&page.display().to_string())?, page.strip_prefix("src").unwrap_or(&page), source)?;

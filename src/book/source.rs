@@ -8,11 +8,11 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::audits::Audit;
+use super::audits::AuditChapter;
 use super::claims::Judged;
 use super::document::{Document, is_taken};
 use super::glossary::{self, Glossary};
-use super::includes::Files;
+use super::includes::{self, Files};
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
 use super::project::BookProject;
@@ -55,7 +55,8 @@ impl Source {
         let notebooks = notebooks::of(project)?;
 
         let templates = Templates::of(project)?;
-        let described = project.documents(&catalog.clone().with_results(results))?;
+        let catalog = catalog.clone().with_results(results);
+        let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
         let audits = audits::of(project, &taken)?;
@@ -79,7 +80,7 @@ impl Source {
             landing::render(&templates, title, &judged, &notebooks, results)?,
         );
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
-        source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results)?);
+        source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
         source.unlink(&project.chapters(), &titles);
@@ -99,6 +100,7 @@ impl Source {
         let summary = summary(&templates, &documents, &beyond, &notebooks, &audits)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links()?;
+        source.check_includes(project)?;
         Ok(source)
     }
 
@@ -213,6 +215,18 @@ impl Source {
         }
     }
 
+    /// Every directive of the project's own pages can be followed, where it stands in the page as it was written.
+    fn check_includes(&self, project: &BookProject) -> Result<(), BookError> {
+        for (path, content) in project.below("src").filter(|(path, _)| is_page(path)) {
+            let Ok(text) = std::str::from_utf8(content) else { continue };
+            includes::resolved(text, path, &self.files).map_err(|refusal| {
+                let origin = project.name(&refusal.file);
+                refusal.error(origin)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Every link of a page to another one leads to a page that there is.
     fn check_links(&self) -> Result<(), BookError> {
         for (path, content) in self.files.iter().filter(|(path, _)| is_page(path)) {
@@ -314,7 +328,7 @@ fn summary(
     documents: &[Document],
     beyond: &[Document],
     notebooks: &[Notebook],
-    audits: &[Audit],
+    audits: &[AuditChapter],
 ) -> Result<String, BookError> {
     let entry =
         |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
@@ -325,7 +339,7 @@ fn summary(
         context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
     };
     let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    let audit = |audit: &Audit| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
+    let audit = |audit: &AuditChapter| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
     let audits = audits.iter().map(audit).collect::<Vec<Value>>();
     templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
 }

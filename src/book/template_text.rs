@@ -30,7 +30,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     let (mut rest, mut tags, mut repeated) = (text, 0, 0_usize);
     loop {
         let begin = rest.match_indices('{').map(|(place, _)| place);
-        let begin = begin.filter_map(|place| Some((place, Kind::of(rest[place + 1..].chars().next()?)?))).next();
+        let begin = begin.filter_map(|place| Some((place, ClaimKind::of(rest[place + 1..].chars().next()?)?))).next();
         let between = begin.map_or(rest.len(), |(place, _)| place);
         if repeated > 0 && between > MOST_REPEATED {
             return Err(at(rest, format!("what is repeated has more than {MOST_REPEATED} bytes between two tags")));
@@ -43,8 +43,8 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         }
         let end = match kind {
             // What is not closed is the parser's to refuse.
-            Kind::Comment => inside.find("#}").map(|end| &inside[end + 2..]),
-            Kind::Tag(end) => {
+            ClaimKind::Comment => inside.find("#}").map(|end| &inside[end + 2..]),
+            ClaimKind::Tag(end) => {
                 let (tokens, behind) = tokens(inside, end).map_err(|message| at(tag, message))?;
                 let statement =
                     if end == "%}" { Some(statement(&tokens).map_err(|message| at(tag, message))?) } else { None };
@@ -65,19 +65,19 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ClaimKind {
     Comment,
     /// A value or a statement, and what ends it.
     Tag(&'static str),
 }
 
-impl Kind {
+impl ClaimKind {
     /// The kind of a tag by what stands behind its brace.
     fn of(mark: char) -> Option<Self> {
         match mark {
-            '{' => Some(Kind::Tag("}}")),
-            '%' => Some(Kind::Tag("%}")),
-            '#' => Some(Kind::Comment),
+            '{' => Some(ClaimKind::Tag("}}")),
+            '%' => Some(ClaimKind::Tag("%}")),
+            '#' => Some(ClaimKind::Comment),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::device::Telemetry;
-use crate::results::{MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of};
+use crate::results::{Catalog, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of, in_another_unit};
 use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
@@ -53,6 +53,13 @@ pub enum Warning {
     },
     /// Computed rows that cannot be computed again.
     Unchecked {
+        /// How many there are.
+        rows: usize,
+    },
+    /// A row is in a unit of another kind than the one that it was declared with.
+    OtherUnit {
+        /// The first such row, in words.
+        first: String,
         /// How many there are.
         rows: usize,
     },
@@ -121,6 +128,14 @@ impl Warning {
             }
         }
         warnings
+    }
+
+    /// That rows of a file are in units of another kind than those that `catalog` declares, where they are.
+    pub fn of_units(results: &Results, catalog: &Catalog) -> Option<Self> {
+        let reason = |row: &Row| in_another_unit(&row.spec, catalog.get(&row.spec.id)?.unit);
+        let mut reasons = results.rows.iter().filter_map(reason);
+        let first = reasons.next()?;
+        Some(Warning::OtherUnit { first, rows: 1 + reasons.count() })
     }
 
     /// Whether another program measured than one of this code that was built from a commit.
@@ -204,6 +219,13 @@ impl fmt::Display for Warning {
                 "{} cannot be computed again: the file does not say from which rows, or does not hold them.",
                 counted(*rows, "computed row")
             ),
+            Warning::OtherUnit { first, rows } => write!(
+                f,
+                "The file has {} in another unit than it was declared with: {first}. It is shown as the file has it, and \
+                 neither drawn beside other rows nor set against published figures and claims. Take the file anew from \
+                 where it was measured.",
+                counted(*rows, "row")
+            ),
             Warning::RunFailed { run } => write!(
                 f,
                 "The process of the run {run} ended before its time: rows have its samples as far as it came, and those of \
@@ -255,6 +277,30 @@ mod tests {
     use super::super::trial::nothing;
     use super::*;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
+    use crate::units::Unit;
+
+    #[test]
+    fn a_row_in_another_unit_than_it_was_declared_with_is_named() {
+        let spec = |unit| MetricSpec {
+            id: "a.b".to_owned(),
+            group: "G".to_owned(),
+            label: "L".to_owned(),
+            unit,
+            parameters: Parameters::new(),
+            provenance: Provenance::measured(crate::measure::Clock::Observed),
+            work: None,
+            floor: None,
+        };
+        let catalog = Catalog::new([spec(Unit::Seconds)]);
+        let warned = |unit| {
+            let mut results = nothing();
+            results.rows = vec![Row { spec: spec(unit), series: Vec::new() }];
+            Warning::of_units(&results, &catalog).map(|warning| warning.to_string())
+        };
+        assert_eq!(warned(Unit::Seconds), None);
+        let text = warned(Unit::Bytes).unwrap();
+        assert!(text.contains("1 row in another unit") && text.contains("`a.b` is in bytes in the results"), "{text}");
+    }
 
     #[test]
     fn a_run_that_was_interrupted_before_rows_of_other_runs_is_named() {

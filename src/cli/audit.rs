@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{End, UsageError, output};
-use crate::audit::{self, AuditReport, Breach, Budget, Judged, LIBRARY, Recording};
+use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, LIBRARY, ProgramRecording};
 use crate::files::{Target, begins_with};
 use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
@@ -156,7 +156,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
 }
 
 /// Runs the command with the library in it, and reads what it left.
-fn run(arguments: &Arguments) -> anyhow::Result<(Recording, ExitStatus)> {
+fn run(arguments: &Arguments) -> anyhow::Result<(ProgramRecording, ExitStatus)> {
     if LIBRARY.is_empty() {
         return Err(
             UsageError("programs are audited on Linux only; `--from FILE` reads a trace anywhere".to_owned()).into()
@@ -253,7 +253,7 @@ fn tell(report: &AuditReport, to_output: bool) {
     }
     for warning in &report.warnings {
         match to_output {
-            true => output::titled(&format!("{warning}\n"), Paint::Warning),
+            true => output::titled(&format!("{warning}\n"), TerminalColour::Warning),
             false => alert!("warning: {warning}"),
         }
     }
@@ -261,9 +261,9 @@ fn tell(report: &AuditReport, to_output: bool) {
 
 fn write(
     files: &Files,
-    recording: &Recording,
+    recording: &ProgramRecording,
     report: &AuditReport,
-    judged: &[Judged],
+    judged: &[JudgedCalls],
     breaches: &[Breach],
 ) -> anyhow::Result<()> {
     let keep = |file: &Option<(PathBuf, Target)>, text: &dyn Fn() -> anyhow::Result<String>| match file {

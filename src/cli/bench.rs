@@ -9,10 +9,10 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 
-use super::course::{self, Course};
+use super::course::{self, CourseArgument};
 use super::interrupt::Interrupt;
 use super::processes::{command_line, say_failures};
-use super::progress::Bar;
+use super::progress::RunBar;
 use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
 use crate::error::FileError;
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     export: Option<export::Format>,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
@@ -72,7 +72,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     // Nothing is kept of one experiment: where a sample goes on, the program ends.
     let interrupt = Interrupt::listen(|| true)?;
     let interrupted = || interrupt.flag.load(Ordering::Relaxed);
-    let bar = Arc::new(Bar::new());
+    let bar = Arc::new(RunBar::new());
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
     let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });

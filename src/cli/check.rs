@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::course::{self, Course};
+use super::course::{self, CourseArgument};
 use super::facts::{Facts, Form};
 use super::planned::Planned;
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, End, output, recorded};
 use crate::audit::{self, AuditReport};
 use crate::book::document::Document;
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 /// What was looked at and is good, or what is wrong.
@@ -128,12 +128,15 @@ impl Facts for Checked {
         if let Some(results) = &self.results {
             let (rows, runs) = (counted(results.rows, "row"), counted(results.runs, "run"));
             say!("{}: {rows} of {runs} can be read.", results.file);
-            results.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
+            results
+                .warnings
+                .iter()
+                .for_each(|warning| output::titled(&format!("{warning}\n"), TerminalColour::Warning));
         }
         if let Some(kept) = &self.audit {
             let (places, processes) = (counted(kept.places, "place"), audit::of_processes(kept.processes));
             say!("{}: {places} of {processes} can be read.", kept.file);
-            kept.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), Paint::Warning));
+            kept.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), TerminalColour::Warning));
         }
     }
 }
@@ -158,10 +161,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 }
 
 fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> {
-    let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(Course::of);
+    let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
     let book = course.project(carried)?;
-    let catalog = recorded::catalog(&[], carried);
+    let catalog = recorded::catalog_of(&book, &[], carried);
     let mut checked = Checked::default();
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
@@ -183,7 +186,9 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                     FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")).into()
                 );
             }
-            let warnings = Warning::of(&results);
+            let declared = recorded::catalog(&[], carried);
+            let warnings: Vec<Warning> =
+                Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
             checked.results = Some(Kept {
                 file: path.display().to_string(),
                 rows: results.rows.len(),

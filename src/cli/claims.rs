@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::course::Course;
+use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::{Carried, End, recorded};
 use crate::book::claims_text;
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 #[derive(Serialize)]
@@ -128,7 +128,7 @@ impl Facts for Claims {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
     let results = recorded::read(&arguments.results, carried)?;
-    let documents = book.documents(&recorded::catalog(std::slice::from_ref(&results), carried))?;
+    let documents = book.documents(&recorded::catalog_of(&book, std::slice::from_ref(&results), carried))?;
     let judged = |document: &Document| {
         let own = |claim: &Claim| {
             let judgement = claim.judge(document, &results);

@@ -11,7 +11,7 @@ use super::facts::{Facts, Form};
 use super::{Carried, End, argument, recorded};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
-use crate::fleet::{Missing, SCRIPT, missing};
+use crate::fleet::{MissingTask, SCRIPT, missing};
 use crate::results::Results;
 #[cfg(feature = "parquet")]
 use crate::store::SampleTable;
@@ -61,7 +61,7 @@ struct Report {
     #[serde(flatten)]
     collected: Collected,
     /// The tasks of jobs that left no results.
-    missing: Vec<Missing>,
+    missing: Vec<MissingTask>,
     files: usize,
     machines: usize,
     written: Vec<PathBuf>,

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::facts::{self, Form};
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, over_the_file, tally};
 use crate::present::escape;
@@ -148,7 +148,7 @@ impl Judging {
         for table in compared(&result, wording) {
             match self.format {
                 Format::Markdown => output::whole(&format!("{}\n", table.to_markdown())),
-                Format::Text => output::titled(&format!("{}\n", table.to_console()), Paint::Title),
+                Format::Text => output::titled(&format!("{}\n", table.to_console()), TerminalColour::Title),
             }
         }
         let [a, b] = wording.names();

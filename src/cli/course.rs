@@ -12,7 +12,7 @@ use crate::runner::Suite;
 
 /// Where documents and suites come from.
 #[derive(Args)]
-pub(super) struct Course {
+pub(super) struct CourseArgument {
     /// A folder that `report init` made, in place of the book that the program carries: its suites, documents, notebooks
     #[arg(long = "course", value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -20,15 +20,15 @@ pub(super) struct Course {
 
 /// Where the book goes and what it is made of.
 #[derive(Args)]
-pub(super) struct Place {
+pub(super) struct CoursePlace {
     /// The folder for the book's source and the site; where something is measured, for its results file, too
     #[arg(long, value_name = "DIR", default_value = "target/report")]
     pub(super) out: PathBuf,
     #[command(flatten)]
-    pub(super) course: Course,
+    pub(super) course: CourseArgument,
 }
 
-impl Course {
+impl CourseArgument {
     /// The book that the program carries.
     pub(super) fn embedded() -> Self {
         Self { folder: None }
@@ -65,7 +65,7 @@ impl Course {
 /// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
 /// not cost a run.
 pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
-    book::check(project, &recorded::catalog(&[], carried))
+    book::check(project, &recorded::catalog_of(project, &[], carried))
 }
 
 /// Refuses a place where a book cannot be put, before anything is measured for it.
@@ -82,7 +82,7 @@ pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<(
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
 pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = book::render(all, project, &recorded::catalog(all, carried), out)?;
+    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), argument(out));
     Ok(())

@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::facts::{Facts, Form};
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, End, output};
-use crate::experiment::{Bench, Entry};
+use crate::experiment::{Bench, RegistryEntry};
 use crate::measure::Clock;
 use crate::results::{MetricSpec, Provenance};
 
@@ -40,7 +40,7 @@ impl Facts for Experiments {
 
     fn say(&self) {
         for Listed { name, summary, rows } in &self.experiments {
-            output::titled(&format!("{name}: {summary}\n"), Paint::Title);
+            output::titled(&format!("{name}: {summary}\n"), TerminalColour::Title);
             let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
             for (heading, rows) in by_heading(rows) {
                 say!("  {heading}");
@@ -53,7 +53,7 @@ impl Facts for Experiments {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let listed = |entry: &Entry| {
+    let listed = |entry: &RegistryEntry| {
         let rows = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
         Listed { name: entry.name, summary: entry.summary, rows }
     };

@@ -9,7 +9,7 @@ use super::facts::print_json;
 use super::output;
 use crate::clean;
 use crate::measure::Estimate;
-use crate::present::{Cell, Column, Group, Role, Table, TableRow};
+use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 use crate::results::{Parameters, Results, in_words};
 use crate::units::Unit;
 
@@ -112,11 +112,11 @@ fn markdown(results: &Results, rows: &[ExportedRow<'_>]) -> Table {
         let label = format!("{} ({})", row.label, row.id);
         TableRow { id: Some(row.id.to_owned()), label, cells: cells.map(Cell::Text).to_vec() }
     };
-    let mut groups: Vec<(&Parameters, Group)> = Vec::new();
+    let mut groups: Vec<(&Parameters, TableGroup)> = Vec::new();
     for own in rows {
         let place = groups.iter().position(|(parameters, _)| *parameters == own.parameters).unwrap_or_else(|| {
             let label = Some(in_words(own.parameters)).filter(|words| !words.is_empty());
-            groups.push((own.parameters, Group { label, rows: Vec::new() }));
+            groups.push((own.parameters, TableGroup { label, rows: Vec::new() }));
             groups.len() - 1
         });
         groups[place].1.rows.push(row(own));

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::compare::threshold;
 use super::facts::{Facts, Form};
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
-use crate::history::{Change, History, Machine, Track, bencher, junit, page};
+use crate::history::{History, MachineHistory, RowHistory, SeriesChange, bencher, junit, page};
 use crate::results::Shift;
 use crate::store::{Index, Refused};
 
@@ -90,7 +90,7 @@ struct Line<'a> {
     machine: &'a str,
     row: &'a str,
     #[serde(flatten)]
-    change: &'a Change,
+    change: &'a SeriesChange,
     /// When, with the earliest and the latest day.
     when: String,
     /// Whether it is new and one that --fail-on names.
@@ -112,7 +112,7 @@ impl Facts for Report<'_> {
                 facts => format!("; also changed: {}", facts.join("; ")),
             };
             let text = format!("{} {} {} since {}{also}\n", line.machine, line.row, line.text, line.when);
-            output::titled(&text, if line.fails { Paint::Bad } else { Paint::Title });
+            output::titled(&text, if line.fails { TerminalColour::Bad } else { TerminalColour::Title });
         }
         let failing = self.changes.iter().filter(|line| line.fails).count();
         let changes = self.changes.len();
@@ -139,8 +139,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         return Err(UsageError(message).into());
     }
     history.finish(arguments.threshold);
-    let is_meant = |change: &Change| arguments.fail_on.iter().any(|what| what.is(change.shift));
-    let failed: Vec<(&Machine, &Track, &Change)> =
+    let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what.is(change.shift));
+    let failed: Vec<(&MachineHistory, &RowHistory, &SeriesChange)> =
         history.found_since(arguments.since.as_deref()).filter(|(.., change)| is_meant(change)).collect();
     if let Some(file) = &arguments.page {
         put(file, "<!doctype html>", page(&history, arguments.threshold))?;
@@ -151,7 +151,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     if let Some(file) = &arguments.bencher {
         put(file, "{\n", bencher(&history)?)?;
     }
-    let fails = |change: &Change| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
+    let fails = |change: &SeriesChange| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
     let changes = history.changes().map(|(machine, track, change)| Line {
         machine: &machine.name,
         row: &track.title,

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::course::{self, Place};
+use super::course::{self, CoursePlace};
 use super::run::{What, measure};
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, End, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     what: What,
     #[command(flatten)]
-    place: Place,
+    place: CoursePlace,
 }
 
 pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
@@ -35,12 +35,12 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// The tables of every experiment, and what the documents make of them.
 pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
     for name in results.experiments() {
-        output::titled(&book::summary(results, name), Paint::Title);
+        output::titled(&book::summary(results, name), TerminalColour::Title);
     }
-    let documents = project.documents(&recorded::catalog(std::slice::from_ref(results), carried))?;
+    let documents = project.documents(&recorded::catalog_of(project, std::slice::from_ref(results), carried))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
-        output::titled("Takeaways:\n", Paint::Title);
+        output::titled("Takeaways:\n", TerminalColour::Title);
         takeaways.iter().for_each(|sentence| say!("  - {sentence}"));
         say!();
     }
@@ -53,7 +53,7 @@ pub(super) fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     if diagnoses.is_empty() {
         return;
     }
-    output::titled(&format!("Diagnostics: {}\n", diagnoses.len()), Paint::Title);
+    output::titled(&format!("Diagnostics: {}\n", diagnoses.len()), TerminalColour::Title);
     for (spec, diagnosis) in diagnoses.iter().take(MOST) {
         say!("  - {}: {diagnosis}", spec.title());
     }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::course::Course;
+use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::{Carried, End, UsageError, recorded};
 use crate::book::document::Document;
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
-use crate::fleet::{Different, Fleet, Judged, page};
+use crate::fleet::{ClaimAt, Different, Fleet, page};
 use crate::results::{Catalog, Results};
 use crate::store::{Index, Refused};
 
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 /// What there is.
@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         if arguments.claims && documents.is_none() {
-            let catalog: Catalog = recorded::catalog(std::slice::from_ref(results), carried);
+            let catalog: Catalog = recorded::catalog_of(&book, std::slice::from_ref(results), carried);
             documents = Some(book.documents(&catalog)?);
         }
         let judged = documents.iter().flatten().flat_map(|document| judged(document, results)).collect();
@@ -98,8 +98,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 }
 
 /// What a file says of the claims of a document.
-fn judged(document: &Document, results: &Results) -> Vec<Judged> {
-    let judged = document.claims.iter().map(|claim| Judged {
+fn judged(document: &Document, results: &Results) -> Vec<ClaimAt> {
+    let judged = document.claims.iter().map(|claim| ClaimAt {
         id: format!("{}: {}", document.id, claim.id),
         text: claim.claim.trim().to_owned(),
         verdict: claim.judge(document, results).verdict.name(),

@@ -199,7 +199,7 @@ struct Cli {
     #[command(flatten)]
     job: job::Arguments,
     #[command(flatten)]
-    manner: terminal::Manner,
+    manner: terminal::OutputOptions,
 }
 
 #[derive(Subcommand)]

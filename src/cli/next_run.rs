@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, getppid, kill_process};
 use super::interrupt::Interrupt;
 use super::keep::Keeper;
 use super::processes::command_line;
-use super::progress::Bar;
+use super::progress::RunBar;
 use super::run::same_place;
 use super::{Carried, End, device, output, recorded};
 use crate::device::Device;
@@ -59,7 +59,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         written.is_some()
     })?;
     end_with_parent();
-    let watch = Arc::new(Watch { bar: Bar::new(), keeper: Arc::clone(&keeper) });
+    let watch = Arc::new(Watch { bar: RunBar::new(), keeper: Arc::clone(&keeper) });
     let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
     let session = Session {
         suite: &suite,
@@ -93,7 +93,7 @@ fn end_with_parent() {
 
 /// Shows what a run does and keeps what it leaves.
 struct Watch {
-    bar: Bar,
+    bar: RunBar,
     keeper: Arc<Keeper>,
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::terminal::{self, Paint, To};
+use super::terminal::{self, TerminalColour, To};
 use crate::clean;
 
 /// A line on standard output.
@@ -47,7 +47,7 @@ pub(super) fn out(text: Arguments<'_>) {
 }
 
 /// Text on standard output whose first line is painted.
-pub(super) fn titled(text: &str, paint: Paint) {
+pub(super) fn titled(text: &str, paint: TerminalColour) {
     write(&terminal::formed(&clean::terminal(text), Some(paint), To::Out));
 }
 
@@ -66,7 +66,7 @@ fn write(text: &str) {
 pub(super) fn error(text: Arguments<'_>) {
     let text = text.to_string();
     let text = clean::terminal(&text);
-    let paint = text.starts_with("error:").then_some(Paint::Bad);
+    let paint = text.starts_with("error:").then_some(TerminalColour::Bad);
     // Nobody is left to tell.
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
 }

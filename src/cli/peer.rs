@@ -21,7 +21,7 @@ static SCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/peers");
 
 /// Another system that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Peer {
+pub(super) enum OtherSystem {
     /// PyTorch, by book/peers/pytorch.py
     #[value(name = "pytorch")]
     PyTorch,
@@ -48,11 +48,11 @@ impl PeerPlan {
     }
 }
 
-impl Peer {
+impl OtherSystem {
     /// Its name in results files.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Peer::PyTorch => "PyTorch",
+            OtherSystem::PyTorch => "PyTorch",
         }
     }
 
@@ -74,7 +74,7 @@ impl Peer {
 
     fn script(self) -> &'static str {
         match self {
-            Peer::PyTorch => "pytorch.py",
+            OtherSystem::PyTorch => "pytorch.py",
         }
     }
 

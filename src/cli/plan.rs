@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::course::Course;
+use super::course::CourseArgument;
 use super::peer::PeerPlan;
 use super::{Carried, End, output};
 
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {

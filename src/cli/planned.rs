@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::terminal::Paint;
+use super::terminal::TerminalColour;
 use super::{Carried, output};
 use crate::results::MetricSpec;
 use crate::runner::{Length, Suite, length, planned, unnamed};
@@ -84,7 +84,9 @@ impl OnEngine {
         let unnamed = if unnamed.is_empty() { unnamed } else { format!("; not named, and run: {unnamed}") };
         let (times, most) = (if runs == 1 { "run" } else { "runs" }, words(self.seconds));
         say!("  {place}, {runs} {times}, sampling at most about {most}: {}{unnamed}", list(true));
-        self.warnings.iter().for_each(|warning| output::titled(&format!("  warning: {warning}\n"), Paint::Warning));
+        self.warnings
+            .iter()
+            .for_each(|warning| output::titled(&format!("  warning: {warning}\n"), TerminalColour::Warning));
     }
 }
 

@@ -14,8 +14,8 @@ use anyhow::Context;
 
 use super::interrupt::Forward;
 use super::keep::Keeper;
-use super::peer::Peer;
-use super::terminal::Manner;
+use super::peer::OtherSystem;
+use super::terminal::OutputOptions;
 use super::{Carried, End, Told, argument, program, recorded};
 use crate::book::Warning;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE};
@@ -33,7 +33,7 @@ pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Env
     let mut command = measuring(own_program()?, multicast);
     let output = command
         .args(["next-run", "--device", device])
-        .args(Manner::handed_on())
+        .args(OutputOptions::handed_on())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output();
@@ -91,7 +91,7 @@ fn own_program() -> anyhow::Result<PathBuf> {
 #[derive(Default)]
 pub(super) struct Means {
     /// The other system that is measured by turns, and what runs its script.
-    pub(super) peer: Option<(Peer, PathBuf)>,
+    pub(super) peer: Option<(OtherSystem, PathBuf)>,
     /// After how long no further process is begun.
     pub(super) budget: Option<Duration>,
     /// Whether its processes may use NVLink multicast.
@@ -182,7 +182,13 @@ struct Ended {
 /// Runs this program to measure the next run of `file`.
 fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::Result<Ended> {
     let mut command = measuring(own_program()?, multicast);
-    command.arg("next-run").args(Manner::handed_on()).arg("--").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .arg("next-run")
+        .args(OutputOptions::handed_on())
+        .arg("--")
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;

@@ -10,11 +10,11 @@ use crate::measure::Progress;
 use crate::results::{Parameters, titled};
 
 /// Shows which rows are being measured and how far their sampling has come.
-pub(super) struct Bar {
+pub(super) struct RunBar {
     bar: ProgressBar,
 }
 
-impl Bar {
+impl RunBar {
     pub(super) fn new() -> Self {
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(1000) };
         // The template is a constant: were it wrong, indicatif's own style would do.
@@ -31,7 +31,7 @@ impl Bar {
     }
 }
 
-impl RunObserver for Bar {
+impl RunObserver for RunBar {
     /// Where there is no terminal, a line says so.
     fn experiment(&self, place: usize, of: usize, name: &str) {
         if self.bar.is_hidden() {

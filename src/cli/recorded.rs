@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use super::Carried;
+use crate::book::BookProject;
 use crate::error::FileError;
-use crate::results::{Catalog, Results};
-use crate::runner::describe;
+use crate::experiment::Bench;
+use crate::results::{Catalog, MetricSpec, Results};
+use crate::runner::{Suite, describe};
 
 /// Reads a results file. What an older file does not say of its rows and experiments comes from those of this program.
 ///
@@ -22,4 +24,16 @@ pub(super) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError>
 pub(super) fn catalog(all: &[Results], carried: &Carried) -> Catalog {
     let engine = all.first().map_or("cuda", |results| &results.environment().device.engine);
     carried.registry.catalog(engine).with_results(all)
+}
+
+/// The rows that documents of `book` may name: also those of its suites, whose parameters are its own.
+pub(super) fn catalog_of(book: &BookProject, all: &[Results], carried: &Carried) -> Catalog {
+    // What is wrong with a suite is said where it is read.
+    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &carried.registry).ok();
+    let suites: Vec<Suite> = book.suites().filter_map(|name| book.suite(name)).filter_map(parsed).collect();
+    let planned = |suite: &Suite| -> Vec<MetricSpec> {
+        let on = |engine| suite.experiments_on(engine).iter().map(move |own| Bench::plan(own.as_ref(), engine));
+        ["cuda", "cpu"].into_iter().flat_map(on).flatten().collect()
+    };
+    catalog(all, carried).with(suites.iter().flat_map(planned))
 }

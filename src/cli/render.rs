@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::course::{self, Place};
+use super::course::{self, CoursePlace};
 use super::{Carried, End, UsageError, recorded};
 use crate::audit::{self, AuditReport};
 use crate::book::BookProject;
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[arg(long = "audit", value_name = "FILE")]
     audits: Vec<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    place: CoursePlace,
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {

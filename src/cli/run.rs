@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::course::Course;
+use super::course::CourseArgument;
 use super::keep::{self, Keeper};
-use super::peer::Peer;
+use super::peer::OtherSystem;
 use super::processes::{self, Attended, Means, Multicast};
 use super::{Carried, End, UsageError, argument, program, recorded};
 use crate::book::BookProject;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     what: What,
     #[command(flatten)]
-    course: Course,
+    course: CourseArgument,
     /// The results file to write; where a run is resumed, its own file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub(super) struct What {
     choice: Choice,
     /// Measure another system as well, in runs that alternate with those of this one
     #[arg(long, value_name = "SYSTEM")]
-    with: Option<Peer>,
+    with: Option<OtherSystem>,
     /// A name for this machine, which the results file keeps: one a GPU, such as node7-gpu3, where there are many
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
@@ -115,7 +115,7 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// Runs what is asked for and writes the results file.
 pub(super) fn measure(
     what: &What,
-    course: &Course,
+    course: &CourseArgument,
     book: &BookProject,
     out: &Path,
     carried: &Carried,
@@ -158,8 +158,8 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried)
         check_other(&out, &results, carried)?;
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
-    let peer =
-        Peer::named(&results.plan.with).map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
+    let peer = OtherSystem::named(&results.plan.with)
+        .map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
     let was = results.environment();
     let mut is = processes::describe(&was.device.name, limits.multicast())?;
     // The user's name for the machine is the file's.
@@ -184,7 +184,7 @@ fn check_other(out: &Path, results: &Results, carried: &Carried) -> Result<(), U
 }
 
 impl Limits {
-    fn means(&self, peer: Option<Peer>) -> Means {
+    fn means(&self, peer: Option<OtherSystem>) -> Means {
         let multicast = self.multicast();
         Means { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget, multicast }
     }

@@ -16,7 +16,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What every command takes.
 #[derive(Args)]
-pub(super) struct Manner {
+pub(super) struct OutputOptions {
     /// Say nothing of the progress: standard error holds errors and what is missing
     #[arg(long, global = true, help_heading = "Output")]
     pub(super) quiet: bool,
@@ -36,7 +36,7 @@ pub(super) enum To {
 
 /// What a part of a text is, for its colour.
 #[derive(Clone, Copy)]
-pub(super) enum Paint {
+pub(super) enum TerminalColour {
     /// A title.
     Title,
     /// It is wrong, or worse.
@@ -45,19 +45,19 @@ pub(super) enum Paint {
     Warning,
 }
 
-impl Paint {
+impl TerminalColour {
     fn style(self) -> Style {
         match self {
-            Paint::Title => Style::new().bold(),
-            Paint::Bad => AnsiColor::Red.on_default().bold(),
-            Paint::Warning => AnsiColor::Yellow.on_default().bold(),
+            TerminalColour::Title => Style::new().bold(),
+            TerminalColour::Bad => AnsiColor::Red.on_default().bold(),
+            TerminalColour::Warning => AnsiColor::Yellow.on_default().bold(),
         }
     }
 }
 
 static MANNER: OnceLock<(bool, ColorChoice)> = OnceLock::new();
 
-impl Manner {
+impl OutputOptions {
     /// From now on the program speaks so.
     pub(super) fn take(&self) {
         // Nothing was said before, or the command line was not understood and nothing follows.
@@ -126,7 +126,7 @@ fn width(to: To) -> Option<usize> {
 }
 
 /// A text, which a terminal does not act on, in the form for where it goes: folded, and its first line painted.
-pub(super) fn formed(text: &str, paint: Option<Paint>, to: To) -> String {
+pub(super) fn formed(text: &str, paint: Option<TerminalColour>, to: To) -> String {
     let text = width(to).map_or(Cow::Borrowed(text), |width| Cow::Owned(fold(text, width)));
     let Some(paint) = paint.filter(|_| is_coloured(to)) else { return text.into_owned() };
     let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));

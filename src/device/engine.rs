@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::injection::Injection;
-use super::tracer::{Source, Tracer};
+use super::tracer::{TraceSource, Tracer};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
 
@@ -100,7 +100,7 @@ pub(crate) trait Engine: Send + Sync {
     fn tracer(&self) -> &Arc<Tracer>;
 
     /// Who reports when work ran, for a recording that begins now.
-    fn source(&self) -> Source;
+    fn source(&self) -> TraceSource;
 
     /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
     fn telemetry(&self) -> Result<Option<Telemetry>>;
@@ -206,6 +206,12 @@ pub(crate) trait EngineEvent: Send + Sync + Any {
 
     /// The time from `start` to this event; both complete, recorded, and made with timing.
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;
+
+    /// When the latest recording was reached, where the host's clock tells: not where the device has a clock of its own.
+    #[cfg(feature = "report")]
+    fn reached(&self) -> Result<Option<std::time::Instant>> {
+        Ok(None)
+    }
 }
 
 /// What a capture has taken in.

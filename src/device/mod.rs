@@ -340,6 +340,12 @@ impl Event {
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         self.raw.elapsed_since(&*start.raw)
     }
+
+    /// When the last recording was reached, where the host's clock tells.
+    #[cfg(feature = "report")]
+    pub(crate) fn reached(&self) -> Result<Option<std::time::Instant>> {
+        self.raw.reached()
+    }
 }
 
 impl fmt::Debug for Event {

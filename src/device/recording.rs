@@ -8,13 +8,15 @@ use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::engine::{Engine, EngineEvent, EngineStream, Result};
-use super::tracer::{ActivitySource, CAPACITY, Call, CallInfo, DeviceWork, Kind, OpenCall, Source, Stall, Traced};
+use super::tracer::{
+    ActivitySource, CAPACITY, CallInfo, DeviceWork, Kind, OpenCall, Stall, TraceSource, Traced, TracedCall,
+};
 use crate::error::DeviceError;
 
 /// What a recording kept.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<TracedCall>,
     pub(crate) work: Vec<DeviceWork>,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) threads: HashMap<ThreadId, String>,
@@ -51,11 +53,11 @@ impl Recording {
         }
         // From here on dropping it turns the tracer off again.
         let mut recording = Self { engine: engine.clone(), source: String::new(), origin: Instant::now() };
-        let source = by_events.map_or_else(|| engine.source(), |why| Source::Events(why.to_owned()));
+        let source = by_events.map_or_else(|| engine.source(), |why| TraceSource::Events(why.to_owned()));
         let (source, label): (Option<Arc<dyn ActivitySource>>, _) = match source {
-            Source::Engine(label) => (None, label),
-            Source::Recorder(own, label) => (Some(own), label),
-            Source::Events(why) => {
+            TraceSource::Engine(label) => (None, label),
+            TraceSource::Recorder(own, label) => (Some(own), label),
+            TraceSource::Events(why) => {
                 let label = format!("events around each call ({why}): a span holds its call where the stream was idle");
                 (Some(Arc::new(EventPairs::new(engine)?)), label)
             }

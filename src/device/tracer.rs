@@ -1,13 +1,13 @@
 //! The tracer of a device: what its calls and its workers did, kept only while somebody records.
 //!
 //! # Method
-//! Every call that enqueues or blocks opens a [`Call`] at its head, which is written when it returns. While nobody
+//! Every call that enqueues or blocks opens a [`TracedCall`] at its head, which is written when it returns. While nobody
 //! records, that is one relaxed load. A *scope* names the calls within it: the wait within `nonzero` is the wait
 //! of `nonzero`, at the place that called it. A call within a call of the same thread is part of that call.
 //!
 //! A call has a correlation, which the work that it enqueues carries too, and which no other call of the device has, also
 //! in other recordings. Work is reported by whoever knows when it ran: the workers of the CPU engine, or an
-//! [`ActivitySource`] ([`Source`]). Work without a call of the recording is not of the recording.
+//! [`ActivitySource`] ([`TraceSource`]). Work without a call of the recording is not of the recording.
 //!
 //! # Limits
 //! At most [`CAPACITY`] calls and as much work are kept, in less than 128 MiB whatever the region does; further calls are
@@ -65,7 +65,7 @@ impl CallInfo {
 
 /// A call of the library that enqueued or blocked.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct TracedCall {
     pub(crate) note: CallInfo,
     pub(crate) site: Site,
     pub(crate) thread: ThreadId,
@@ -120,7 +120,7 @@ pub(crate) trait ActivitySource: Send + Sync + Any {
 }
 
 /// Who reports when work ran.
-pub(crate) enum Source {
+pub(crate) enum TraceSource {
     /// The engine, to the tracer.
     Engine(String),
     /// A recorder, at the end.
@@ -145,7 +145,7 @@ struct State {
     generation: u64,
     /// The last that was given to a call, in any recording.
     correlation: u64,
-    calls: Vec<Call>,
+    calls: Vec<TracedCall>,
     /// How many calls have begun.
     begun: usize,
     work: Vec<DeviceWork>,
@@ -222,7 +222,7 @@ impl Tracer {
         if let Some(source) = &state.source {
             source.enter(correlation);
         }
-        let call = Call {
+        let call = TracedCall {
             note,
             site,
             thread: std::thread::current().id(),
@@ -280,7 +280,7 @@ impl Tracer {
     }
 
     /// Ends the recording. The device is idle.
-    pub(crate) fn finish(&self) -> (Traced, Vec<Call>, HashMap<ThreadId, String>) {
+    pub(crate) fn finish(&self) -> (Traced, Vec<TracedCall>, HashMap<ThreadId, String>) {
         let State { calls, work, dropped, threads, source, .. } = self.renew();
         let mut traced = source.map(|source| source.finish()).unwrap_or_default();
         traced.work.extend(work);
@@ -337,7 +337,7 @@ impl Drop for Scope<'_> {
 pub(crate) struct OpenCall<'a> {
     tracer: &'a Tracer,
     generation: u64,
-    call: Call,
+    call: TracedCall,
 }
 
 impl OpenCall<'_> {

@@ -41,24 +41,26 @@ pub trait RunObserver: Send + Sync {
 }
 
 /// The parts of a run. Once a process has recorded its device, its later calls take longer: rows that come from recordings
-/// are measured after all others.
+/// are measured after those that need none. What else changes the process for later calls is measured at the very end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Rows that need no recording.
     Timed,
     /// Rows that come from recordings.
     Recorded,
+    /// Rows whose measurement changes the process.
+    Last,
 }
 
 impl Part {
-    /// Both, in their order.
-    pub const ALL: [Self; 2] = [Part::Timed, Part::Recorded];
+    /// All of them, in their order.
+    pub const ALL: [Self; 3] = [Part::Timed, Part::Recorded, Part::Last];
 }
 
 /// Where the rows of an experiment are measured, or, without a device, only declared.
 pub struct Bench {
     engine: String,
-    /// The part that is measured now; both where rows are only declared.
+    /// The part that is measured now; all where rows are only declared.
     part: Option<Part>,
     pub(super) measuring: Option<Measuring>,
     pub(super) selection: Selection,

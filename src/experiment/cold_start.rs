@@ -1,7 +1,7 @@
 //! `cold-start`: what a process pays once, before its first work on a device is done.
 //!
 //! Each round starts a process of its own, which makes its first steps on the device and says what each took
-//! ([`process`](crate::device::process)). The rows of a round are of one process.
+//! ([`process`](crate::device::process)). All rows of a round are of one process.
 //!
 //! - The steps: the driver is loaded and initialized (*driver*), the context made (*context*), a kernel compiled or read from
 //!   the folder of compiled kernels (*code*), its module loaded (*module*), the kernel found (*function*), launched and waited
@@ -20,8 +20,6 @@
 //! Files that the system has read before are in its memory, and the process that starts the others holds the device
 //! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -32,6 +30,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::each_round::EachRound;
 use super::{Bench, Experiment, Formula, count, counts};
 use crate::affinity;
 use crate::device::Device;
@@ -103,25 +102,24 @@ impl ColdStart {
     fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str)) {
         let patience = self.patience.duration();
         let parameters = [("loading", loading.into()), ("cache", cache.into())];
-        let mut group = bench
-            .group("First steps of a process", parameters)
-            .trials(self.processes)
-            .setup(move |device| Processes::new(device, loading, cache, patience));
-        for (step, id, label) in STEPS {
-            group = group.time_by(Clock::Host, id, label, move |processes| {
-                let processes = Rc::clone(processes);
-                let take = move || processes.take(step);
-                take().map(|_: f64| take)
+        let mut group =
+            bench.group("First steps of a process", parameters).trials(self.processes).setup(move |device| {
+                let processes = Processes::new(device, loading, cache, patience)?;
+                // A first process shows which steps there are, and leaves compiled kernels on disk.
+                let first = processes.start()?;
+                Ok((first, EachRound::new(move || processes.start())))
             });
-        }
-        for (part, id, label) in [
-            (TOTAL, "cold-start.total", "All steps, from the first to the last"),
-            (SUM, "cold-start.sum", "Sum of the steps"),
-            (PROCESS, "cold-start.process", "The process, from its start to its end"),
-        ] {
-            group = group.time_by(Clock::Host, id, label, move |processes| {
+        let steps = STEPS.map(|(step, id, label)| (Part::Step(step), id, label));
+        let whole = [
+            (Part::Total, "cold-start.total", "All steps, from the first to the last"),
+            (Part::Sum, "cold-start.sum", "Sum of the steps"),
+            (Part::Process, "cold-start.process", "The process, from its start to its end"),
+        ];
+        for (row, (part, id, label)) in steps.into_iter().chain(whole).enumerate() {
+            group = group.time_by(Clock::Host, id, label, move |(first, processes)| {
                 let processes = Rc::clone(processes);
-                Ok(move || processes.take(part))
+                first.part(part)?;
+                Ok(move || processes.part(row, |made| made.part(part))?)
             });
         }
         let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
@@ -130,18 +128,22 @@ impl ColdStart {
     }
 }
 
-const TOTAL: &str = "total";
-const SUM: &str = "sum";
-const PROCESS: &str = "process";
+/// A part of what a process said.
+#[derive(Clone, Copy)]
+enum Part {
+    Step(&'static str),
+    Total,
+    Sum,
+    Process,
+}
 
-/// Processes of one case, one after the other.
+/// How processes of one case are started.
 struct Processes {
     program: PathBuf,
     device: String,
     loading: &'static str,
     is_cache_empty: bool,
     patience: Duration,
-    latest: RefCell<Option<Made>>,
 }
 
 /// What a process said.
@@ -149,18 +151,35 @@ struct Made {
     steps: FirstSteps,
     /// From its start to its end.
     process: f64,
-    /// What has been asked for of it.
-    taken: BTreeSet<&'static str>,
+}
+
+impl Made {
+    fn part(&self, part: Part) -> Result<f64, DeviceError> {
+        let steps = &self.steps;
+        match part {
+            Part::Total => Ok(steps.total),
+            Part::Sum => Ok(steps.seconds.values().sum()),
+            Part::Process => Ok(self.process),
+            Part::Step(step) => match (steps.seconds.get(step), steps.absent.get(step)) {
+                (Some(seconds), _) => Ok(*seconds),
+                (None, Some(reason)) => Err(DeviceError::NotApplicable {
+                    what: step.to_owned(),
+                    device: "the host".to_owned(),
+                    reason: reason.clone(),
+                }),
+                (None, None) => Err(failed(format!("it says nothing of its step `{step}`"))),
+            },
+        }
+    }
 }
 
 impl Processes {
-    /// A first process shows which steps there are, and leaves compiled kernels on disk.
     fn new(
         device: &Device,
         loading: &'static str,
         cache: &'static str,
         patience: Duration,
-    ) -> Result<Rc<Self>, DeviceError> {
+    ) -> Result<Self, DeviceError> {
         let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
         let is_own = program.file_stem().is_some_and(|name| name == "report" || name == "syncscope");
         if !is_own {
@@ -171,32 +190,7 @@ impl Processes {
             });
         }
         let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
-        let processes = Self { program, device, loading, is_cache_empty, patience, latest: RefCell::default() };
-        processes.latest.replace(Some(processes.start()?));
-        Ok(Rc::new(processes))
-    }
-
-    /// The seconds of a part of the latest process; of a new one where that part has been asked for.
-    fn take(&self, part: &'static str) -> Result<f64, DeviceError> {
-        let mut latest = self.latest.borrow_mut();
-        let made = match latest.take() {
-            Some(made) if !made.taken.contains(part) => made,
-            _ => self.start()?,
-        };
-        let made = latest.insert(made);
-        made.taken.insert(part);
-        let steps = &made.steps;
-        match (part, steps.seconds.get(part), steps.absent.get(part)) {
-            (TOTAL, ..) => Ok(steps.total),
-            (SUM, ..) => Ok(steps.seconds.values().sum()),
-            (PROCESS, ..) => Ok(made.process),
-            (_, Some(seconds), _) => Ok(*seconds),
-            (_, None, Some(reason)) => {
-                let (what, device) = (part.to_owned(), self.device.clone());
-                Err(DeviceError::NotApplicable { what, device, reason: reason.clone() })
-            }
-            (_, None, None) => Err(failed(format!("it says nothing of its step `{part}`"))),
-        }
+        Ok(Self { program, device, loading, is_cache_empty, patience })
     }
 
     fn start(&self) -> Result<Made, DeviceError> {
@@ -234,7 +228,7 @@ impl Processes {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         let steps = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
-        Ok(Made { steps, process, taken: BTreeSet::new() })
+        Ok(Made { steps, process })
     }
 }
 

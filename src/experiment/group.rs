@@ -114,6 +114,12 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
+    /// What it does changes the process, so that later calls take longer: its rows are measured after all others of the run.
+    pub fn last(mut self) -> Self {
+        self.part = Part::Last;
+        self
+    }
+
     /// Its rows are decided by this many rounds, without a warm-up: what they show is a yes or a no, and more rounds would say
     /// it again.
     pub fn trials(mut self, count: NonZeroUsize) -> Self {

@@ -1,16 +1,20 @@
 //! `layers`: where the time of a launch goes.
 //!
-//! The host's time of one launch into a queue with room, through each layer: the driver's own call (*driver*), the safe
-//! interface of the crate `cudarc` above it (*wrapper*), this library (*library*: the same empty kernel; *operation*: an addition
-//! to one element in place, which PyTorch has, too), and a graph of one such operation (*graph*). The rows *above* are the
-//! differences to the driver's call, round by round.
+//! The host's time of one launch into a queue with room, through each layer: the driver's own call (*driver*), and above it the
+//! safe interface of the crate `cudarc` (*wrapper*); the driver's extended call (*extended*), and above it this library
+//! (*library*: the same empty kernel; *operation*: an addition to one element in place, which PyTorch has, too), and a graph of
+//! one such operation (*graph*). The rows *above* are differences, round by round, to the call of the driver that the layer
+//! makes itself, with the same attribute: permission to start while the kernel before ends.
 //!
 //! - *graph.launch* by the number of operations in the graph: a constant and a cost of each node, through the smallest and the
 //!   largest number; *graph.update* and *graph.set-parameters*: what an executable graph of one kernel takes to be changed;
 //! - *programmatic*: a chain of kernels until it is over, per kernel, each of which may start while the one before it ends, or
-//!   not;
+//!   not: launched by the same call, whose one attribute says it. A kernel takes several times as long as a launch (parameter
+//!   `kernel_seconds`), and half of it needs nothing of the one before it;
 //! - *priority*: a launch on a stream of the lowest or of the highest priority until it is over, while a kernel of many short
-//!   blocks has the device.
+//!   blocks has the device. The call is the same, and so is all of the streams but their priority.
+//!
+//! The thread waits by spinning.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -19,14 +23,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, Formula, count, counts};
-use crate::device::calls::catalogue::{Action, Call, Graph as GraphCall};
+use crate::device::calls::catalogue::{Action, Call, GraphCall};
 use crate::device::calls::layer::Layer;
 use crate::device::calls::{CallUnderTest, On};
 use crate::device::{Device, Graph};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::{Parameters, Work};
-use crate::units::Unit;
+use crate::units::{Seconds, Unit};
 
 /// Where the time of a launch goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,11 +42,13 @@ pub struct Layers {
     /// The numbers of operations in a graph, ascending.
     #[serde(deserialize_with = "counts::millions")]
     pub nodes: Vec<NonZeroUsize>,
+    /// How long a kernel of a chain takes: several times as long as a launch.
+    pub kernel: Seconds,
 }
 
 impl Default for Layers {
     fn default() -> Self {
-        Self { launches: count(256), nodes: [1, 10, 100, 1000].map(count).to_vec() }
+        Self { launches: count(256), nodes: [1, 10, 100, 1000].map(count).to_vec(), kernel: Seconds::of(2e-5) }
     }
 }
 
@@ -90,6 +96,7 @@ impl Layers {
             .group("One launch through each layer", [("launches", launches.into())])
             .time_by(Clock::Host, "layers.driver", "The driver's own call", through(Layer::Driver(launches)))
             .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(Layer::Wrapper(launches)))
+            .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(Layer::Extended(launches)))
             .host_time("layers.library", "This library, the same kernel", move |device| {
                 let stream = device.stream()?;
                 Ok(move || (0..launches).try_for_each(|_| stream.spin(Duration::ZERO)))
@@ -108,13 +115,21 @@ impl Layers {
             })
             .per(launches)
             .difference("layers.wrapper.above", "The wrapper, above the driver", ["layers.wrapper", "layers.driver"])
-            .difference("layers.library.above", "This library, above the driver", ["layers.library", "layers.driver"])
+            .difference(
+                "layers.library.above",
+                "This library, above the extended call",
+                ["layers.library", "layers.extended"],
+            )
             .difference(
                 "layers.operation.above",
-                "An operation, above the driver",
-                ["layers.operation", "layers.driver"],
+                "An operation, above the extended call",
+                ["layers.operation", "layers.extended"],
             )
-            .difference("layers.graph.above", "A graph, above the driver", ["layers.graph", "layers.driver"])
+            .difference(
+                "layers.graph.saved",
+                "What a graph of one operation saves",
+                ["layers.operation", "layers.graph"],
+            )
             .run();
     }
 
@@ -162,15 +177,18 @@ impl Layers {
 
     /// Chains with and without programmatic launches: one group.
     fn programmatic(&self, bench: &mut Bench) {
-        let launches = self.launches.get();
+        let (launches, length) = (self.launches.get(), self.kernel.duration());
         let chain = move |programmatic: bool| {
             move |device: &Device| {
-                let mut time = timed(device, &Layer::Chain { launches, programmatic }.call())?;
+                let mut time = timed(device, &Layer::Chain { launches, length, programmatic }.call())?;
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
         bench
-            .group("Programmatic launches", [("launches", launches.into())])
+            .group(
+                "Programmatic launches",
+                [("launches", launches.into()), ("kernel_seconds", length.as_secs_f64().into())],
+            )
             .time_by(Clock::Host, "layers.programmatic.off", "A kernel of a chain, each after the other", chain(false))
             .time_by(Clock::Host, "layers.programmatic.on", "A kernel of a chain, programmatic", chain(true))
             .difference(

@@ -11,7 +11,8 @@
 //! - *peer.one-way*, *peer.both*: copies from this device to another one, and in both directions, with access to the other
 //!   one's memory and without (parameter `access`).
 //!
-//! One thread enqueues both directions, on a stream each. What a kernel touches is moved to the device, and what a thread
+//! One thread enqueues both directions, on a stream each; between two devices, on a stream of the device whose memory is read.
+//! Two kernels that read and write the host's memory have room beside each other. What a kernel touches is moved to the device, and what a thread
 //! touches is moved to the host. Before each transfer the memory is where it is to be moved from. Large sizes are measured a
 //! few times, and one that does not fit into half of what is free is left out.
 
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, count, counts};
 use crate::device::Device;
-use crate::device::calls::ways::{Heading, MemoryWay, Way};
+use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 
@@ -74,7 +75,7 @@ impl Experiment for MemoryWays {
 type Made = Result<Rc<MemoryWay>, DeviceError>;
 
 /// Those of them that are asked for, of one size.
-fn all<const N: usize>(device: &Device, ways: [Way; N], bytes: usize) -> Result<[Made; N], DeviceError> {
+fn all<const N: usize>(device: &Device, ways: [MovedBy; N], bytes: usize) -> Result<[Made; N], DeviceError> {
     let of_device = device.ways()?;
     Ok(ways.map(|way| of_device.of(way, bytes).map(Rc::new)))
 }
@@ -91,8 +92,8 @@ fn with_host(bench: &mut Bench, bytes: usize) {
     if bytes >= LARGE {
         group = group.trials(FEW);
     }
-    let mut group = group.setup(move |device| all(device, Way::OF_HOST, bytes));
-    for (place, way) in Way::OF_HOST.into_iter().enumerate() {
+    let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
+    for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
         group = group
             .having([("memory", way.name().into())])
             .time_by(Clock::Host, "memory-ways.to-device", "To the device", move |made| {
@@ -108,7 +109,7 @@ fn with_host(bench: &mut Bench, bytes: usize) {
 
 /// Copies between two devices of one size: one group.
 fn between_devices(bench: &mut Bench, bytes: usize) {
-    const WAYS: [Way; 2] = [Way::Peer { access: false }, Way::Peer { access: true }];
+    const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
     let mut group = bench.group("Between two devices", [("bytes", bytes.into())]);
     if bytes >= LARGE {
         group = group.trials(FEW);
@@ -133,7 +134,7 @@ impl MemoryWays {
         let bytes = self.same.get();
         bench
             .group("The same code twice", [("bytes", bytes.into())])
-            .setup(move |device| device.ways()?.of(Way::Pageable, bytes).map(Rc::new))
+            .setup(move |device| device.ways()?.of(MovedBy::Pageable, bytes).map(Rc::new))
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
                 let way = Rc::clone(way);
                 Ok(move || way.time(Heading::Away))

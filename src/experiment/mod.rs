@@ -6,6 +6,7 @@
 
 mod bench;
 pub mod counts;
+mod each_round;
 mod group;
 mod host_copy;
 mod recorder;
@@ -16,7 +17,7 @@ use std::num::NonZeroUsize;
 pub use bench::{Bench, Part, RunObserver, Turn};
 pub use group::{Formula, Group};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
-pub use registry::{AnyExperiment, Entry, Experiment, Registry};
+pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry};
 
 /// The experiments that come with the library, in the order of the texts: a file and its struct.
 macro_rules! experiments {

@@ -134,7 +134,7 @@ type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExp
 
 /// What is known of an experiment before it has parameters.
 #[derive(Clone)]
-pub struct Entry {
+pub struct RegistryEntry {
     /// The name.
     pub name: &'static str,
     /// What it asks.
@@ -145,7 +145,7 @@ pub struct Entry {
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
-impl Entry {
+impl RegistryEntry {
     fn of<E: Experiment>() -> Self {
         Self {
             name: E::NAME,
@@ -205,7 +205,7 @@ fn suited<E: Experiment>(engine: &str, stated: &Value) -> serde_json::Result<E> 
 /// ```
 #[derive(Clone, Default)]
 pub struct Registry {
-    entries: Arc<Vec<Entry>>,
+    entries: Arc<Vec<RegistryEntry>>,
 }
 
 impl Registry {
@@ -224,17 +224,17 @@ impl Registry {
     pub fn with<E: Experiment>(mut self) -> Self {
         let entries = Arc::make_mut(&mut self.entries);
         entries.retain(|entry| entry.name != E::NAME);
-        entries.push(Entry::of::<E>());
+        entries.push(RegistryEntry::of::<E>());
         self
     }
 
     /// The experiments, in the order in which they were added.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[RegistryEntry] {
         &self.entries
     }
 
     /// The experiment with this name.
-    pub fn get(&self, name: &str) -> Option<&Entry> {
+    pub fn get(&self, name: &str) -> Option<&RegistryEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
@@ -251,7 +251,7 @@ impl Registry {
 
     /// The rows of all experiments with the parameters that suit an engine.
     pub fn plan(&self, engine: &str) -> Vec<MetricSpec> {
-        let planned = |entry: &Entry| Bench::plan(entry.default_for(engine).as_ref(), engine);
+        let planned = |entry: &RegistryEntry| Bench::plan(entry.default_for(engine).as_ref(), engine);
         self.entries.iter().flat_map(planned).collect()
     }
 

@@ -5,15 +5,15 @@
 //! waits for the word (*wait-value*); by a condition variable that a function behind the work notifies (*host-function*).
 //! The parameter `work_seconds` is the length of the work.
 //!
-//! - *latency*: from the end of the work to the waiting thread's next instruction, both on the host's clock
-//!   ([`waiting`](crate::device::calls::waiting));
+//! - *latency*: from the end of the work to the waiting thread's next instruction. The device's clock says when the work ended,
+//!   and that is told on the host's clock ([`waiting`](crate::device::calls::waiting));
+//! - *bound*: by how much the latency may be off, in either direction, because two clocks were compared;
 //! - *processor*: in which share of the wait the waiting thread computes;
 //! - *neighbour*: the host's time of a launch by another thread meanwhile; beside it, while nobody waits (*alone*).
 //!
 //! Spinning, yielding and blocking are a flag of the driver's context, which is set for each wait and set back at the end.
 //! What a wait does to the power and the clocks of the processor is not measured.
 
-use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::each_round::EachRound;
 use super::{Bench, Experiment, Formula, count, counts};
 use crate::device::Device;
 use crate::device::calls::waiting::{Manner, Waited, Waits};
@@ -62,51 +63,49 @@ impl Experiment for WaitModes {
     }
 }
 
-/// A way to wait, tried once; why there is none.
-type Tried = Result<Rc<Wait>, DeviceError>;
+/// Waits in one way, tried once; why there are none.
+type Tried = Result<Rc<EachRound<Waited>>, DeviceError>;
 
-/// Waits of one length in one way. Two rows are of the same wait: the first that asks has it made, and leaves it for the other.
-struct Wait {
-    waits: Rc<Waits>,
-    manner: Manner,
-    length: Duration,
-    left: Cell<Option<Waited>>,
+fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
+    let waits = Rc::clone(waits);
+    waits.wait(manner, length)?;
+    Ok(EachRound::new(move || waits.wait(manner, length)))
 }
 
-impl Wait {
-    fn new(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
-        let wait = Self { waits: Rc::clone(waits), manner, length, left: Cell::default() };
-        wait.waits.wait(manner, length).map(|_| Rc::new(wait))
-    }
-
-    fn waited(&self) -> Result<Waited, DeviceError> {
-        if let Some(waited) = self.left.take() {
-            return Ok(waited);
-        }
-        let waited = self.waits.wait(self.manner, self.length)?;
-        self.left.set(Some(waited));
-        Ok(waited)
-    }
-}
-
-/// All ways for one length: one group.
+/// All ways for one length: one group. The rows of a way are of the same wait.
 fn waits(bench: &mut Bench, length: Duration) {
-    let tried = move |device: &Device| {
+    let setup = move |device: &Device| {
         let waits = Rc::new(device.waits()?);
-        Ok(Manner::ALL.map(|manner| Wait::new(&waits, manner, length)))
+        Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
     };
-    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]).setup(tried);
+    let of = |place: usize, row: usize, part: fn(&Waited) -> f64| {
+        move |tried: &[Tried; Manner::ALL.len()]| {
+            let waits = tried[place].clone()?;
+            Ok(move || waits.part(row, part))
+        }
+    };
+    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]).setup(setup);
     for (place, manner) in Manner::ALL.into_iter().enumerate() {
         group = group
             .having([("wait", manner.name().into())])
-            .time_by(Clock::Host, "wait-modes.latency", "From the end of the work to the host", move |tried| {
-                let wait = tried[place].clone()?;
-                Ok(move || wait.waited().map(|waited| waited.latency))
-            })
-            .observed("wait-modes.processor", "Processor time as a share of the wait", Unit::Ratio, move |tried| {
-                let wait = tried[place].clone()?;
-                Ok(move || wait.waited().map(|waited| waited.computed))
-            });
+            .time_by(
+                Clock::Host,
+                "wait-modes.latency",
+                "From the end of the work to the host",
+                of(place, 0, |waited| waited.latency),
+            )
+            .observed(
+                "wait-modes.bound",
+                "By how much the latency may be off",
+                Unit::Seconds,
+                of(place, 1, |waited| waited.within),
+            )
+            .observed(
+                "wait-modes.processor",
+                "Processor time as a share of the wait",
+                Unit::Ratio,
+                of(place, 2, |waited| waited.computed),
+            );
     }
     group.run();
 }
@@ -152,12 +151,14 @@ impl WaitModes {
 /// A wait by asking for the stream, twice.
 fn same(bench: &mut Bench) {
     const LENGTH: Duration = Duration::from_millis(1);
+    let manner = Manner::Query;
     bench
-        .group("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into())])
-        .setup(|device| Wait::new(&Rc::new(device.waits()?), Manner::Query, LENGTH))
-        .twice(["wait-modes.same.a", "wait-modes.same.b", "wait-modes.same.ratio"], |wait| {
-            let wait = Rc::clone(wait);
-            Ok(move || wait.waits.wait(wait.manner, wait.length))
+        .group("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into()), ("wait", manner.name().into())])
+        .setup(|device| device.waits().map(Rc::new))
+        .twice(["wait-modes.same.a", "wait-modes.same.b", "wait-modes.same.ratio"], move |waits| {
+            let waits = Rc::clone(waits);
+            let wait = move || waits.wait(manner, LENGTH);
+            wait().map(|_| wait)
         })
         .run();
 }

@@ -5,7 +5,7 @@
 //! `call` the engine's own call, `memory` the kind of memory on the host; `work_seconds` is the length of the work.
 //!
 //! - *enqueue*: from before the work is enqueued until the call begins;
-//! - *residual*: from there to the end of the work, which its last action marks ([`parts`](crate::device::calls::parts));
+//! - *residual*: from there to the end of the work, as the device's clock says ([`parts`](crate::device::calls::parts));
 //! - *call*: the same call with nothing pending;
 //! - *total*: from before the work is enqueued until the call has returned;
 //! - *error*: the total less the three parts: what the call takes longer behind work than with nothing pending, or, below 0,
@@ -13,16 +13,17 @@
 //!
 //! The first two and the total are of the same wait. The thread waits by spinning, where there is a choice.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::each_round::EachRound;
 use super::{Bench, Experiment, Formula};
 use crate::device::Device;
-use crate::device::calls::catalogue::{Action, Allocate, Call, Copy, Direction, Memory, Wait, calls};
+use crate::device::calls::catalogue::{Action, Allocate, Call, Copy, CopyDirection, Memory, Wait, calls};
 use crate::device::calls::parts::{CallInParts, Parts};
 use crate::device::calls::{Family, OwnCall, WaitMode};
 use crate::error::DeviceError;
@@ -117,8 +118,8 @@ fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
         Action::Copy(Copy { direction, memory: Memory::Pageable | Memory::Pinned, bytes, asynchronous: false }) => {
             let kind = if bytes == SIZES[0] { &ITEM } else { &ARRAY };
             return match direction {
-                Direction::ToHost => Some((kind, "read")),
-                Direction::ToDevice => Some((kind, "write")),
+                CopyDirection::ToHost => Some((kind, "read")),
+                CopyDirection::ToDevice => Some((kind, "write")),
                 _ => None,
             };
         }
@@ -137,43 +138,41 @@ fn parameters(call: &Call, waits_by: &str, length: Duration) -> Vec<(&'static st
     parameters
 }
 
-/// A call, and the latest wait by it, of which each part is asked for once.
-struct Waited {
-    call: RefCell<CallInParts>,
+/// A call, and how a thread waits in it.
+#[derive(Clone)]
+struct Called {
+    call: Rc<RefCell<CallInParts>>,
     mode: Option<WaitMode>,
-    length: Duration,
-    latest: Cell<[Option<f64>; 3]>,
 }
 
-impl Waited {
-    fn new(device: &Device, call: &Call, length: Duration) -> Result<Rc<Self>, DeviceError> {
+impl Called {
+    fn new(device: &Device, call: &Call) -> Result<Self, DeviceError> {
         let mode = WaitMode::of(device.properties().engine)[0];
-        let call = RefCell::new(device.call_in_parts(call)?);
-        let waited = Self { call, mode, length, latest: Cell::default() };
-        waited.part(0)?;
-        Ok(Rc::new(waited))
+        Ok(Self { call: Rc::new(RefCell::new(device.call_in_parts(call)?)), mode })
     }
 
-    /// A part of the latest wait; of a new one where that part has been asked for.
-    fn part(&self, place: usize) -> Result<f64, DeviceError> {
-        let mut latest = self.latest.take();
-        if latest[place].is_none() {
-            let Parts { enqueue, residual, total } = self.call.borrow_mut().behind(self.length, self.mode)?;
-            latest = [enqueue, residual, total].map(Some);
-        }
-        let part = latest[place].take();
-        self.latest.set(latest);
-        Ok(part.unwrap_or_default())
+    fn behind(&self, length: Duration) -> Result<Parts, DeviceError> {
+        self.call.borrow_mut().behind(length, self.mode)
+    }
+
+    fn alone(&self) -> Result<f64, DeviceError> {
+        self.call.borrow_mut().alone(self.mode)
     }
 }
 
-/// One call: one group.
+/// One call: one group. The rows but that of the call alone are of the same wait.
 fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) {
     let (parameters, call) = (parameters(call, waits_by, length), call.clone());
-    let part = |place: usize| {
-        move |waited: &Rc<Waited>| {
-            let waited = Rc::clone(waited);
-            Ok(move || waited.part(place))
+    let setup = move |device: &Device| {
+        let called = Called::new(device, &call)?;
+        called.behind(length)?;
+        let waiting = called.clone();
+        Ok((called, EachRound::new(move || waiting.behind(length))))
+    };
+    let part = |row: usize, part: fn(&Parts) -> f64| {
+        move |(_, waits): &(Called, Rc<EachRound<Parts>>)| {
+            let waits = Rc::clone(waits);
+            Ok(move || waits.part(row, part))
         }
     };
     let error = Formula::of(
@@ -182,14 +181,14 @@ fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, le
     );
     bench
         .group(kind.heading, parameters)
-        .setup(move |device| Waited::new(device, &call, length))
-        .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0))
-        .time_by(Clock::Host, kind.residual, "The rest of the work", part(1))
-        .time_by(Clock::Host, kind.call, "The call, with nothing pending", |waited| {
-            let waited = Rc::clone(waited);
-            Ok(move || waited.call.borrow_mut().alone(waited.mode))
+        .setup(setup)
+        .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0, |parts| parts.enqueue))
+        .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
+        .time_by(Clock::Host, kind.call, "The call, with nothing pending", |(called, _)| {
+            let called = called.clone();
+            Ok(move || called.alone())
         })
-        .time_by(Clock::Host, kind.total, "The whole wait", part(2))
+        .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
         .derived(kind.error, "Closing error", Unit::Seconds, error)
         .run();
 }
@@ -200,10 +199,10 @@ fn same(bench: &mut Bench) {
     let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
     bench
         .group("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
-        .setup(move |device| Waited::new(device, &call, LENGTH))
-        .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |waited| {
-            let waited = Rc::clone(waited);
-            Ok(move || waited.call.borrow_mut().behind(waited.length, waited.mode))
+        .setup(move |device| Called::new(device, &call))
+        .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |called| {
+            let called = called.clone();
+            Ok(move || called.behind(LENGTH))
         })
         .run();
 }

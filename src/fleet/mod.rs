@@ -19,8 +19,8 @@ mod table;
 mod tasks;
 
 pub use page::page;
-pub use table::{ClaimRow, Different, Fleet, FleetRow, Judged, Member, Newest};
-pub(crate) use tasks::{MOST_TASKS, Missing, PLAN, Plan, SCRIPT, missing};
+pub use table::{ClaimAt, ClaimRow, Different, Fleet, FleetRow, Member, Newest};
+pub(crate) use tasks::{JobPlan, MOST_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;

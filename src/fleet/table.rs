@@ -76,7 +76,7 @@ pub struct ClaimRow {
 
 /// The verdict on a claim by one file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct ClaimAt {
     /// The claim's identifier, with its document's before it.
     pub id: String,
     /// The claim.
@@ -104,7 +104,7 @@ pub struct Different {
 
 impl Fleet {
     /// Adds a file of a store, with what it says of the claims; an older file of the same machine gives way.
-    pub fn add(&mut self, listed: &Listed, results: &Results, judged: Vec<Judged>) {
+    pub fn add(&mut self, listed: &Listed, results: &Results, judged: Vec<ClaimAt>) {
         let member =
             Member { name: listed.machine.clone(), model: listed.model.clone(), started: listed.started.clone() };
         let place = match self.members.iter().position(|other| other.name == member.name) {
@@ -135,7 +135,7 @@ impl Fleet {
             self.rows[row].values[place] =
                 Some(Newest { median: estimate.median, interval, runs: metric.run_medians() });
         }
-        for Judged { id, text, verdict } in judged {
+        for ClaimAt { id, text, verdict } in judged {
             let claim = self.claims.iter().position(|claim| claim.id == id).unwrap_or_else(|| {
                 self.claims.push(ClaimRow { id, text, verdicts: vec![None; self.members.len()] });
                 self.claims.len() - 1

@@ -29,21 +29,21 @@ pub(crate) const MOST_TASKS: u32 = 100_000;
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
+pub(crate) struct JobPlan {
     /// How many tasks there are: 0, 1, and so on.
     pub(crate) tasks: u32,
 }
 
 /// A task that left no results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Missing {
+pub(crate) struct MissingTask {
     /// The folder of the job.
     pub(crate) folder: PathBuf,
     pub(crate) task: u32,
     reason: String,
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for MissingTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: task {}: {}", self.folder.display(), self.task, self.reason)
     }
@@ -53,18 +53,18 @@ impl std::fmt::Display for Missing {
 ///
 /// # Errors
 /// What says how many tasks there are cannot be read.
-pub(crate) fn missing(folder: &Path) -> Result<Vec<Missing>, FileError> {
+pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
     let file = folder.join(PLAN);
     if !file.is_file() {
         return Ok(Vec::new());
     }
-    let Plan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
+    let JobPlan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
     if tasks > MOST_TASKS {
         let message = format!("{tasks} tasks: a job has at most {MOST_TASKS}");
         return Err(FileError::whole(file.display().to_string(), message));
     }
     let missing = (0..tasks).filter(|task| !folder.join(format!("task-{task}.json")).is_file());
-    Ok(missing.map(|task| Missing { folder: folder.to_owned(), task, reason: reason(folder, task) }).collect())
+    Ok(missing.map(|task| MissingTask { folder: folder.to_owned(), task, reason: reason(folder, task) }).collect())
 }
 
 /// Why a task left no results, as far as its files say.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::series::{History, Track};
+use super::series::{History, RowHistory};
 use crate::units::Unit;
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub fn bencher(history: &History) -> serde_json::Result<String> {
 }
 
 /// The slug of the measure, and the factor from the base unit to its unit.
-fn measure(track: &Track) -> (&'static str, f64) {
+fn measure(track: &RowHistory) -> (&'static str, f64) {
     match track.unit {
         Unit::Seconds => ("latency", 1e9),
         Unit::BytesPerSecond => ("bytes-per-second", 1.0),

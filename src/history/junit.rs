@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::series::{Change, History, Machine, Track};
+use super::series::{History, MachineHistory, RowHistory, SeriesChange};
 use crate::present::escape;
 
 /// The tests; those of the changes `failed` fail.
-pub fn junit(history: &History, failed: &[(&Machine, &Track, &Change)]) -> String {
+pub fn junit(history: &History, failed: &[(&MachineHistory, &RowHistory, &SeriesChange)]) -> String {
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let tests: usize = history.machines.iter().map(|machine| machine.tracks.len()).sum();
     // Writing to a string cannot fail.
@@ -34,15 +34,15 @@ pub fn junit(history: &History, failed: &[(&Machine, &Track, &Change)]) -> Strin
 }
 
 /// How many tests fail: a row with two changes is one.
-fn failures(failed: &[(&Machine, &Track, &Change)], of: Option<&Machine>) -> usize {
+fn failures(failed: &[(&MachineHistory, &RowHistory, &SeriesChange)], of: Option<&MachineHistory>) -> usize {
     let own = failed.iter().filter(|(machine, ..)| of.is_none_or(|of| std::ptr::eq(of, *machine)));
-    let mut tracks: Vec<*const Track> = own.map(|(_, track, _)| std::ptr::from_ref(*track)).collect();
+    let mut tracks: Vec<*const RowHistory> = own.map(|(_, track, _)| std::ptr::from_ref(*track)).collect();
     tracks.sort_unstable();
     tracks.dedup();
     tracks.len()
 }
 
-fn failure(machine: &Machine, track: &Track, change: &Change) -> String {
+fn failure(machine: &MachineHistory, track: &RowHistory, change: &SeriesChange) -> String {
     let (text, when) = (change.text(track.unit), change.when(machine, track));
     let also = if change.facts.is_empty() { "nothing else that is known".to_owned() } else { change.facts.join("; ") };
     let (message, kind) = (escape(&format!("{text} since {when}")), change.shift.name());

@@ -20,7 +20,7 @@ mod series;
 pub use bencher::bencher;
 pub use junit::junit;
 pub use page::page;
-pub use series::{Change, Entry, History, Machine, Track, Value};
+pub use series::{History, HistoryEntry, HistoryValue, MachineHistory, RowHistory, SeriesChange};
 
 #[cfg(doc)]
 use crate::measure::change_points;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::picture::{changes_of_facts, panel, small};
-use super::series::{History, Machine, Track};
+use super::series::{History, MachineHistory, RowHistory};
 use crate::present::escape;
 
 const STYLE: &str = include_str!("page.css");
@@ -38,7 +38,7 @@ pub fn page(history: &History, threshold: f64) -> String {
     out + "</main>\n</body>\n</html>\n"
 }
 
-fn of_machine(machine: &Machine, out: &mut String) {
+fn of_machine(machine: &MachineHistory, out: &mut String) {
     let _ = writeln!(
         out,
         "<h2>{}</h2>\n<p>{}, {} files</p>",
@@ -55,7 +55,7 @@ fn of_machine(machine: &Machine, out: &mut String) {
         }
         out.push_str("</ol>\n");
     }
-    let (with, without): (Vec<&Track>, Vec<&Track>) =
+    let (with, without): (Vec<&RowHistory>, Vec<&RowHistory>) =
         machine.tracks.iter().partition(|track| !track.changes.is_empty());
     if with.is_empty() {
         out.push_str("<p>No row changed its level.</p>\n");
@@ -76,7 +76,7 @@ fn of_machine(machine: &Machine, out: &mut String) {
     }
 }
 
-fn of_track(machine: &Machine, track: &Track, out: &mut String) {
+fn of_track(machine: &MachineHistory, track: &RowHistory, out: &mut String) {
     let (title, label) = (escape(&track.title), escape(&track.label));
     let _ =
         writeln!(out, "<figure>\n<figcaption><b>{label}</b><br>{title}</figcaption>\n{}<ul>", panel(machine, track));

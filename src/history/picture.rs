@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::series::{Machine, Track};
+use super::series::{MachineHistory, RowHistory};
 use crate::present::escape;
 
 /// The size of a panel: as wide as a phone.
@@ -47,7 +47,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The panel of a row.
-pub(super) fn panel(machine: &Machine, track: &Track) -> String {
+pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> String {
     let whiskers = track.values.len() <= WHISKERS;
     let ends = track.values.iter().filter_map(|value| value.interval.filter(|_| whiskers));
     let medians = track.values.iter().map(|value| value.median);
@@ -84,7 +84,7 @@ pub(super) fn panel(machine: &Machine, track: &Track) -> String {
 }
 
 /// A line where something of the machine or program changed, with its number in the list of the page.
-fn facts(machine: &Machine, frame: &Frame, body: &mut String) {
+fn facts(machine: &MachineHistory, frame: &Frame, body: &mut String) {
     for (number, place) in changes_of_facts(machine).into_iter().enumerate() {
         let x = frame.x(place as f64 - 0.5);
         let (top, bottom, number) = (frame.top - 4.0, frame.bottom, number + 1);
@@ -98,12 +98,12 @@ fn facts(machine: &Machine, frame: &Frame, body: &mut String) {
 }
 
 /// The files whose facts are others than those of the file before.
-pub(super) fn changes_of_facts(machine: &Machine) -> Vec<usize> {
+pub(super) fn changes_of_facts(machine: &MachineHistory) -> Vec<usize> {
     let differs = |place: &usize| machine.entries[*place].facts != machine.entries[*place - 1].facts;
     (1..machine.entries.len()).filter(differs).collect()
 }
 
-fn bands(track: &Track, frame: &Frame, body: &mut String) {
+fn bands(track: &RowHistory, frame: &Frame, body: &mut String) {
     for change in &track.changes {
         let x = |place: usize| frame.x(track.values.get(place).map_or(frame.entries, |value| value.entry) as f64 - 0.5);
         let (from, to) = (x(change.point.earliest), x(change.point.latest));
@@ -117,7 +117,7 @@ fn bands(track: &Track, frame: &Frame, body: &mut String) {
     }
 }
 
-fn levels(track: &Track, frame: &Frame, body: &mut String) {
+fn levels(track: &RowHistory, frame: &Frame, body: &mut String) {
     let mut from = 0;
     let ends = track.changes.iter().map(|change| (change.point.at, change.point.before));
     let last = track.changes.last().map(|change| (track.values.len(), change.point.after));
@@ -130,7 +130,7 @@ fn levels(track: &Track, frame: &Frame, body: &mut String) {
 }
 
 /// A row without changes, small: the means of neighbouring files as a line.
-pub(super) fn small(machine: &Machine, track: &Track) -> String {
+pub(super) fn small(machine: &MachineHistory, track: &RowHistory) -> String {
     let frame = |low, high| Frame { entries: machine.entries.len(), low, high, bottom: 36.0, top: 4.0 };
     let size = track.values.len().div_ceil(BINS).max(1);
     let means: Vec<(f64, f64)> = track

@@ -14,27 +14,27 @@ use crate::units::Unit;
 #[non_exhaustive]
 pub struct History {
     /// The machines, by name.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineHistory>,
 }
 
 /// A machine over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Machine {
+pub struct MachineHistory {
     /// Its name.
     pub name: String,
     /// The model of its device, as the last file says.
     pub model: String,
     /// Its files in the order of time.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// Its rows, in the order of the files.
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<RowHistory>,
 }
 
 /// A file of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct HistoryEntry {
     /// When its first run began, in UTC, RFC 3339.
     pub started: String,
     /// What may change between files and may explain a change of values: commit, driver, versions, operating system.
@@ -44,7 +44,7 @@ pub struct Entry {
 /// A row over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Track {
+pub struct RowHistory {
     /// Identifier and parameters.
     pub title: String,
     /// What it is, in a few words.
@@ -55,15 +55,15 @@ pub struct Track {
     #[serde(skip)]
     pub direction: Direction,
     /// The values in the order of time.
-    pub values: Vec<Value>,
+    pub values: Vec<HistoryValue>,
     /// The changes of level in the order of time.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SeriesChange>,
 }
 
 /// What a file says of a row: the expected median of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Value {
+pub struct HistoryValue {
     /// The place of the file among the machine's entries.
     pub entry: usize,
     /// The value.
@@ -75,7 +75,7 @@ pub struct Value {
 /// A change of level of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Change {
+pub struct SeriesChange {
     /// Where and how large it is; places are those of the track's values.
     pub point: ChangePoint,
     /// What the new level is beside the old one.
@@ -89,7 +89,7 @@ impl History {
     pub fn add(&mut self, listed: &Listed, results: &Results) {
         let place = self.machines.iter().position(|machine| machine.name == listed.machine).unwrap_or_else(|| {
             let (name, model) = (listed.machine.clone(), listed.model.clone());
-            self.machines.push(Machine { name, model, entries: Vec::new(), tracks: Vec::new() });
+            self.machines.push(MachineHistory { name, model, entries: Vec::new(), tracks: Vec::new() });
             self.machines.len() - 1
         });
         self.machines[place].add(listed, results);
@@ -106,8 +106,8 @@ impl History {
     pub fn found_since<'a>(
         &'a self,
         since: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Machine, &'a Track, &'a Change)> {
-        let is_new = move |machine: &Machine, track: &Track, change: &Change| {
+    ) -> impl Iterator<Item = (&'a MachineHistory, &'a RowHistory, &'a SeriesChange)> {
+        let is_new = move |machine: &MachineHistory, track: &RowHistory, change: &SeriesChange| {
             let entry = track.values[change.point.found].entry;
             match since {
                 Some(since) => machine.entries[entry].started.as_str() >= since,
@@ -118,24 +118,27 @@ impl History {
     }
 
     /// All changes, by machine and row.
-    pub fn changes(&self) -> impl Iterator<Item = (&Machine, &Track, &Change)> {
+    pub fn changes(&self) -> impl Iterator<Item = (&MachineHistory, &RowHistory, &SeriesChange)> {
         let of_machine = |machine| tracks(machine).flat_map(move |track| with(machine, track));
         self.machines.iter().flat_map(of_machine)
     }
 }
 
-fn tracks(machine: &Machine) -> impl Iterator<Item = &Track> {
+fn tracks(machine: &MachineHistory) -> impl Iterator<Item = &RowHistory> {
     machine.tracks.iter()
 }
 
-fn with<'a>(machine: &'a Machine, track: &'a Track) -> impl Iterator<Item = (&'a Machine, &'a Track, &'a Change)> {
+fn with<'a>(
+    machine: &'a MachineHistory,
+    track: &'a RowHistory,
+) -> impl Iterator<Item = (&'a MachineHistory, &'a RowHistory, &'a SeriesChange)> {
     track.changes.iter().map(move |change| (machine, track, change))
 }
 
-impl Machine {
+impl MachineHistory {
     fn add(&mut self, listed: &Listed, results: &Results) {
         let entry = self.entries.len();
-        self.entries.push(Entry::of(listed, results));
+        self.entries.push(HistoryEntry::of(listed, results));
         self.model.clone_from(&listed.model);
         let mut places: BTreeMap<String, usize> =
             self.tracks.iter().enumerate().map(|(place, track)| (track.title.clone(), place)).collect();
@@ -143,11 +146,11 @@ impl Machine {
             let Ok(metric) = metric else { continue };
             let Ok(estimate) = metric.estimate() else { continue };
             let place = *places.entry(spec.title()).or_insert_with(|| {
-                self.tracks.push(Track::of(spec, Direction::of(&metric)));
+                self.tracks.push(RowHistory::of(spec, Direction::of(&metric)));
                 self.tracks.len() - 1
             });
             let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
-            self.tracks[place].values.push(Value { entry, median: estimate.median, interval });
+            self.tracks[place].values.push(HistoryValue { entry, median: estimate.median, interval });
         }
     }
 
@@ -166,13 +169,13 @@ impl Machine {
     }
 }
 
-impl Track {
+impl RowHistory {
     fn of(spec: &MetricSpec, direction: Direction) -> Self {
         let (title, label, unit) = (spec.title(), spec.label.clone(), spec.unit);
         Self { title, label, unit, direction, values: Vec::new(), changes: Vec::new() }
     }
 
-    fn find(&mut self, entries: &[Entry], threshold: f64) {
+    fn find(&mut self, entries: &[HistoryEntry], threshold: f64) {
         let medians: Vec<f64> = self.values.iter().map(|value| value.median).collect();
         let found = change_points(&medians).into_iter().map(|point| {
             let shift = match point.ratio {
@@ -181,13 +184,13 @@ impl Track {
             };
             let [before, after] =
                 [point.at.saturating_sub(1), point.at].map(|place| &entries[self.values[place].entry]);
-            Change { facts: after.differs(before), shift, point }
+            SeriesChange { facts: after.differs(before), shift, point }
         });
         self.changes = found.collect();
     }
 }
 
-impl Entry {
+impl HistoryEntry {
     fn of(listed: &Listed, results: &Results) -> Self {
         let environment = results.environment();
         let own = [("commit", &listed.commit), ("operating system", &environment.host.system)];
@@ -211,7 +214,7 @@ impl Entry {
     }
 }
 
-impl Change {
+impl SeriesChange {
     /// The change in words: `slower: 1.052 × (1.048 … 1.057)`.
     pub fn text(&self, unit: Unit) -> String {
         let name = self.shift.name();
@@ -222,7 +225,7 @@ impl Change {
     }
 
     /// When it happened, and when at the earliest and latest: `2026-03-05 (2026-03-04 … 2026-03-07)`.
-    pub fn when(&self, machine: &Machine, track: &Track) -> String {
+    pub fn when(&self, machine: &MachineHistory, track: &RowHistory) -> String {
         let day = |place: usize| machine.entries[track.values[place.min(track.values.len() - 1)].entry].day();
         let point = &self.point;
         format!("{} ({} … {})", day(point.at), day(point.earliest), day(point.latest))

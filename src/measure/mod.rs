@@ -51,11 +51,11 @@ pub use estimate::{Estimate, Larger, Spread};
 pub use protocol::{Protocol, StoppedBy};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
-pub use statistics::{Bootstrap, Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
 #[cfg(feature = "report")]
 pub(crate) use statistics::{
-    Bound, Evidence, Finding, Known, LEVEL, Region, Student, chance_of_shares, furthest, holm, mean,
+    AcceptedRegion, Bound, Decision, Evidence, LEVEL, Observations, Student, chance_of_shares, furthest, holm, mean,
 };
+pub use statistics::{Bootstrap, Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
 #[cfg(feature = "report")]
 pub use statistics::{
     Change, ChangePoint, FEWEST, FLEET_LEVEL, Outlier, Outliers, Ratio, change_points, outliers, smallest_shift,

@@ -8,7 +8,7 @@ use crate::audit::{AuditReport, Region, places_table, summary, time_of};
 use crate::device::{Device, Element};
 use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
 use crate::present::{
-    Bar, BarGroup, BarPlot, Cell, Column, Group, Histogram, LinePlot, Missing, Role, Spacing, Table, TableRow,
+    Bar, BarGroup, BarPlot, Cell, Column, Histogram, LinePlot, Missing, Role, Spacing, Table, TableGroup, TableRow,
 };
 use crate::present::{Precision, TimelinePlot, Value};
 use crate::tensor::Tensor;
@@ -159,7 +159,7 @@ impl Show for Audit {
         let table = Table {
             title: "Synchronization points".to_owned(),
             columns: columns.collect(),
-            groups: vec![Group { label: None, rows }],
+            groups: vec![TableGroup { label: None, rows }],
         };
         let (count, share) = (self.sync_points.len(), Scale::PERCENT.fixed(self.stalled_share, 0));
         let unlisted = if count > LISTED { format!(", {} of them not listed", count - LISTED) } else { String::new() };
@@ -214,7 +214,7 @@ picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 fn table(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
     let columns = vec![Column::new(Role::Label, "case"), Column::new(Role::Measured, heading)];
-    Table { title: title.to_owned(), columns, groups: vec![Group { label: None, rows }] }
+    Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] }
 }
 
 fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {

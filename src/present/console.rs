@@ -105,7 +105,7 @@ fn joined(text: &Text, main: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Group, Missing, Role, TableRow};
+    use super::super::table::{Missing, Role, TableGroup, TableRow};
     use super::super::value::{Precision, Sampled, Value};
     use super::*;
     use crate::units::Unit;
@@ -122,7 +122,7 @@ mod tests {
         let table = Table {
             title: "Title".to_owned(),
             columns: vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured").of("器")],
-            groups: vec![Group {
+            groups: vec![TableGroup {
                 label: Some("fp16".to_owned()),
                 rows: vec![
                     row("async", value(1.5e-6, 9)),

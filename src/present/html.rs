@@ -5,7 +5,7 @@
 //! a block of HTML in Markdown.
 
 use super::escape::escape;
-use super::table::{Cell, Column, Group, Table, TableRow};
+use super::table::{Cell, Column, Table, TableGroup, TableRow};
 use super::value::Value;
 use crate::units::{Unit, counted};
 
@@ -61,7 +61,7 @@ fn units(table: &Table, column: usize) -> Vec<&'static str> {
     units
 }
 
-fn rows(group: &Group, columns: &[Column]) -> String {
+fn rows(group: &TableGroup, columns: &[Column]) -> String {
     let mut out = "<tbody>\n".to_owned();
     if let Some(label) = &group.label {
         let (label, rest) = (escape(label), columns.len().saturating_sub(1));

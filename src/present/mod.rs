@@ -23,5 +23,5 @@ pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow, Point, Spacing,
     Stack, StackBar, StackPlot, Ticks, TimelinePlot,
 };
-pub use table::{Cell, Column, Group, Missing, Role, Table, TableRow};
+pub use table::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

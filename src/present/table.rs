@@ -18,7 +18,7 @@ pub struct Table {
     /// Its columns; the first labels the rows.
     pub columns: Vec<Column>,
     /// Its rows, in groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<TableGroup>,
 }
 
 /// A column.
@@ -52,7 +52,7 @@ pub enum Role {
 
 /// Rows that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct TableGroup {
     /// What they have in common, where the table has several groups.
     pub label: Option<String>,
     /// The rows.
@@ -100,7 +100,7 @@ impl Table {
         Self {
             title: title.to_owned(),
             columns: vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)],
-            groups: vec![Group { label: None, rows }],
+            groups: vec![TableGroup { label: None, rows }],
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Catalog {
     /// The rows, by their identifier, of each system in each file and of each engine: those among which a name has to single
     /// out one.
     together: Vec<BTreeMap<String, Vec<MetricSpec>>>,
+    /// What results files call their rows, by the identifier: a file explains itself.
+    labels: BTreeMap<String, String>,
     /// The identifiers as texts write them, made when first asked for: a book asks for thousands of names.
     spelled: OnceLock<Vec<Spelled>>,
 }
@@ -57,7 +59,10 @@ impl Catalog {
     /// With the rows of results files. Which of them are looked for together is the files' own: where a name fits several
     /// rows of one, a lookup says so.
     #[must_use]
-    pub fn with_results(self, all: &[Results]) -> Self {
+    pub fn with_results(mut self, all: &[Results]) -> Self {
+        for spec in all.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+            self.labels.entry(spec.id.clone()).or_insert_with(|| spec.label.clone());
+        }
         self.with(all.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone()))
     }
 
@@ -86,6 +91,12 @@ impl Catalog {
     /// The first row with this identifier.
     pub fn get(&self, id: &str) -> Option<&MetricSpec> {
         self.of(id).next()
+    }
+
+    /// What a row is called: by the results, else where it is declared.
+    pub(crate) fn label(&self, id: &str) -> Option<&str> {
+        let declared = || self.get(id).map(|spec| spec.label.as_str());
+        self.labels.get(id).map(String::as_str).or_else(declared)
     }
 
     /// The rows with this identifier.
@@ -122,23 +133,43 @@ impl Catalog {
         found
     }
 
-    /// The first of some parameters that none of the rows `ids` has, or whose value none has. Of a parameter that is a name,
-    /// the value must be one that an experiment gives; numbers are free.
+    /// The first of some parameters that none of the rows `ids` has, or whose value none has.
     pub fn unknown_parameter(&self, ids: &[&str], select: &Parameters) -> Option<UnknownParameter> {
         let known = self.parameters(ids);
-        for (name, value) in select {
+        select.iter().find_map(|(name, value)| {
             let unknown = |value, hint| Some(UnknownParameter { name: name.clone(), value, hint });
-            let Some(values) = known.get(name.as_str()) else {
-                return unknown(None, nearest(name, known.keys().copied()));
-            };
-            if let Parameter::Text(text) = value
-                && !values.contains(&value)
-            {
-                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                return unknown(Some(text.clone()), nearest(text, values.iter().map(String::as_str)));
+            match known.get(name.as_str()) {
+                None => unknown(None, nearest(name, known.keys().copied())),
+                Some(values) if !values.contains(&value) => unknown(Some(value.to_string()), near_value(value, values)),
+                Some(_) => None,
             }
+        })
+    }
+}
+
+/// What may have been meant by a value that is not among those that there are.
+fn near_value(value: &Parameter, known: &[&Parameter]) -> String {
+    let numbers: Vec<f64> = known.iter().filter_map(|value| value.number()).collect();
+    match value.number().filter(|_| !numbers.is_empty()) {
+        Some(number) => nearest_number(number, &numbers),
+        None => {
+            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+            let near = nearest(&value.to_string(), names.iter().map(String::as_str));
+            if near.is_empty() { format!("; there are: {}", names.join(", ")) } else { near }
         }
-        None
+    }
+}
+
+/// `; …` with the range of the numbers that there are, and the one that is nearest to `unknown`.
+pub(crate) fn nearest_number(unknown: f64, known: &[f64]) -> String {
+    let nearer = |one: &f64, other: &f64| (one - unknown).abs().total_cmp(&(other - unknown).abs());
+    let (least, most) = (known.iter().copied().reduce(f64::min), known.iter().copied().reduce(f64::max));
+    match (least, most, known.iter().copied().min_by(nearer)) {
+        (Some(least), Some(most), _) if least == most => format!("; the only value is {most}"),
+        (Some(least), Some(most), Some(near)) => {
+            format!("; the values lie between {least} and {most}: did you mean `{near}`?")
+        }
+        _ => String::new(),
     }
 }
 
@@ -176,5 +207,31 @@ mod tests {
         assert_eq!(nearest("cpu:o", ["cpu:0", "cpu:1"].into_iter()), "; did you mean `cpu:0`?");
         assert_eq!(nearest("row", known()), "");
         assert_eq!(nearest("x", ["y"].into_iter()), "");
+    }
+
+    #[test]
+    fn a_number_that_no_row_has_is_unknown_with_the_range_and_the_nearest() {
+        let spec = |size: usize| MetricSpec {
+            id: "a.b".to_owned(),
+            group: "G".to_owned(),
+            label: "L".to_owned(),
+            unit: crate::units::Unit::Seconds,
+            parameters: [("size".to_owned(), size.into())].into(),
+            provenance: super::super::row::Provenance::measured(crate::measure::Clock::Host),
+            work: None,
+            floor: None,
+        };
+        let catalog = Catalog::new([spec(8), spec(512)]);
+        let hint =
+            |value: Parameter| Some(catalog.unknown_parameter(&["a.b"], &[("size".to_owned(), value)].into())?.hint);
+        assert_eq!(
+            (hint(8_usize.into()), hint(512.0.into())),
+            (None, None),
+            "8 and 512.0 are as large as what is there"
+        );
+        let range = "; the values lie between 8 and 512: did you mean `512`?";
+        assert_eq!(hint(9e9.into()).as_deref(), Some(range));
+        assert_eq!(hint("many".into()).as_deref(), Some("; there are: 8, 512"));
+        assert_eq!(nearest_number(3.0, &[2.0]), "; the only value is 2");
     }
 }

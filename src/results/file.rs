@@ -88,14 +88,14 @@ impl Results {
 
     /// The text of a results file.
     pub(crate) fn to_json(&self, path: &Path) -> Result<String, FileError> {
-        let text = serde_json::to_string_pretty(&Written { results: self, samples_sha256: self.samples_digest() });
+        let text = serde_json::to_string_pretty(&FileContents { results: self, samples_sha256: self.samples_digest() });
         text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
     }
 }
 
 /// What stands in a file.
 #[derive(Serialize)]
-struct Written<'a> {
+struct FileContents<'a> {
     #[serde(flatten)]
     results: &'a Results,
     samples_sha256: String,
@@ -143,6 +143,15 @@ mod tests {
         assert!(read.samples_digest() != results.samples_digest());
         results.rows.reverse();
         assert!(read.samples_digest() != results.samples_digest());
+    }
+
+    #[test]
+    fn a_parameter_that_stands_twice_is_refused_where_it_does() {
+        let (text, _) = kept();
+        let start = text.find("\"parameters\": {").unwrap() + "\"parameters\": {".len();
+        let twice = format!("{}\"size\": 1, \"size\": 2, {}", &text[..start], &text[start..]);
+        let error = Results::parse(&twice, Path::new("r.json")).unwrap_err().to_string();
+        assert!(error.starts_with("r.json:") && error.contains("the parameter `size` stands twice"), "{error}");
     }
 
     #[test]

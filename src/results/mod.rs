@@ -40,8 +40,8 @@ mod steady;
 mod system;
 mod work;
 
-pub(crate) use catalog::nearest_name;
 pub use catalog::{Catalog, UnknownParameter, nearest};
+pub(crate) use catalog::{nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
@@ -53,10 +53,10 @@ pub use missing::{Lacking, MissingReason};
 pub use provenance::code_of;
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
-pub(crate) use row::by_size;
 pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
 };
+pub(crate) use row::{by_size, in_another_unit};
 pub use run::{
     ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::formula::FormulaOperand;
@@ -38,7 +39,7 @@ pub struct MetricSpec {
     /// The unit of its samples.
     pub unit: Unit,
     /// What it was measured with: `dtype`, `size`, `iters`, …
-    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    #[serde(default, deserialize_with = "each_once", skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
     /// How its samples are taken.
     pub provenance: Provenance,
@@ -159,6 +160,12 @@ impl MetricSpec {
     }
 }
 
+/// Why a row cannot be set against values in a unit, where it is in one of another kind.
+pub(crate) fn in_another_unit(spec: &MetricSpec, expected: Unit) -> Option<String> {
+    let (id, here, there) = (&spec.id, spec.unit.words(), expected.words());
+    (!spec.unit.is_like(expected)).then(|| format!("`{id}` is in {here} in the results, and was declared in {there}"))
+}
+
 impl Provenance {
     /// Samples of `clock`, not of a loop.
     pub fn measured(clock: Clock) -> Self {
@@ -242,7 +249,7 @@ pub fn begins(id: &str, name: &str) -> bool {
 /// assert_eq!(Parameter::from(512_usize).number(), Some(512.0));
 /// assert_eq!(Parameter::from("fp16").to_string(), "fp16");
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Parameter {
     /// A size or count.
@@ -261,6 +268,79 @@ impl Parameter {
             Parameter::Number(value) => Some(*value),
             Parameter::Text(_) => None,
         }
+    }
+}
+
+/// Reads parameters of which each stands there once: a map would keep the last of several and say nothing.
+pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parameters, D::Error> {
+    deserializer.deserialize_map(EachOnce)
+}
+
+struct EachOnce;
+
+impl<'de> Visitor<'de> for EachOnce {
+    type Value = Parameters;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("parameters by their names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
+        let mut parameters = Parameters::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if parameters.contains_key(&name) {
+                return Err(A::Error::custom(format!("the parameter `{name}` stands twice")));
+            }
+            parameters.insert(name, map.next_value()?);
+        }
+        Ok(parameters)
+    }
+}
+
+/// Numbers are equal that are as large, however they are written.
+impl PartialEq for Parameter {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Parameter::Text(one), Parameter::Text(other)) => one == other,
+            (Parameter::Integer(one), Parameter::Integer(other)) => one == other,
+            _ => self.number().is_some_and(|one| other.number() == Some(one)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrName)
+    }
+}
+
+/// Reads a parameter, and says of anything else what was expected where it stands.
+struct NumberOrName;
+
+impl Visitor<'_> for NumberOrName {
+    type Value = Parameter;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a name, in quotation marks where it would be read as something else")
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Parameter, E> {
+        Ok(Parameter::Integer(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Parameter, E> {
+        Ok(u64::try_from(value).map_or(Parameter::Number(value as f64), Parameter::Integer))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Parameter, E> {
+        match value.is_finite() {
+            true => Ok(Parameter::Number(value)),
+            false => Err(E::invalid_value(Unexpected::Float(value), &self)),
+        }
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Parameter, E> {
+        Ok(Parameter::Text(value.to_owned()))
     }
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Spelled {
 pub(crate) struct Selector {
     /// How it is written.
     pub(crate) text: String,
-    /// Whether another number may stand in it.
-    pub(crate) is_number: bool,
+    /// The parameter and the number that it gives to it, where it is one.
+    pub(crate) number: Option<(String, f64)>,
 }
 
 impl Spelled {
@@ -38,10 +38,13 @@ impl Spelled {
         let mut selectors = Vec::new();
         for (name, values) in parameters {
             let name = name_of(name);
-            selectors.push(Selector { text: format!("no_{name}"), is_number: false });
+            selectors.push(Selector { text: format!("no_{name}"), number: None });
             selectors.extend(values.into_iter().map(|value| match value {
-                Parameter::Text(text) => Selector { text: name_of(text), is_number: false },
-                number => Selector { text: format!("{name}_{}", name_of(&number.to_string())), is_number: true },
+                Parameter::Text(text) => Selector { text: name_of(text), number: None },
+                number => Selector {
+                    text: format!("{name}_{}", name_of(&number.to_string())),
+                    number: number.number().map(|number| (name.clone(), number)),
+                },
             }));
         }
         Self { id: id.to_owned(), parts: id.split('.').map(name_of).collect(), selectors }

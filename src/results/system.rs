@@ -19,7 +19,7 @@ use super::file::MOST_BYTES;
 use super::lookup::Lookup;
 use super::migrate;
 use super::missing::MissingReason;
-use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, titled};
+use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, each_once, titled};
 use super::run::{Plan, Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
 use crate::error::FileError;
@@ -78,7 +78,7 @@ pub struct SystemRow {
     /// The identifier.
     pub id: String,
     /// The parameters.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     pub parameters: Parameters,
     /// The unit of the samples.
     pub unit: Unit,

@@ -26,7 +26,7 @@ pub use suite::Suite;
 use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Entry, Part, Registry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
@@ -132,16 +132,7 @@ impl Session<'_> {
         }
         self.observer.keep(&running.so_far());
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
-        for (place, experiment) in experiments.iter().enumerate() {
-            if Bench::plan_of(*experiment, engine, Part::Recorded).is_empty() {
-                continue;
-            }
-            let left = self.measure_part(running, *experiment, Part::Recorded, &mut random);
-            let whole = &mut running.run().order[place];
-            whole.duration += left.duration;
-            whole.failure = whole.failure.take().or(left.failure);
-        }
-        self.observer.keep(&running.so_far());
+        self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.
         if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
             let id = running.id.clone();
@@ -149,6 +140,28 @@ impl Session<'_> {
                 experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
             running.results.timelines = recorded.collect();
         }
+        self.measure_later(running, &experiments, Part::Last, &mut random);
+    }
+
+    /// Measures those rows of experiments that are of a later part of a run.
+    fn measure_later(
+        &self,
+        running: &mut Running,
+        experiments: &[&dyn AnyExperiment],
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) {
+        let engine = self.device.properties().engine;
+        for (place, experiment) in experiments.iter().enumerate() {
+            if Bench::plan_of(*experiment, engine, part).is_empty() {
+                continue;
+            }
+            let left = self.measure_part(running, *experiment, part, random);
+            let whole = &mut running.run().order[place];
+            whole.duration += left.duration;
+            whole.failure = whole.failure.take().or(left.failure);
+        }
+        self.observer.keep(&running.so_far());
     }
 
     /// Measures the rows of an experiment that are of one part of a run.
@@ -196,7 +209,8 @@ pub fn unnamed(suite: &Suite, registry: &Registry, engine: &str) -> Vec<&'static
 fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<Chosen<'a>> {
     let chosen = suite.experiments_on(engine);
     let is_chosen = |name: &str| chosen.iter().any(|experiment| experiment.name() == name);
-    let unless_chosen = |entry: &Entry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
+    let unless_chosen =
+        |entry: &RegistryEntry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
     let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_chosen));
     let is_left_out = |name: &str| OF_EVERY_RUN.contains(&name) || suite.except.iter().any(|own| own == name);
     let others = registry.entries().iter().filter(|entry| suite.all && !is_left_out(entry.name));

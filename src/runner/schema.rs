@@ -43,7 +43,7 @@ impl Suite {
 }
 
 fn entry_schema(registry: &Registry, generator: &mut SchemaGenerator) -> Schema {
-    let one = |entry: &crate::experiment::Entry, generator: &mut SchemaGenerator| {
+    let one = |entry: &crate::experiment::RegistryEntry, generator: &mut SchemaGenerator| {
         let parameters = entry.schema(generator);
         json_schema!({
             "type": "object",

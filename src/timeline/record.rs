@@ -8,7 +8,7 @@ use super::standing::standing;
 use crate::device::Device;
 use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
-use crate::device::tracer::{Call, CallInfo, DeviceWork, unnamed};
+use crate::device::tracer::{CallInfo, DeviceWork, TracedCall, unnamed};
 use crate::error::DeviceError;
 
 /// Recording what is done on a device.
@@ -65,7 +65,7 @@ impl Device {
 impl Timeline {
     pub(crate) fn of(device: &str, log: Log) -> Self {
         let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
-        let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
+        let calls: HashMap<u64, &TracedCall> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());
         let stream_of = |work: &DeviceWork| work.stream.or_else(|| call_of(work)?.note.stream);
         let tracks = tracks(&log, |work| call_of(work).map(|_| stream_of(work)));
@@ -140,7 +140,7 @@ impl Timeline {
 /// Host threads in the order in which they first called, then streams by number.
 fn tracks(log: &Log, stream_of: impl Fn(&DeviceWork) -> Option<Option<u32>>) -> Vec<Track> {
     let mut tracks: Vec<Track> = Vec::new();
-    let mut calls: Vec<&Call> = log.calls.iter().collect();
+    let mut calls: Vec<&TracedCall> = log.calls.iter().collect();
     calls.sort_by_key(|call| call.start);
     for call in calls {
         let track = Track::Host(thread_name(log, call));
@@ -155,11 +155,11 @@ fn tracks(log: &Log, stream_of: impl Fn(&DeviceWork) -> Option<Option<u32>>) -> 
     tracks
 }
 
-fn thread_name(log: &Log, call: &Call) -> String {
+fn thread_name(log: &Log, call: &TracedCall) -> String {
     log.threads.get(&call.thread).cloned().unwrap_or_else(|| unnamed(call.thread))
 }
 
-fn site_of(call: &Call) -> Option<String> {
+fn site_of(call: &TracedCall) -> Option<String> {
     call.site.map(|site| format!("{}:{}", site.file(), site.line()))
 }
 
@@ -325,7 +325,7 @@ mod tests {
     fn a_stall_within_an_enqueue_is_an_implicit_synchronization_and_one_within_a_synchronization_is_that_one() {
         let origin = Instant::now();
         let at = |us| origin + std::time::Duration::from_micros(us);
-        let call = |note, correlation, (start, end)| Call {
+        let call = |note, correlation, (start, end)| TracedCall {
             note: CallInfo { stream: Some(0), ..note },
             site: None,
             thread: std::thread::current().id(),

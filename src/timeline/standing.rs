@@ -14,11 +14,11 @@ use std::time::Instant;
 
 use crate::device::kind::Kind;
 use crate::device::recording::Log;
-use crate::device::tracer::{Call, DeviceWork, Stall};
+use crate::device::tracer::{DeviceWork, Stall, TracedCall};
 
 /// The stretches in which the host stood in a call that enqueues.
 pub(super) fn standing(log: &Log) -> Vec<Stall> {
-    let calls: HashMap<u64, &Call> = log.calls.iter().map(|call| (call.correlation, call)).collect();
+    let calls: HashMap<u64, &TracedCall> = log.calls.iter().map(|call| (call.correlation, call)).collect();
     let mut streams: HashMap<u32, HashMap<u64, Instant>> = HashMap::new();
     let mut copies: HashMap<u64, &DeviceWork> = HashMap::new();
     for work in &log.work {
@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// How much of the work of earlier calls was not over when `call` began: a stream's work ends in its order.
-    fn pending(&self, call: &Call) -> usize {
+    fn pending(&self, call: &TracedCall) -> usize {
         let before = self.enqueued.partition_point(|correlation| *correlation < call.correlation);
         before.saturating_sub(self.ended.partition_point(|end| *end <= call.start))
     }
@@ -85,7 +85,7 @@ mod tests {
     fn log(calls: &[(CallInfo, u64, [u64; 2])], work: &[(Kind, u64, [u64; 2])], launch_queue: Option<usize>) -> Log {
         let origin = Instant::now();
         let at = |us: u64| origin + std::time::Duration::from_micros(us);
-        let calls = calls.iter().map(|(note, correlation, [start, end])| Call {
+        let calls = calls.iter().map(|(note, correlation, [start, end])| TracedCall {
             note: CallInfo { stream: Some(0), ..*note },
             site: None,
             thread: std::thread::current().id(),

@@ -1,11 +1,16 @@
 //! Reading YAML that a person wrote: what is wrong comes with its place, and an unknown name with the nearest known one.
 
+mod events;
+mod keys;
 mod limits;
+mod way;
 
-use std::fmt;
 use std::path::Path;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_json::Value;
+
+pub(crate) use way::Way;
 
 use crate::error::{FileError, in_plain_words};
 use crate::files::read_text;
@@ -61,13 +66,39 @@ pub(crate) fn parse_seed<'de, S: DeserializeSeed<'de>>(
     seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| invalid(&error, origin))
 }
 
+/// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_filled<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    may_be_blank: Option<&str>,
+) -> Result<T, FileError> {
+    let read = parse(text, origin)?;
+    let content: Value = parse(text, origin)?;
+    let is_wanted = |way: &Way, value: &Value| is_blank(value) && !may_be_blank.is_some_and(|key| way.leads_by(key));
+    match Way::default().first(&content, &is_wanted) {
+        Some(way) => Err(way.error(text, origin, BLANK.to_owned(), String::new())),
+        None => Ok(read),
+    }
+}
+
+/// What is wrong where nothing stands.
+pub(crate) const BLANK: &str = "nothing stands here: say what is meant, or leave the key out";
+
+/// Whether a value says nothing.
+pub(crate) fn is_blank(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
 /// The text behind the mark of its encoding, which some editors put in front.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn check(text: &str, origin: &str) -> Result<(), FileError> {
-    limits::check(text).map_err(|(message, line, column)| {
+    events::check(text).map_err(|(message, line, column)| {
         let (origin, hint) = (origin.to_owned(), String::new());
         FileError::Invalid { origin, line, column, message, hint }
     })
@@ -116,120 +147,6 @@ fn hint(message: &str) -> String {
     }
 }
 
-/// The way from the whole of a text to one of its parts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way(Vec<Step>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    /// The value of a key.
-    Key(String),
-    /// An item of a list, from 0.
-    Item(usize),
-    /// A key itself.
-    Name(String),
-}
-
-impl Way {
-    /// On to the value of a key.
-    pub(crate) fn key(&self, key: &str) -> Self {
-        self.on(Step::Key(key.to_owned()))
-    }
-
-    /// On to an item of a list, from 0.
-    pub(crate) fn item(&self, item: usize) -> Self {
-        self.on(Step::Item(item))
-    }
-
-    /// On to a key itself.
-    pub(crate) fn name(&self, key: &str) -> Self {
-        self.on(Step::Name(key.to_owned()))
-    }
-
-    fn on(&self, step: Step) -> Self {
-        Self(self.0.iter().cloned().chain([step]).collect())
-    }
-
-    /// Where it leads to in a text, as line and column from 1.
-    pub(crate) fn place(&self, text: &str) -> Option<(usize, usize)> {
-        // The parser says a place with every error: at the end of the way there is one.
-        let error = Walk(&self.0).deserialize(serde_yaml::Deserializer::from_str(without_mark(text))).err()?;
-        error.location().map(|location| (location.line(), location.column()))
-    }
-}
-
-/// Walks the rest of a way, and fails at its end.
-struct Walk<'a>(&'a [Step]);
-
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the way to go on")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        match self.0.split_first() {
-            Some((Step::Key(wanted), rest)) => {
-                while let Some(key) = map.next_key::<String>()? {
-                    if key == *wanted {
-                        return map.next_value_seed(Walk(rest));
-                    }
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            Some((Step::Name(wanted), _)) => {
-                while map.next_key_seed(Unless(wanted))?.is_some() {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            Some((Step::Item(_), _)) | None => {}
-        }
-        Err(A::Error::custom("here"))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        if let Some((Step::Item(wanted), rest)) = self.0.split_first() {
-            for _ in 0..*wanted {
-                seq.next_element::<IgnoredAny>()?;
-            }
-            seq.next_element_seed(Walk(rest))?;
-        }
-        Err(A::Error::custom("here"))
-    }
-}
-
-/// Reads a key, and fails at the one that is wanted.
-struct Unless<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for Unless<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Unless<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<(), E> {
-        if key == self.0 { Err(E::custom("here")) } else { Ok(()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,15 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_to_the_line_and_column_of_a_value_or_a_key() {
-        let item = Way::default().key("a").item(0);
-        assert_eq!(item.key("c").item(1).place(TEXT), Some((2, 19)));
-        assert_eq!(item.key("b").place(TEXT), Some((2, 9)));
-        assert_eq!(item.name("c").place(TEXT), Some((2, 12)));
-        assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((5, 8)));
-    }
-
-    #[test]
     fn a_mark_of_the_encoding_changes_nothing() {
         let marked = format!("\u{feff}{TEXT}");
         let [plain, other] = [TEXT, &marked].map(|text| parse::<serde_json::Value>(text, "t.yaml").unwrap());
@@ -269,7 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_leads_to_what_it_stands_for() {
-        assert_eq!(Way::default().key("d").item(0).item(0).key("b").place(TEXT), Some((2, 9)));
+    fn what_is_left_blank_is_refused_where_it_stands_unless_it_may_be() {
+        let read = |text: &str| parse_filled::<Value>(text, "a.yaml", Some("free")).map_err(|error| error.to_string());
+        assert!(read("a: b\nfree: {c: ~, d: ''}").is_ok());
+        for (text, place) in
+            [("a: b\nc: ''", "2:4"), ("a: [b,\n  '  ']", "2:3"), ("a:\n  b: ~", "2:6"), ("a:\nb: c", "1:3")]
+        {
+            let message = read(text).unwrap_err();
+            assert!(message.starts_with(&format!("a.yaml:{place}: nothing stands here")), "{text:?}: {message}");
+        }
     }
 }

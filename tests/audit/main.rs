@@ -83,7 +83,7 @@ fn at(text: &str) -> String {
 
 /// Place, call, reason, count and time of all places.
 fn places(report: &AuditReport) -> Vec<(String, String, Reason, u64, u64)> {
-    let of = |place: &syncscope::audit::Place| {
+    let of = |place: &syncscope::audit::WaitPlace| {
         (place.place.clone(), place.call.clone(), place.reason, place.count, place.total_ns)
     };
     report.places.iter().map(of).collect()

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use syncscope::audit::{Doing, Reason};
+use syncscope::audit::{Activity, Reason};
 
 use super::{Audited, SOURCES, adds_up, at, audit, compile, places, said, train};
 
@@ -42,9 +42,9 @@ fn the_time_of_the_host_and_of_the_device_is_told_apart() {
     let audited = Audited::of(&["python3", &train()], &["--stacks", "none"], &[]);
     let process = &audited.report.processes[0];
     let host = |doing| process.host.iter().find(|share| share.doing == doing).map_or(0, |share| share.ns);
-    assert_eq!(host(Doing::Waiting), 4 * 2_000_000);
-    assert_eq!((host(Doing::Loading), host(Doing::PageLocking)), (6_000_000, 500_000));
-    assert_eq!(host(Doing::Unknown), 0);
+    assert_eq!(host(Activity::Waiting), 4 * 2_000_000);
+    assert_eq!((host(Activity::Loading), host(Activity::PageLocking)), (6_000_000, 500_000));
+    assert_eq!(host(Activity::Unknown), 0);
     // Four kernels of 2 ms; copies go on beside them.
     assert_eq!(process.devices[0].kernels_ns, 8_000_000);
     assert!(process.complete && process.overhead.as_ref().unwrap().calls > 10);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use syncscope::book::document::{On, Piece};
+use syncscope::book::document::{ClaimSubject, Piece};
 use syncscope::book::predicate::ClaimVerdict;
 use syncscope::device::Device;
 use syncscope::experiment::record_scenarios;
@@ -214,7 +214,11 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
         for (claim, PrintedClaim { id }) in document.claims.iter().zip(printed.claims) {
             let verdict = claim.judge(document, &results).verdict;
             let unmeasured = matches!(&verdict, ClaimVerdict::NotJudged(reason) if reason.contains("is about PyTorch"));
-            assert_eq!(unmeasured, claim.on == Some(On::Pytorch), "{id}: {verdict:?}, and PyTorch was not measured");
+            assert_eq!(
+                unmeasured,
+                claim.on == Some(ClaimSubject::Pytorch),
+                "{id}: {verdict:?}, and PyTorch was not measured"
+            );
             let by_both = claim.judge(document, &both).verdict;
             // What made-up runs came to may be the same in all of them, which shows no scatter.
             let without_scatter = |reason: &str| reason.contains("came to the same value");

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use syncscope::book::summary;
 use syncscope::results::{Outcome, Row};
+use syncscope::units::Unit;
 
 use super::*;
 
@@ -166,4 +167,22 @@ fn a_row_of_an_unknown_experiment_says_why_it_has_no_value() {
     let files = source(&results);
     assert!(read(&files, spec.experiment()).contains("failed: an illegal address was met"));
     assert!(summary(&results, spec.experiment()).contains("failed: an illegal address was met"));
+}
+
+/// A row that the program knows, too, is what the file says of it.
+#[test]
+fn a_known_row_has_the_label_and_the_unit_of_the_file_and_in_another_unit_it_is_set_against_nothing() {
+    let mut results = probe::results();
+    for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.fast") {
+        row.spec.unit = Unit::Bytes;
+        row.spec.label = "Renamed call".to_owned();
+    }
+    let files = source_as(&probe::project(probe::DOCUMENT), &[results]);
+    let chapter = read(&files, "probe");
+    for says in ["Renamed call", "is in bytes in the results", "the units differ"] {
+        assert!(chapter.contains(says), "{says}: {chapter}");
+    }
+    let own = read(&source_as(&probe::project(probe::DOCUMENT), &[probe::results()]), "probe");
+    assert!(own.contains("Fast call") && !own.contains("the units differ"));
+    assert!(read(&files, "machine").contains("in another unit than it was declared with"));
 }

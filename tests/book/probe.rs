@@ -40,7 +40,7 @@ impl Experiment for Probe {
 /// A document that names rows, parameters and figures in every place where it can.
 pub(super) const DOCUMENT: &str = "\
 id: probe
-order: 1
+order: 101
 title: A probe
 source: probe.txt
 gpu: Printed GPU

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
-use syncscope::book::document::{Claim, Document, Hardware, Names, On, Place, Texts};
+use syncscope::book::document::{Claim, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
 use syncscope::book::predicate::{ClaimVerdict, Judgement};
 use syncscope::book::{BookProject, claims_text};
 use syncscope::experiment::Registry;
@@ -82,6 +82,7 @@ fn document(fields: &str, rows: &[Made]) -> Document {
         texts: Arc::new(Texts::parse("t", "'1': {file: f.txt, title: T, date: 2026-01-01, lines: 9}").unwrap()),
         chapters: Arc::default(),
         pages: Arc::default(),
+        files: Arc::default(),
     };
     let text = format!(
         "id: d\norder: 1\ntitle: T\nsource: f.txt\nquestion: Q\nmethod: M\nclaims:\n  \
@@ -460,7 +461,7 @@ fn claims() -> impl Iterator<Item = (&'static Document, &'static Claim)> {
 }
 
 #[test]
-fn each_text_that_is_mirrored_has_claims_and_each_claim_stands_in_one() {
+fn each_text_has_claims_and_each_claim_stands_in_one() {
     let texts = BookProject::embedded().texts().unwrap();
     let mut files = BTreeSet::new();
     for (document, claim) in claims() {
@@ -470,21 +471,21 @@ fn each_text_that_is_mirrored_has_claims_and_each_claim_stands_in_one() {
         for place in &claim.places {
             let text = texts.get(&place.text).unwrap();
             assert!(place.last <= text.lines, "{}: {place}", claim.id);
-            let lines = Place::lines(&[place]);
+            let lines = TextPlace::lines(&[place]);
             let range = lines.split_once(' ').unwrap().1;
             let named = |source: &String| source.starts_with(&text.dated()) && source.contains(range);
             assert!(sources.iter().any(named), "{}: {sources:?}", claim.id);
             files.insert(text.file.clone());
         }
     }
-    let mirrored = documents().iter().filter_map(|document| document.source.clone()).collect();
-    assert_eq!(files, mirrored);
+    let texts = documents().iter().filter_map(|document| document.source.clone()).collect();
+    assert_eq!(files, texts);
 }
 
 #[test]
 fn a_claim_that_stands_in_a_text_is_about_pytorch_cuda_or_figures() {
     for (_, claim) in claims().filter(|(_, claim)| !claim.places.is_empty()) {
-        assert_ne!(claim.on, Some(On::Program), "{}", claim.id);
+        assert_ne!(claim.on, Some(ClaimSubject::Program), "{}", claim.id);
     }
 }
 

@@ -27,7 +27,7 @@ impl Planted {
             let own = usize::from(row.spec.experiment() == document.id);
             names.iter().any(|name| id.split('.').skip(own).all(|part| name.contains(&part)))
         };
-        let system = if claim.on == Some(On::Program) { "syncscope" } else { "PyTorch" };
+        let system = if claim.on == Some(ClaimSubject::Program) { "syncscope" } else { "PyTorch" };
         let run = all.run().clone();
         let runs = (0..RUNS).map(|place| Run { id: format!("run-{place}"), system: system.to_owned(), ..run.clone() });
         let rows = all.rows.iter().filter(|row| is_named(row));

@@ -66,10 +66,18 @@ fn a_mistake_in_a_course_is_found_with_its_place_before_anything_is_measured() {
 
 #[test]
 fn what_a_course_names_and_has_not_is_found_by_its_check() {
-    for (file, right, wrong) in [
-        ("documents/idle-device.yaml", "listings/idle_device.rs", "listings/idle_devices.rs"),
-        ("book.toml", "[book]", "[boook]"),
-        ("src/reading.md", "# How", "{{#include nowhere.md}}\n# How"),
+    for (file, right, wrong, says) in [
+        (
+            "documents/idle-device.yaml",
+            "listings/idle_device.rs",
+            "listings/idle_devices.rs",
+            "did you mean `listings/idle_device.rs`?",
+        ),
+        ("book.toml", "[book]", "[boook]", "`boook`"),
+        ("src/reading.md", "# How", "{{#include listings/idle_devise.rs}}\n# How", "src/reading.md:1:1: {{#include"),
+        ("src/reading.md", "# How", "{{#include listings/idle_devise.rs}}\n# How", "`listings/idle_device.rs`?"),
+        ("documents/idle-device.yaml", "order: 0", "order: 1", "the document `async-frontend` has the order 1, too"),
+        ("documents/idle-device.yaml", "order: 0", "order: 0\norder: 40", "the key `order` stands twice"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
@@ -78,8 +86,27 @@ fn what_a_course_names_and_has_not_is_found_by_its_check() {
         assert!(text.contains(right), "{}", file.display());
         fs::write(&file, text.replacen(right, wrong, 1)).unwrap();
         let output = report(&["check", "course"], folder.path());
-        assert_eq!(code(&output), 2, "{wrong}: {}", stderr(&output));
+        assert!(code(&output) == 2 && stderr(&output).contains(says), "{wrong}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn a_document_may_name_what_a_suite_of_its_course_measures_and_no_other_value() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+    let document = folder.path().join("course/documents/launch-path.yaml");
+    let text = fs::read_to_string(&document).unwrap().replace("operations_100", "operations_77");
+    fs::write(&document, text).unwrap();
+    let output = report(&["check", "course"], folder.path());
+    let message = stderr(&output);
+    assert!(
+        code(&output) == 2 && message.contains("operations_77`") && message.contains("did you mean `"),
+        "{message}"
+    );
+    let suite = "title: T\nsampling: { samples: 3 }\nexperiments:\n  - launch-path: { operations: [77] }\n";
+    fs::write(folder.path().join("course/suites/own.yaml"), suite).unwrap();
+    let output = report(&["check", "course"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
 }
 
 #[test]
@@ -100,7 +127,7 @@ fn a_wrong_name_in_a_document_has_its_line_and_column_in_words_and_as_json() {
     for (right, wrong, line_of, column, near) in [
         ("\norder: ", "\nordre: ", "ordre", 1, "did you mean `order`?"),
         ("    caption:", "    captoin:", "captoin", 5, "did you mean `caption`?"),
-        ("    rationale:", "    rationle:", "rationle", 5, "did you mean `rationale`?"),
+        ("\n    rationale:", "\n    rationle:", "rationle", 5, "did you mean `rationale`?"),
         ("    then:", "    thne:", "thne", 5, "did you mean `then`?"),
         ("  takeaways:", "  takeawys:", "takeawys", 3, "did you mean `takeaways`?"),
         ("  next: [sync-points", "  next: [sync-piont", "sync-piont", 10, "did you mean `sync-points`?"),

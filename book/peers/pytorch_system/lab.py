@@ -121,15 +121,18 @@ class Lab:
         """Takes what `look` returns: a count, a yes (1) or no (0)."""
         return Case(OBSERVED, look)
 
-    def blocks(self, call, held=None, stream=None, patience=None):
+    def blocks(self, call, held=None, stream=None, patience=None, prepare=lambda: None):
         """Whether `call`, made on `stream`, waits for the stream `held`; where that is not named, for its own. The gate opens
-        when the patience is over, and five times what the call takes by itself."""
+        when the patience is over, and five times what the call takes by itself. Before each call `prepare` is done, with
+        nothing held."""
         stream = stream or self.stream()
         gate = self.gate()
 
         def warm():
             with self.torch.cuda.stream(stream):
+                prepare()
                 call()
+                prepare()
                 self.synchronize()
                 start = time.perf_counter()
                 made = call()
@@ -143,6 +146,8 @@ class Lab:
 
         def look():
             with self.torch.cuda.stream(stream):
+                prepare()
+                self.synchronize()
                 return float(gate.blocks([held or stream], call, limit))
 
         return self.observed(look)

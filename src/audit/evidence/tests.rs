@@ -2,8 +2,8 @@ use super::*;
 use crate::audit::recording::Process;
 
 /// A call of a name on stream 1, from, to, with its number.
-fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> Call {
-    Call {
+fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
+    RecordedCall {
         name: name.to_owned(),
         class: Class::of(name),
         enter,
@@ -18,20 +18,20 @@ fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> Call {
     }
 }
 
-fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> Work {
-    Work { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }
+fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> RecordedWork {
+    RecordedWork { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }
 }
 
-fn kernel(stream: u32, times: (u64, u64), correlation: u64) -> Work {
+fn kernel(stream: u32, times: (u64, u64), correlation: u64) -> RecordedWork {
     work(WorkKind::Kernel, stream, times, correlation)
 }
 
-fn copy_of(direction: Direction, host: HostMemory, times: (u64, u64), correlation: u64) -> Work {
+fn copy_of(direction: RecordedDirection, host: HostMemoryKind, times: (u64, u64), correlation: u64) -> RecordedWork {
     work(WorkKind::Copy { direction, host }, 1, times, correlation)
 }
 
 /// The last call, judged.
-fn judged(calls: Vec<Call>, work: Vec<Work>) -> (Cause, u64, u64, u64) {
+fn judged(calls: Vec<RecordedCall>, work: Vec<RecordedWork>) -> (Cause, u64, u64, u64) {
     let mut process = Process { calls, work, start: 1, ..Process::default() };
     process.settle();
     let judgements = judge(&process);
@@ -70,7 +70,7 @@ fn a_synchronization_of_a_stream_that_waits_for_another_is_explained_by_the_end_
 
 #[test]
 fn an_event_is_waited_for_up_to_what_was_enqueued_before_it() {
-    let event = |name, times, correlation| Call { event: 7, ..call(name, times, correlation) };
+    let event = |name, times, correlation| RecordedCall { event: 7, ..call(name, times, correlation) };
     let calls = vec![event("cuEventRecord", (600, 700), 6), event("cuEventSynchronize", (1_000, 5_000), 10)];
     let behind = kernel(1, (4_000, MS), 8);
     assert_eq!(judged(calls, vec![kernel(1, (500, 4_000), 5), behind]), (Cause::Wait, 3_000, 0, 1_000));
@@ -78,7 +78,7 @@ fn an_event_is_waited_for_up_to_what_was_enqueued_before_it() {
 
 #[test]
 fn that_a_short_kernel_ended_during_a_call_that_does_not_wait_is_no_cause() {
-    let pinned = copy_of(Direction::ToDevice, HostMemory::Pinned, (4_000, MS), 10);
+    let pinned = copy_of(RecordedDirection::ToDevice, HostMemoryKind::Pinned, (4_000, MS), 10);
     let copy = call("cuMemcpyHtoDAsync_v2", (1_000, 7_000), 10);
     assert_eq!(judged(vec![copy], vec![kernel(1, (500, 3_000), 5), pinned]), (Cause::None, 0, 0, 6_000));
     // An allocation that takes as long as it does with nothing pending.
@@ -90,7 +90,7 @@ fn that_a_short_kernel_ended_during_a_call_that_does_not_wait_is_no_cause() {
 #[test]
 fn a_copy_of_pageable_memory_waits_where_it_returned_after_it_had_begun() {
     let copy = |exit| call("cuMemcpyHtoDAsync_v2", (1_000, exit), 10);
-    let pageable = copy_of(Direction::ToDevice, HostMemory::Pageable, (MS, 2 * MS), 10);
+    let pageable = copy_of(RecordedDirection::ToDevice, HostMemoryKind::Pageable, (MS, 2 * MS), 10);
     let found = judged(vec![copy(2 * MS + 1_000)], vec![kernel(1, (500, MS), 5), pageable.clone()]);
     assert_eq!(found, (Cause::Wait, MS - 1_000, MS, 1_000));
     // Staged: it returned long before.
@@ -99,7 +99,7 @@ fn a_copy_of_pageable_memory_waits_where_it_returned_after_it_had_begun() {
 
 #[test]
 fn a_read_with_nothing_pending_is_blocked_by_its_own_copy_alone() {
-    let own = copy_of(Direction::ToHost, HostMemory::Pageable, (3_000, 5_000), 10);
+    let own = copy_of(RecordedDirection::ToHost, HostMemoryKind::Pageable, (3_000, 5_000), 10);
     assert_eq!(judged(vec![call("cuMemcpyDtoH_v2", (1_000, 6_000), 10)], vec![own]), (Cause::None, 0, 2_000, 3_000));
 }
 

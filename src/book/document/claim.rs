@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Document;
-use super::text::{Place, PrintedText};
+use super::text::{PrintedText, TextPlace};
 use crate::results::Parameters;
 
 /// A claim of a document.
@@ -14,13 +14,13 @@ pub struct Claim {
     pub id: String,
     /// Where the text says it; nowhere where the claim is the document's own.
     #[serde(default)]
-    pub places: Vec<Place>,
+    pub places: Vec<TextPlace>,
     /// What the text claims, in our words, with every qualifier of the text (Markdown).
     pub claim: String,
     /// What kind of statement it is, which decides how it is tested.
-    pub kind: Kind,
+    pub kind: ClaimKind,
     /// What it is about; nothing of a machine where the kind is `arithmetic`.
-    pub on: Option<On>,
+    pub on: Option<ClaimSubject>,
     /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::book::predicate).
     pub tests: Vec<String>,
     /// The parameters for which each test is made, one case each.
@@ -42,7 +42,7 @@ pub struct Claim {
 /// What kind of statement a claim is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimKind {
     /// It holds in every case.
     Always,
     /// It can be so: one case is enough.
@@ -62,7 +62,7 @@ pub enum Kind {
 /// What a claim is about, and so on which system's samples it is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum On {
+pub enum ClaimSubject {
     /// PyTorch.
     Pytorch,
     /// What CUDA does itself, for every program: PyTorch shows it where it was measured, and else the system that the file
@@ -82,45 +82,45 @@ pub enum Compare {
     Ratio,
 }
 
-impl Kind {
+impl ClaimKind {
     /// What the kind is, and how it is decided, in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
-            Kind::Always => {
+            ClaimKind::Always => {
                 "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it."
             }
-            Kind::Exists => "Can be so: one case that lies inside the bounds is enough.",
-            Kind::Value => {
+            ClaimKind::Exists => "Can be so: one case that lies inside the bounds is enough.",
+            ClaimKind::Value => {
                 "A figure of the text's own machine: it carries over to another machine, or that machine differs."
             }
-            Kind::Sign => "A direction: the sign of a difference of paired samples.",
-            Kind::Model => "A model: how far it misses.",
-            Kind::Arithmetic => "Arithmetic: from printed figures and datasheets, on no machine.",
-            Kind::Implementation => "An implementation: what was recorded inside the calls.",
+            ClaimKind::Sign => "A direction: the sign of a difference of paired samples.",
+            ClaimKind::Model => "A model: how far it misses.",
+            ClaimKind::Arithmetic => "Arithmetic: from printed figures and datasheets, on no machine.",
+            ClaimKind::Implementation => "An implementation: what was recorded inside the calls.",
         }
     }
 
     /// In a word, as a document writes it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Always => "always",
-            Kind::Exists => "exists",
-            Kind::Value => "value",
-            Kind::Sign => "sign",
-            Kind::Model => "model",
-            Kind::Arithmetic => "arithmetic",
-            Kind::Implementation => "implementation",
+            ClaimKind::Always => "always",
+            ClaimKind::Exists => "exists",
+            ClaimKind::Value => "value",
+            ClaimKind::Sign => "sign",
+            ClaimKind::Model => "model",
+            ClaimKind::Arithmetic => "arithmetic",
+            ClaimKind::Implementation => "implementation",
         }
     }
 }
 
-impl On {
+impl ClaimSubject {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            On::Pytorch => "PyTorch",
-            On::Cuda => "CUDA",
-            On::Program => "the measured program",
+            ClaimSubject::Pytorch => "PyTorch",
+            ClaimSubject::Cuda => "CUDA",
+            ClaimSubject::Program => "the measured program",
         }
     }
 }
@@ -128,7 +128,7 @@ impl On {
 impl Claim {
     /// Whether it is about printed figures and peak rates alone, so that no machine has a say in it.
     pub fn is_about_figures(&self) -> bool {
-        self.kind == Kind::Arithmetic
+        self.kind == ClaimKind::Arithmetic
     }
 
     /// What it claims, without the marks of Markdown.
@@ -139,17 +139,17 @@ impl Claim {
 
     /// Where it stands: each text once, with its title, its date and the lines.
     pub fn sources(&self, document: &Document) -> Vec<String> {
-        let mut texts: Vec<(&str, Vec<&Place>)> = Vec::new();
+        let mut texts: Vec<(&str, Vec<&TextPlace>)> = Vec::new();
         for place in &self.places {
             match texts.iter_mut().find(|(text, _)| *text == place.text) {
                 Some((_, places)) => places.push(place),
                 None => texts.push((&place.text, vec![place])),
             }
         }
-        let source = |(name, places): (&str, Vec<&Place>)| {
+        let source = |(name, places): (&str, Vec<&TextPlace>)| {
             let text = document.names.texts.get(name);
             let text = text.map_or_else(|| name.to_owned(), PrintedText::dated);
-            format!("{text}, {}", Place::lines(&places))
+            format!("{text}, {}", TextPlace::lines(&places))
         };
         texts.into_iter().map(source).collect()
     }

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, Scale, Series, Shows, TableCase,
+    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, PanelScale, PanelSeries, Shows,
+    TableCase,
 };
 use crate::present::escape;
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
@@ -214,7 +215,7 @@ fn parameter(table: &DocumentTable) -> Option<&String> {
 }
 
 /// A line for each row and each set of the other parameters.
-fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<Series> {
+fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<PanelSeries> {
     let mut others: Vec<Parameters> = Vec::new();
     for case in &table.cases {
         let mut other = case.select.clone();
@@ -227,19 +228,19 @@ fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<Series>
         let words = in_words(select);
         let label = if words.is_empty() { row.label.clone() } else { format!("{}, {words}", row.label) };
         let (id, select) = (row.id.clone(), select.clone());
-        Series { id, label: Some(label), select, predicts: None, bound: false }
+        PanelSeries { id, label: Some(label), select, predicts: None, bound: false }
     };
     drawn.iter().flat_map(|row| others.iter().map(move |other| line(row, other))).collect()
 }
 
-fn lines(x: &str, series: &[Series]) -> Lines {
+fn lines(x: &str, series: &[PanelSeries]) -> Lines {
     Lines {
         x: x.to_owned(),
         name: None,
         unit: None,
         shows: Shows::Value,
-        scale: Scale::Log,
-        values: Scale::Log,
+        scale: PanelScale::Log,
+        values: PanelScale::Log,
         series: series.to_vec(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::error::FileError;
-use crate::yaml;
+use crate::yaml::{self, Way};
 
 /// Hardware by a short name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -30,7 +30,16 @@ impl Hardware {
     /// # Errors
     /// The file does not describe hardware; the message says where.
     pub fn parse(origin: &str, text: &str) -> Result<Self, FileError> {
-        yaml::parse(text, origin)
+        let hardware: Self = yaml::parse_filled(text, origin, None)?;
+        let mut rates = hardware.0.iter().flat_map(|(name, chip)| chip.rates.iter().map(move |rate| (name, rate)));
+        match rates.find(|(_, (_, rate))| !(**rate > 0.0 && rate.is_finite())) {
+            Some((name, (of, rate))) => {
+                let way = Way::default().key(name).key("rates").key(of);
+                let message = format!("a peak rate is more than 0 operations per second, and this is {rate}");
+                Err(way.error(text, origin, message, String::new()))
+            }
+            None => Ok(hardware),
+        }
     }
 
     /// All chips, by the order of their short names.
@@ -46,5 +55,24 @@ impl Hardware {
     /// The peak rate `rate` of the hardware `name`, in operations per second.
     pub fn peak(&self, name: &str, rate: &str) -> Option<f64> {
         self.0.get(name)?.rates.get(rate).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_none_can_be_and_a_blank_are_refused_where_they_stand() {
+        let error = |rate: &str| {
+            let text = format!("chip: {{model: M, source: S, rates: {{fp16: {rate}}}}}\n");
+            Hardware::parse("h.yaml", &text).unwrap_err().to_string()
+        };
+        for rate in ["0", "-1"] {
+            assert!(error(rate).starts_with("h.yaml:1:43: a peak rate is more than 0"), "{}", error(rate));
+        }
+        assert!(error("fast").starts_with("h.yaml:1:43: "), "{}", error("fast"));
+        let blank = Hardware::parse("h.yaml", "chip: {model: '', source: S, rates: {}}").unwrap_err().to_string();
+        assert!(blank.starts_with("h.yaml:1:15: nothing stands here"), "{blank}");
     }
 }

@@ -1,5 +1,7 @@
 //! What makes a chapter a lesson: what it teaches and asks for, a prediction before the data, a quiz, what to keep in mind.
 
+use std::num::NonZeroU8;
+
 use serde::Deserialize;
 
 use super::sentence::{Sentence, Text};
@@ -13,7 +15,7 @@ pub struct Lesson {
     /// What a reader needs to know before.
     pub know: Vec<Text>,
     /// How long it takes.
-    pub minutes: u32,
+    pub minutes: NonZeroU8,
     /// What the reader is asked before the data are shown.
     pub predict: Prediction,
     /// Questions on what was read.
@@ -47,20 +49,20 @@ pub struct Question {
     /// The question.
     pub ask: Text,
     /// The answers to choose from, of which one is right.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<QuizChoice>,
 }
 
 /// An answer to choose.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct QuizChoice {
     /// The answer.
     pub say: Text,
     /// Whether it is the right one.
     #[serde(default)]
     pub right: bool,
     /// Why it is right, or wrong.
-    pub because: Text,
+    pub rationale: Text,
 }
 
 impl Lesson {
@@ -90,7 +92,7 @@ impl Lesson {
             let asked = (vec![("quiz", Some(number)), ("ask", None)], &question.ask);
             let choices = question.choices.iter().enumerate().flat_map(move |(place, choice)| {
                 let of = move |key| vec![("quiz", Some(number)), ("choices", Some(place)), (key, None)];
-                [(of("say"), &choice.say), (of("because"), &choice.because)]
+                [(of("say"), &choice.say), (of("rationale"), &choice.rationale)]
             });
             std::iter::once(asked).chain(choices)
         });

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{DocumentRow, DocumentTable, Figure, TableCase};
 use crate::measure::Estimate;
-use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters};
+use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters, in_another_unit};
 
 /// A row of a document's table for one case.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,8 @@ pub struct Measured<'a> {
     pub relative: Option<Relative>,
     /// Parameters of the document that the run measured with another value.
     pub mismatches: Vec<ParameterMismatch>,
+    /// Why it cannot be set against what the document prints, where the run measured it in a unit of another kind.
+    pub in_another_unit: Option<String>,
 }
 
 /// A value relative to another row's.
@@ -89,7 +91,20 @@ impl<'a> TableEntry<'a> {
         let estimate = metric.estimate()?;
         let relative = self.relative(lookup, &metric, &estimate);
         let mismatches = self.mismatches(&metric.spec.parameters);
-        Ok(Measured { metric, estimate, relative, mismatches })
+        let in_another_unit = in_another_unit(metric.spec, self.row.unit);
+        Ok(Measured { metric, estimate, relative, mismatches, in_another_unit })
+    }
+
+    /// What the run measured, in the unit that the row was declared with: rows of one picture share an axis.
+    ///
+    /// # Errors
+    /// As [`measured`](Self::measured); it is in a unit of another kind.
+    pub fn drawn<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
+        let measured = self.measured(lookup)?;
+        match &measured.in_another_unit {
+            Some(reason) => Err(MissingReason::Inconsistent(reason.clone())),
+            None => Ok(measured),
+        }
     }
 
     fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
@@ -100,7 +115,7 @@ impl<'a> TableEntry<'a> {
 
     fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Relative> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
-        let whole = self.find(lookup, &to.id).ok()?;
+        let whole = self.find(lookup, &to.id).ok().filter(|whole| whole.spec.unit.is_like(metric.spec.unit))?;
         // Of the runs that have both, so that what is common to a run stands on both sides.
         let part = metric.paired(&whole);
         let (of_part, whole) = (part.estimate().ok()?, whole.paired(metric).estimate().ok()?.median);
@@ -137,7 +152,9 @@ impl Measured<'_> {
     /// Says why it means nothing.
     pub fn ratio(&self, published: &Figure) -> Result<f64, &'static str> {
         let ratio = self.estimate.median / published.value;
-        if !self.mismatches.is_empty() {
+        if self.in_another_unit.is_some() {
+            Err("the units differ")
+        } else if !self.mismatches.is_empty() {
             Err("measured with other parameters")
         } else if self.is_indistinguishable_from_zero() {
             Err("the difference may be 0")

@@ -23,16 +23,17 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub use case::TableCase;
-pub use claim::{Claim, Compare, Kind, On};
+pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
-pub use lesson::{Choice, Lesson, Prediction, Question};
+pub use lesson::{Lesson, Prediction, Question, QuizChoice};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, Scale, Series, Shows, StackedParts, Systems,
+    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelScale, PanelSeries, Shows, StackedParts,
+    Systems,
 };
-pub use sentence::{Effect, Exercise, Form, Headline, Number, Piece, Said, Sentence, Text};
-pub use text::{Place, PrintedText, Texts};
+pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
+pub use text::{PrintedText, TextPlace, Texts};
 
 use super::predicate::Judgement;
 use crate::error::FileError;
@@ -97,6 +98,8 @@ pub struct Names {
     pub chapters: Arc<BTreeSet<String>>,
     /// The pages of the project that are no chapters, in small letters.
     pub pages: Arc<BTreeSet<String>>,
+    /// The files below its folder `src`, which may be listings.
+    pub files: Arc<BTreeSet<String>>,
 }
 
 /// Pages that every book has, and those that mdBook makes.
@@ -144,7 +147,7 @@ pub struct DocumentRow {
     /// Which of several measurements of that name it is, by parameters beside those of the case.
     #[serde(default)]
     pub select: Parameters,
-    /// The unit of the row, in which its published figures are.
+    /// The unit that the row was declared with, in which its published figures are.
     #[serde(skip, default = "seconds")]
     pub unit: Unit,
     /// The published figure of each case, by the case's label; `null` or no entry where the document prints none.
@@ -177,14 +180,15 @@ impl Document {
     /// [`FileError::Invalid`] says what is wrong and where: an unknown field, a figure that is no number, a row that is
     /// named twice, a name that stands for nothing.
     pub fn parse(origin: &str, text: &str, names: &Names) -> Result<Self, FileError> {
-        let mut document: Self = yaml::parse(text, origin)?;
+        // The figure of a case may be left blank.
+        let mut document: Self = yaml::parse_filled(text, origin, Some("published"))?;
         document.names = names.clone();
         for row in document.tables.iter_mut().flat_map(|table| &mut table.rows) {
             if let Some(spec) = names.rows.get(&row.id) {
                 row.unit = spec.unit;
-                if row.label.is_empty() {
-                    row.label.clone_from(&spec.label);
-                }
+            }
+            if let Some(label) = names.rows.label(&row.id).filter(|_| row.label.is_empty()) {
+                label.clone_into(&mut row.label);
             }
         }
         check::check(&document, origin, text)?;
@@ -199,16 +203,13 @@ impl Document {
     /// The documents of some files, each with its name in messages, in their [`order`](Self::order).
     ///
     /// # Errors
-    /// As [`Document::parse`]; a file that is not UTF-8; two documents of one identifier.
+    /// As [`Document::parse`]; a file that is not UTF-8; two documents of one identifier or one order.
     pub fn all<'a>(files: impl Iterator<Item = (String, &'a [u8])>, names: &Names) -> Result<Vec<Self>, FileError> {
         let mut documents: Vec<Self> = Vec::new();
         for (origin, content) in files {
             let text = std::str::from_utf8(content).map_err(|_| FileError::whole(&origin, "not UTF-8"))?;
             let document = Self::parse(&origin, text, names)?;
-            if documents.iter().any(|other| other.id == document.id) {
-                let message = format!("another file has the document `{}`, too", document.id);
-                return Err(FileError::whole(&origin, message));
-            }
+            check::check_beside(&document, &documents, &origin, text)?;
             documents.push(document);
         }
         documents.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));

@@ -34,7 +34,7 @@ pub struct Panel {
     pub bars: Vec<String>,
     /// How the axis of the bars is divided.
     #[serde(default)]
-    pub values: Scale,
+    pub values: PanelScale,
     /// Measurements that add up to another one: one stacked bar for every case of the table.
     pub stack: Option<StackedParts>,
     /// The measurements as lines over a parameter.
@@ -144,12 +144,12 @@ pub struct Lines {
     pub shows: Shows,
     /// How its axis is divided.
     #[serde(default)]
-    pub scale: Scale,
+    pub scale: PanelScale,
     /// How the axis of the values is divided.
     #[serde(default)]
-    pub values: Scale,
+    pub values: PanelScale,
     /// The lines.
-    pub series: Vec<Series>,
+    pub series: Vec<PanelSeries>,
 }
 
 /// What is drawn of a value.
@@ -181,7 +181,7 @@ impl Lines {
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum PanelScale {
     /// Equal steps are equally far apart.
     #[default]
     Linear,
@@ -192,7 +192,7 @@ pub enum Scale {
 /// A line: every row of a measurement that has the parameter.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Series {
+pub struct PanelSeries {
     /// The measurement.
     pub id: String,
     /// Its name; left out, the label of its row.

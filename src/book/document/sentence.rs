@@ -11,11 +11,11 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Held, Quantity, UnknownName, compile, environment, flat_name, flattened, holds, names_in, operands_in, singled_out,
-    stand_in,
+    Checked, Held, ResolvedExpression, UnknownName, compile, environment, flat_name, flattened, holds, reason,
+    singled_out,
 };
 use super::Document;
-use crate::measure::Finding;
+use crate::measure::Decision;
 use crate::results::{Parameters, Results};
 use crate::units::{Scale, Unit};
 
@@ -71,7 +71,7 @@ pub struct Headline {
     /// The number: a ratio of measured values, to which 1 would be no difference.
     pub value: String,
     /// How it is written.
-    pub form: Form,
+    pub form: SentenceForm,
     /// What it is, in words that stand behind the number.
     pub caption: String,
     /// What follows from it for a program, where its whole interval lies above 1.
@@ -85,7 +85,7 @@ pub struct Headline {
 /// How a ratio is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum SentenceForm {
     /// `1.80 ×`.
     Times,
     /// `55.4 %`.
@@ -135,11 +135,11 @@ impl Headline {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Number, String> {
-        let found = Quantity::of(&self.value, document, results, system, &Parameters::new())?.found()?;
+        let found = ResolvedExpression::of(&self.value, document, results, system, &Parameters::new())?.found()?;
         let (value, interval) = found.known.value();
         let (factor, sign) = match self.form {
-            Form::Times => (1.0, "×"),
-            Form::Percent => (100.0, "%"),
+            SentenceForm::Times => (1.0, "×"),
+            SentenceForm::Percent => (100.0, "%"),
         };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = found.counted();
@@ -186,9 +186,9 @@ impl Sentence {
     pub fn said(&self, document: &Document, results: &Results) -> Result<Said, String> {
         let Held { finding, without_scatter } = holds(&self.condition, document, results)?;
         let text = match finding {
-            Finding::Inside => &self.then,
-            Finding::Outside => &self.otherwise,
-            Finding::Undecided => &self.unclear,
+            Decision::Inside => &self.then,
+            Decision::Outside => &self.otherwise,
+            Decision::Undecided => &self.unclear,
         };
         Ok(Said { pieces: text.filled(document, results)?, undecided: without_scatter })
     }
@@ -219,15 +219,19 @@ impl Text {
 
     /// Finds an expression that is none, or names what there is not.
     pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
+        let environment = wording();
         for part in self.parts()? {
             let Part::Expression(expression) = part else { continue };
-            let environment = wording();
-            let names = names_in(&environment, expression)?;
-            let operands = operands_in(expression, &names, document)?;
+            // What is wrong with the whole of it stands where it stands.
+            let within = |unknown: UnknownName| match unknown.name {
+                None => UnknownName { name: Some(expression.to_owned()), ..unknown },
+                Some(_) => unknown,
+            };
+            let Checked { operands, .. } = Checked::of(&environment, expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            stand_in(&environment, expression, &names)?;
-            if !expression.contains('|') && names != [expression] {
-                return Err(format!("`{expression}` is written neither as `time`, `percent` nor `times`").into());
+            if !expression.contains('|') && !operands.iter().all(|(name, _)| name == expression) {
+                let message = format!("`{expression}` is written neither as `time`, `percent` nor `times`");
+                return Err(within(message.into()));
             }
         }
         Ok(())
@@ -262,7 +266,7 @@ fn wording() -> Environment<'static> {
 
 fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
     let environment = wording();
-    let quantity = Quantity::of_answer(&environment, expression, document, results)?;
+    let quantity = ResolvedExpression::of_answer(&environment, expression, document, results)?;
     let values = quantity.values()?;
     let detail: Vec<String> = values.iter().map(|(name, _, _, written)| format!("{name} = {written}")).collect();
     let detail = detail.join("; ");
@@ -276,6 +280,6 @@ fn value(expression: &str, document: &Document, results: &Results) -> Result<Pie
     let names: Vec<&str> = values.iter().map(|(name, ..)| *name).collect();
     let flat = flattened(expression, &names);
     let result = compile(&environment, &flat)?.eval(Value::from(context));
-    let text = result.map_err(|error| format!("`{expression}` fails: {error:#}"))?.to_string();
+    let text = result.map_err(|error| format!("`{expression}` fails: {}", reason(&error)))?.to_string();
     Ok(Piece::Value { text, detail })
 }

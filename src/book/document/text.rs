@@ -32,7 +32,7 @@ pub struct PrintedText {
 
 /// A place in a text: `003:92-94`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPlace {
     /// The short name of the text.
     pub text: String,
     /// The first line.
@@ -41,7 +41,7 @@ pub struct Place {
     pub last: u32,
 }
 
-impl schemars::JsonSchema for Place {
+impl schemars::JsonSchema for TextPlace {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Place".into()
     }
@@ -60,7 +60,7 @@ impl Texts {
     /// # Errors
     /// The file does not describe texts; the message says where.
     pub fn parse(origin: &str, text: &str) -> Result<Self, FileError> {
-        yaml::parse(text, origin)
+        yaml::parse_filled(text, origin, None)
     }
 
     /// The text with this short name.
@@ -79,7 +79,7 @@ impl Texts {
     }
 
     /// What is wrong with a place, and what may have been meant.
-    pub(super) fn unknown(&self, place: &Place) -> Option<(String, String)> {
+    pub(super) fn unknown(&self, place: &TextPlace) -> Option<(String, String)> {
         let Some(text) = self.get(&place.text) else {
             return Some((format!("there is no text `{}`", place.text), nearest(&place.text, self.names())));
         };
@@ -99,7 +99,7 @@ impl PrintedText {
     }
 }
 
-impl Place {
+impl TextPlace {
     /// The lines of places in one text, in words: `line 46`, `lines 92–94`, `lines 220, 235 and 464`.
     pub fn lines(places: &[&Self]) -> String {
         let range = |place: &&Self| match place.first == place.last {
@@ -122,14 +122,14 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, first, last } = self;
         if first == last { write!(f, "{text}:{first}") } else { write!(f, "{text}:{first}-{last}") }
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
+impl<'de> Deserialize<'de> for TextPlace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = String::deserialize(deserializer)?;
         Self::of(&written).ok_or_else(|| {
@@ -144,18 +144,18 @@ mod tests {
 
     #[test]
     fn a_place_is_a_text_and_a_range_of_lines() {
-        let place = Place::of("003:92-94").unwrap();
+        let place = TextPlace::of("003:92-94").unwrap();
         assert_eq!(place.to_string(), "003:92-94");
         for wrong in ["003", "003:", ":4", "003:0", "003:9-4", "003:a", "003:1-2-3"] {
-            assert_eq!(Place::of(wrong), None, "{wrong}");
+            assert_eq!(TextPlace::of(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn places_in_one_text_are_said_as_its_lines() {
         let lines = |written: &[&str]| {
-            let places: Vec<Place> = written.iter().map(|place| Place::of(place).unwrap()).collect();
-            Place::lines(&places.iter().collect::<Vec<&Place>>())
+            let places: Vec<TextPlace> = written.iter().map(|place| TextPlace::of(place).unwrap()).collect();
+            TextPlace::lines(&places.iter().collect::<Vec<&TextPlace>>())
         };
         assert_eq!(lines(&["000:46"]), "line 46");
         assert_eq!(lines(&["003:92-94"]), "lines 92–94");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_place_behind_the_end_of_its_text_or_in_none_is_unknown() {
         let texts = Texts::parse("texts.yaml", "'003': {file: f.txt, title: T, lines: 9}\n").unwrap();
-        let unknown = |written: &str| texts.unknown(&Place::of(written).unwrap());
+        let unknown = |written: &str| texts.unknown(&TextPlace::of(written).unwrap());
         assert_eq!(unknown("003:9"), None);
         assert_eq!(unknown("003:8-10").unwrap().0, "`003:8-10`: `f.txt` has 9 lines");
         assert_eq!(

@@ -6,12 +6,12 @@
 use minijinja::Environment;
 
 use super::operand::Operand;
-use super::quantity::{Quantity, source};
+use super::quantity::{ResolvedExpression, source};
 use super::{names_in, operands_in};
 use crate::book::document::Document;
 use crate::results::{MissingReason, Parameters, Results};
 
-impl<'a> Quantity<'a> {
+impl<'a> ResolvedExpression<'a> {
     /// The quantity in an answer: by the rows of the system that the file is about. Where these have no meaning in it, by
     /// those of another system that measured all of them.
     pub(in crate::book) fn of_answer(

@@ -2,7 +2,7 @@
 
 use super::found::{Found, bounds};
 use super::test::Test;
-use crate::measure::{Evidence, Finding, Known, Region};
+use crate::measure::{AcceptedRegion, Decision, Evidence, Observations};
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -28,7 +28,7 @@ pub struct CaseResult {
     /// How many runs it was measured in; 0 where nothing measured is in it.
     pub runs: usize,
     /// Where it lies.
-    pub(super) finding: Option<Finding>,
+    pub(super) finding: Option<Decision>,
     /// Whether it was computed in each round, and not from the values of its names.
     pub by_rounds: bool,
     /// Whether it was computed from figures alone.
@@ -48,23 +48,23 @@ impl CaseResult {
     /// Where it lies, in a word.
     pub fn lies(&self) -> Option<&'static str> {
         self.finding.filter(|_| self.value.is_ok()).map(|finding| match finding {
-            Finding::Inside => "inside",
-            Finding::Outside => "outside",
-            Finding::Undecided => "undecided",
+            Decision::Inside => "inside",
+            Decision::Outside => "outside",
+            Decision::Undecided => "undecided",
         })
     }
 }
 
 /// A case with what is known of it.
-pub(super) struct Made {
+pub(super) struct ComparedCase {
     /// The case.
     pub case: CaseResult,
     /// What is known of its quantity, where that was measured.
-    pub known: Option<Known>,
-    region: Option<Region>,
+    pub known: Option<Observations>,
+    region: Option<AcceptedRegion>,
 }
 
-impl Made {
+impl ComparedCase {
     pub(super) fn of(test: &Test, case: String, select: &Parameters, found: Result<Found, String>) -> Self {
         let mut case = CaseResult {
             quantity: test.quantity.clone(),
@@ -94,8 +94,8 @@ impl Made {
                 case.is_alone_inside = test.region.is_some_and(|region| is_inside(case.numbers, &region));
                 case.runs = found.runs;
                 case.by_rounds = found.by_rounds;
-                case.exact = matches!(found.known, Known::Exact(_));
-                case.trials = matches!(found.known, Known::Trials(_) | Known::Faults(_));
+                case.exact = matches!(found.known, Observations::Exact(_));
+                case.trials = matches!(found.known, Observations::Trials(_) | Observations::Faults(_));
                 case.filled = found.filled;
                 case.operands = found.operands;
                 Some(found.known)
@@ -118,7 +118,7 @@ impl Made {
 }
 
 /// Whether an interval lies inside a region.
-fn is_inside(numbers: Option<(f64, Option<(f64, f64)>)>, region: &Region) -> bool {
+fn is_inside(numbers: Option<(f64, Option<(f64, f64)>)>, region: &AcceptedRegion) -> bool {
     let Some((_, Some((least, largest)))) = numbers else { return false };
     region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value)
 }

@@ -1,12 +1,12 @@
 //! What a quantity came to, and how it is written.
 
-use crate::measure::{Known, Region};
+use crate::measure::{AcceptedRegion, Observations};
 use crate::units::Unit;
 
 /// What a quantity came to.
 pub(in crate::book) struct Found {
     /// What is known of it.
-    pub known: Known,
+    pub known: Observations,
     /// Its unit.
     pub unit: Unit,
     /// The expression with values in the place of names, where it is more than one name.
@@ -39,7 +39,7 @@ impl Found {
             }
         };
         match (&self.known, self.known.value()) {
-            (Known::Trials(values) | Known::Faults(values), _) => trials(values),
+            (Observations::Trials(values) | Observations::Faults(values), _) => trials(values),
             (_, (value, Some((low, high)))) => {
                 let largest = value.abs().max(low.abs()).max(high.abs());
                 let scale = self.unit.scale(largest);
@@ -47,7 +47,7 @@ impl Found {
                 let [low, high] = [low, high].map(|end| scale.number(end, decimals));
                 format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
             }
-            (Known::Runs(_), (value, None)) => format!("{} ({runs}, no interval)", self.unit.format(value, 4)),
+            (Observations::Runs(_), (value, None)) => format!("{} ({runs}, no interval)", self.unit.format(value, 4)),
             (_, (value, None)) => self.unit.format(value, 4),
         }
     }
@@ -72,7 +72,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 }
 
 /// A region in words: `above 0 s`, `between 0.9 and 1.1`.
-pub(super) fn bounds(region: &Region, unit: Unit) -> String {
+pub(super) fn bounds(region: &AcceptedRegion, unit: Unit) -> String {
     let written = |value: f64| if whole(value, unit) { value.to_string() } else { unit.format(value, 3) };
     match (region.low, region.high) {
         (Some(low), Some(high)) if low.value == high.value => written(low.value),
@@ -90,25 +90,28 @@ mod tests {
     use super::*;
     use crate::measure::Bound;
 
-    fn written(known: Known, unit: Unit, runs: usize) -> String {
+    fn written(known: Observations, unit: Unit, runs: usize) -> String {
         let (operands, unsteady) = (Vec::new(), Vec::new());
         Found { known, unit, filled: None, operands, unsteady, runs, of_runs: runs, by_rounds: false }.written()
     }
 
     #[test]
     fn a_value_stands_with_its_interval_and_the_number_of_runs() {
-        assert_eq!(written(Known::Runs(vec![1e-3, 2e-3, 3e-3]), Unit::Seconds, 3), "2.00 ms (−0.48 … 4.48, 3 runs)");
-        assert_eq!(written(Known::Exact(2e-3), Unit::Seconds, 0), "2.000 ms");
-        assert_eq!(written(Known::Trials(vec![1.0; 12]), Unit::Ratio, 2), "1 in all 12 trials of 2 runs");
-        assert_eq!(written(Known::Runs(vec![2e-3]), Unit::Seconds, 1), "2.000 ms (one run, no interval)");
-        let faults = Known::Faults(vec![0.0, 0.0, 64.0]);
+        assert_eq!(
+            written(Observations::Runs(vec![1e-3, 2e-3, 3e-3]), Unit::Seconds, 3),
+            "2.00 ms (−0.48 … 4.48, 3 runs)"
+        );
+        assert_eq!(written(Observations::Exact(2e-3), Unit::Seconds, 0), "2.000 ms");
+        assert_eq!(written(Observations::Trials(vec![1.0; 12]), Unit::Ratio, 2), "1 in all 12 trials of 2 runs");
+        assert_eq!(written(Observations::Runs(vec![2e-3]), Unit::Seconds, 1), "2.000 ms (one run, no interval)");
+        let faults = Observations::Faults(vec![0.0, 0.0, 64.0]);
         assert_eq!(written(faults, Unit::Number, 1), "0 in 2 of 3 trials of one run, at most 64");
     }
 
     #[test]
     fn a_region_is_written_in_the_unit_of_its_quantity() {
         let end = |value, included| Some(Bound { value, included });
-        let of = |low, high, unit| bounds(&Region { low, high }, unit);
+        let of = |low, high, unit| bounds(&AcceptedRegion { low, high }, unit);
         assert_eq!(of(end(0.0, false), None, Unit::Seconds), "above 0 s");
         assert_eq!(of(end(1e-5, true), end(1.5e-5, true), Unit::Seconds), "between 10.0 µs and 15.0 µs");
         assert_eq!(of(end(1.0, true), end(1.0, true), Unit::Ratio), "1");

@@ -1,6 +1,6 @@
 //! Judging claims: on the system that each is about, by its kind.
 //!
-//! Each test of a claim is made for each of its cases. A case is a quantity ([`Quantity`]) against the test's region
+//! Each test of a claim is made for each of its cases. A case is a quantity ([`ResolvedExpression`]) against the test's region
 //! ([`Evidence`](crate::measure), which says how a case is found to lie inside or outside, and how the error is held over
 //! several). The kind then decides: of a claim that says *can*, one case inside is enough; of the others, every case has to
 //! lie inside. A model has no region: its verdict is how far it misses at most.
@@ -11,13 +11,13 @@
 //! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
 //! case whose rows are missing decides nothing, and the verdict says so.
 
-use super::case::{CaseResult, Made, named};
-use super::quantity::Quantity;
+use super::case::{CaseResult, ComparedCase, named};
+use super::quantity::ResolvedExpression;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
 use super::{environment, operands_of};
-use crate::book::document::{Claim, Document, Kind, On};
-use crate::measure::{Evidence, Finding, Known, furthest};
+use crate::book::document::{Claim, ClaimKind, ClaimSubject, Document};
+use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::results::{Parameter, Parameters, Results, by_size};
 
 /// The system that the texts are about.
@@ -52,17 +52,17 @@ impl Claim {
             // What is shown beside figures is of a GPU, too.
             None if engine != "cuda" => Judgement { shown: Vec::new(), ..self.judge_on(own, document, results) },
             None if there => self.judge_on(PYTORCH, document, results),
-            None | Some(On::Program) => self.judge_on(own, document, results),
-            Some(On::Pytorch | On::Cuda) if engine != "cuda" => none(&format!(
+            None | Some(ClaimSubject::Program) => self.judge_on(own, document, results),
+            Some(ClaimSubject::Pytorch | ClaimSubject::Cuda) if engine != "cuda" => none(&format!(
                 "the claim is about a GPU, and this run is of the engine `{engine}`, an emulation: neither its times nor \
                  its calls are a GPU's"
             )),
-            Some(On::Cuda) if !there => self.judge_on(own, document, results),
-            Some(On::Cuda) => match self.judge_on(PYTORCH, document, results) {
+            Some(ClaimSubject::Cuda) if !there => self.judge_on(own, document, results),
+            Some(ClaimSubject::Cuda) => match self.judge_on(PYTORCH, document, results) {
                 Judgement { verdict: ClaimVerdict::NotJudged(_), .. } => self.judge_on(own, document, results),
                 judgement => judgement.beside(own, || self.judge_on(own, document, results)),
             },
-            Some(On::Pytorch) => {
+            Some(ClaimSubject::Pytorch) => {
                 let judgement = if there {
                     self.judge_on(PYTORCH, document, results)
                 } else {
@@ -83,43 +83,44 @@ impl Claim {
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
         if let Some(given) = &self.given {
-            let reason =
-                match held(given, |quantity| Quantity::of(quantity, document, results, system, &Parameters::new())) {
-                    Ok(Held { finding: Finding::Inside, .. }) => None,
-                    Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
-                    Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
-                    Err(reason) => Some(reason),
-                };
+            let reason = match held(given, |quantity| {
+                ResolvedExpression::of(quantity, document, results, system, &Parameters::new())
+            }) {
+                Ok(Held { finding: Decision::Inside, .. }) => None,
+                Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
+                Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
+                Err(reason) => Some(reason),
+            };
             if let Some(reason) = reason {
                 return self.not_judged(reason, system);
             }
         }
-        let made = |tests: &[String]| -> Vec<Made> {
+        let made = |tests: &[String]| -> Vec<ComparedCase> {
             tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
         };
-        let (shown, made): (Vec<Made>, Vec<Made>) = (made(&self.shown), made(&self.tests));
+        let (shown, made): (Vec<ComparedCase>, Vec<ComparedCase>) = (made(&self.shown), made(&self.tests));
         let shown = shown.into_iter().map(|made| made.case).collect();
-        let evidence: Vec<Evidence> = made.iter().map(Made::evidence).collect();
-        let (mut cases, known): (Vec<CaseResult>, Vec<Option<Known>>) =
+        let evidence: Vec<Evidence> = made.iter().map(ComparedCase::evidence).collect();
+        let (mut cases, known): (Vec<CaseResult>, Vec<Option<Observations>>) =
             made.into_iter().map(|made| (made.case, made.known)).unzip();
         let missing = cases.iter().find_map(|case| case.value.as_ref().err());
         if let Some(reason) = missing.filter(|_| known.iter().all(Option::is_none)) {
             return Judgement { shown, ..self.not_judged(reason.clone(), system) };
         }
-        let verdict = if self.kind == Kind::Model {
-            let errors: Vec<Known> = known.into_iter().flatten().collect();
-            match errors.iter().find_map(Known::without_scatter) {
+        let verdict = if self.kind == ClaimKind::Model {
+            let errors: Vec<Observations> = known.into_iter().flatten().collect();
+            match errors.iter().find_map(Observations::without_scatter) {
                 Some(reason) => ClaimVerdict::NotJudged(reason),
                 None => ClaimVerdict::GoodToWithin(furthest(&errors)),
             }
         } else {
             let (finding, each) = match self.kind {
-                Kind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
+                ClaimKind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
                 _ => (Evidence::all(&evidence), Evidence::each(&evidence)),
             };
             // Where all cases have to agree, each counts alone.
-            let alone = matches!((finding, self.kind), (Finding::Outside, Kind::Exists))
-                || finding == Finding::Inside && self.kind != Kind::Exists;
+            let alone = matches!((finding, self.kind), (Decision::Outside, ClaimKind::Exists))
+                || finding == Decision::Inside && self.kind != ClaimKind::Exists;
             for ((case, each), evidence) in cases.iter_mut().zip(each).zip(&evidence) {
                 case.finding = Some(if alone { evidence.finding() } else { each });
             }
@@ -136,13 +137,13 @@ impl Claim {
     }
 
     /// A test, made for each of its cases, with what is known of each that was measured.
-    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<Made> {
+    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<ComparedCase> {
         let Ok(test) = Test::parse(text) else { return Vec::new() };
-        let of = |select: &Parameters| Quantity::of(&test.quantity, document, results, system, select);
+        let of = |select: &Parameters| ResolvedExpression::of(&test.quantity, document, results, system, select);
         let selects = self.selects(&test, document, results);
-        let found = |quantity: Result<Quantity<'_>, String>, case: String, select: &Parameters| {
+        let found = |quantity: Result<ResolvedExpression<'_>, String>, case: String, select: &Parameters| {
             let found = quantity.and_then(|quantity| quantity.found());
-            Made::of(&test, case, select, found)
+            ComparedCase::of(&test, case, select, found)
         };
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();
@@ -201,8 +202,11 @@ impl Judgement {
 
 /// Why nothing is decided, where all measured cases that are undecided could decide nothing: of each its finding, and what is
 /// known of it.
-fn without_scatter<'k>(finding: Finding, cases: impl Iterator<Item = (Finding, Option<&'k Known>)>) -> Option<String> {
-    let open = cases.filter(|(of_case, _)| finding == Finding::Undecided && *of_case == Finding::Undecided);
+fn without_scatter<'k>(
+    finding: Decision,
+    cases: impl Iterator<Item = (Decision, Option<&'k Observations>)>,
+) -> Option<String> {
+    let open = cases.filter(|(of_case, _)| finding == Decision::Undecided && *of_case == Decision::Undecided);
     let reasons: Option<Vec<String>> = open.filter_map(|(_, known)| Some(known?.without_scatter())).collect();
     reasons?.into_iter().next()
 }
@@ -210,25 +214,25 @@ fn without_scatter<'k>(finding: Finding, cases: impl Iterator<Item = (Finding, O
 /// What the tests of a text come to together.
 pub(in crate::book) struct Held {
     /// Whether all of them hold.
-    pub finding: Finding,
+    pub finding: Decision,
     /// Why that could not be decided, whatever was measured.
     pub without_scatter: Option<String>,
 }
 
 /// Whether all tests of an answer hold.
 pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Held, String> {
-    held(text, |quantity| Quantity::of_answer(&environment(), quantity, document, results))
+    held(text, |quantity| ResolvedExpression::of_answer(&environment(), quantity, document, results))
 }
 
 /// Whether all tests of a text hold, of the quantities that `of` finds.
-fn held<'r>(text: &str, of: impl Fn(&str) -> Result<Quantity<'r>, String>) -> Result<Held, String> {
+fn held<'r>(text: &str, of: impl Fn(&str) -> Result<ResolvedExpression<'r>, String>) -> Result<Held, String> {
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
-    let known = |test: &Test| -> Result<(Evidence, Known), String> {
+    let known = |test: &Test| -> Result<(Evidence, Observations), String> {
         let found = of(&test.quantity)?.found()?;
         let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity))?;
         Ok((Evidence::of(&found.known, &region), found.known))
     };
-    let (evidence, known): (Vec<Evidence>, Vec<Known>) = tests.iter().map(known).collect::<Result<_, _>>()?;
+    let (evidence, known): (Vec<Evidence>, Vec<Observations>) = tests.iter().map(known).collect::<Result<_, _>>()?;
     let finding = Evidence::all(&evidence);
     let cases = evidence.iter().map(Evidence::finding).zip(known.iter().map(Some));
     Ok(Held { finding, without_scatter: without_scatter(finding, cases) })

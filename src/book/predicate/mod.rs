@@ -15,12 +15,14 @@
 //! - a peak rate of the hardware: `peak.NAME.RATE`, from the project's `hardware.yaml`.
 //!
 //! Names are resolved when a document is read: one that stands for nothing is an error there, not a verdict. So is a
-//! quantity whose measurements have different units, unless all but one are numbers without a unit.
+//! quantity that adds or compares unlike units, one whose measurements have different units, unless all but one are
+//! numbers without a unit, and one in which a name has no part, such as `a - a`.
 //!
 //! | file | question |
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
+//! | `dimension` | in which unit is a formula |
 //! | `answer` | which system is an answer about |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
 //! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
@@ -28,6 +30,7 @@
 
 mod answer;
 mod case;
+mod dimension;
 mod found;
 mod judge;
 mod operand;
@@ -37,14 +40,15 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minijinja::{Environment, ErrorKind, Expression, Value};
+use minijinja::{Environment, Error, ErrorKind, Expression, Value};
 
 pub use case::CaseResult;
+pub(super) use dimension::Dimension;
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds};
 pub use operand::{Extreme, Operand};
 pub(super) use operand::{UnknownName, operands_in, singled_out};
-pub(super) use quantity::{Quantity, flat_name, flattened};
+pub(super) use quantity::{ResolvedExpression, flat_name, flattened};
 pub(super) use test::Test;
 pub use verdict::ClaimVerdict;
 
@@ -53,28 +57,87 @@ use super::language;
 pub(super) use super::language::of_numbers as environment;
 use crate::results::nearest;
 
-/// The names in an expression, in the order of the alphabet, with what they stand for; units that differ are not mixed.
+/// The names in an expression, in the order of the alphabet, with what they stand for.
 pub(super) fn operands_of(expression: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
-    let environment = environment();
-    let names = names_in(&environment, expression)?;
-    let operands = operands_in(expression, &names, document)?;
-    stand_in(&environment, expression, &names)?;
-    let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.dimension()).collect();
-    if units.len() > 1 {
-        let units: Vec<&str> = units.into_iter().collect();
-        return Err(format!("`{expression}` compares {}", units.join(" and ")).into());
-    }
-    Ok(operands)
+    operands_in(expression, &names_in(&environment(), expression)?, document)
 }
 
-/// The value of an expression with some number for each of its names: what fails so has no value, whatever is measured.
-pub(super) fn stand_in(environment: &Environment<'_>, expression: &str, names: &[String]) -> Result<Value, String> {
-    let context: BTreeMap<String, f64> =
-        (1..).zip(names).map(|(place, _)| (flat_name(place - 1), 0.7 + place as f64)).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let flat = flattened(expression, &names);
-    let value = compile(environment, &flat)?.eval(Value::from(context));
-    value.map_err(|error| format!("`{expression}` never has a value: {error:#}"))
+/// An expression that can have a value.
+pub(super) struct Checked {
+    /// Its names, in the order of the alphabet, with what they stand for.
+    pub(super) operands: Vec<(String, Operand)>,
+    /// Its unit.
+    pub(super) dimension: Dimension,
+}
+
+impl Checked {
+    /// Finds an expression that names what there is not, that has no value whatever is measured, in which a name has no
+    /// part, or that adds or compares unlike units.
+    pub(super) fn of(
+        environment: &Environment<'_>,
+        expression: &str,
+        document: &Document,
+    ) -> Result<Self, UnknownName> {
+        let names = names_in(environment, expression)?;
+        let operands = operands_in(expression, &names, document)?;
+        let unit = |name: &str| {
+            let operand = operands.iter().find(|(own, _)| own == name);
+            operand.map_or(Dimension::Unknown, |(_, operand)| operand.dimension())
+        };
+        let dimension = dimension::of(expression, &unit)?;
+        let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.measured_unit()).collect();
+        if units.len() > 1 {
+            let units: Vec<&str> = units.into_iter().collect();
+            return Err(format!("`{expression}` mixes {}", units.join(" and ")).into());
+        }
+        check_values(environment, expression, &names)?;
+        Ok(Self { operands, dimension })
+    }
+}
+
+/// Finds an expression that has no value, and a name that its value does not depend on, by putting numbers in.
+fn check_values(environment: &Environment<'_>, expression: &str, names: &[String]) -> Result<(), UnknownName> {
+    /// With how many sets of numbers it is tried, and by what each number is then multiplied.
+    const SETS: i32 = 5;
+    const FACTORS: [f64; 3] = [3.7, 1e-3, 1e4];
+    let own: Vec<&str> = names.iter().map(String::as_str).collect();
+    let flat = flattened(expression, &own);
+    let compiled = compile(environment, &flat)?;
+    let value = |numbers: &[f64]| {
+        let context: BTreeMap<String, f64> =
+            numbers.iter().enumerate().map(|(place, number)| (flat_name(place), *number)).collect();
+        compiled.eval(Value::from(context))
+    };
+    let first: Vec<f64> = (1..).zip(names).map(|(place, _)| 0.7 + f64::from(place)).collect();
+    if let Err(error) = value(&first) {
+        return Err(format!("`{expression}` never has a value: {}", reason(&error)).into());
+    }
+    // Of many sizes, in every order.
+    let number = |set: i32, place: i32| 10_f64.powi((7 * place + 5 * set) % 9 - 4) * (1.3 + 0.4 * f64::from(place));
+    for (place, name) in names.iter().enumerate() {
+        let counts = (0..SETS).any(|set| {
+            let mut numbers: Vec<f64> = (0..).zip(names).map(|(place, _)| number(set, place)).collect();
+            let (before, size) = (value(&numbers).ok(), numbers[place]);
+            FACTORS.iter().any(|factor| {
+                numbers[place] = factor * size;
+                differ(before.as_ref(), value(&numbers).ok().as_ref())
+            })
+        });
+        if !counts {
+            let message = format!("`{name}` has no part in `{expression}`, which is the same whatever `{name}` is");
+            return Err(UnknownName { name: Some(name.clone()), ..UnknownName::from(message) });
+        }
+    }
+    Ok(())
+}
+
+/// Whether two values differ by more than rounding does; one that there is not tells nothing.
+fn differ(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    match (f64::try_from(one.clone()), f64::try_from(other.clone())) {
+        (Ok(one), Ok(other)) => (one - other).abs() > 1e-12 * one.abs().max(other.abs()),
+        _ => one != other,
+    }
 }
 
 /// The names in an expression, in the order of the alphabet; each filter in it is known.
@@ -83,7 +146,7 @@ pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Resul
     if let Some(filter) = filters(expression).find(|filter| !has_filter(environment, filter)) {
         let hint = nearest(filter, FILTERS.into_iter().filter(|known| has_filter(environment, known)));
         let message = format!("there is no filter `{filter}`");
-        return Err(UnknownName { name: Some(filter.to_owned()), message, hint });
+        return Err(UnknownName { name: Some(filter.to_owned()), hint, ..message.into() });
     }
     let names: BTreeSet<String> = compile(environment, expression)?.undeclared_variables(true).into_iter().collect();
     Ok(names.into_iter().collect())
@@ -107,5 +170,12 @@ fn has_filter(environment: &Environment<'_>, filter: &str) -> bool {
 
 /// The expression, compiled.
 pub(super) fn compile<'a>(environment: &'a Environment<'_>, expression: &'a str) -> Result<Expression<'a, 'a>, String> {
-    environment.compile_expression(expression).map_err(|error| format!("`{expression}` is no expression: {error:#}"))
+    environment
+        .compile_expression(expression)
+        .map_err(|error| format!("`{expression}` is no formula: {}", reason(&error)))
+}
+
+/// What is wrong with an expression, in one line.
+pub(super) fn reason(error: &Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }

@@ -1,7 +1,10 @@
 //! What a name in a test or a text stands for.
 
+use super::dimension::Dimension;
 use crate::book::document::{Document, Figure, TableCase};
-use crate::results::{MetricSpec, Parameter, Parameters, Selector, Spelled, behind, name_of, nearest};
+use crate::results::{
+    MetricSpec, Parameter, Parameters, Selector, Spelled, behind, name_of, nearest, nearest_name, nearest_number,
+};
 use crate::units::Unit;
 
 /// What a name in a test or a text stands for.
@@ -44,11 +47,13 @@ pub(in crate::book) struct UnknownName {
     pub message: String,
     /// What may have been meant.
     pub hint: String,
+    /// Whether it is the document's identifier that is wrong.
+    pub is_of_id: bool,
 }
 
 impl From<String> for UnknownName {
     fn from(message: String) -> Self {
-        Self { name: None, message, hint: String::new() }
+        Self { name: None, message, hint: String::new(), is_of_id: false }
     }
 }
 
@@ -61,19 +66,24 @@ impl Operand {
         }
     }
 
-    /// The unit that other operands of a test must share; `None` for a number without one.
-    pub(super) fn dimension(&self) -> Option<&'static str> {
-        let unit = match self {
-            Operand::Measured { unit, .. } | Operand::Published(_, unit) => *unit,
+    /// Its unit in a formula.
+    pub(super) fn dimension(&self) -> Dimension {
+        match self {
+            Operand::Measured { unit, .. } | Operand::Published(_, unit) => Dimension::of(*unit),
+            Operand::Peak(_) => Dimension::of(Unit::FlopsPerSecond),
+            Operand::Parameter(name) if name.ends_with("seconds") => Dimension::TIME,
+            Operand::Parameter(_) => Dimension::Unknown,
+        }
+    }
+
+    /// The unit that other measurements of a test must share; `None` for a number without one.
+    pub(super) fn measured_unit(&self) -> Option<&'static str> {
+        match self {
+            Operand::Measured { unit, .. } | Operand::Published(_, unit) => {
+                Some(unit.words()).filter(|_| !unit.is_like(Unit::Number))
+            }
             // Operations over a rate are seconds: the test turns one into the other itself.
-            Operand::Peak(_) | Operand::Parameter(_) => return None,
-        };
-        match unit {
-            Unit::Seconds => Some("seconds"),
-            Unit::Bytes => Some("bytes"),
-            Unit::BytesPerSecond => Some("bytes per second"),
-            Unit::FlopsPerSecond => Some("operations per second"),
-            Unit::Number | Unit::Ratio => None,
+            Operand::Peak(_) | Operand::Parameter(_) => None,
         }
     }
 }
@@ -119,9 +129,25 @@ fn unknown(document: &Document, name: &str) -> UnknownName {
             let names = document.names.hardware.names().map(|name| format!("peak.{name}")).collect();
             ("peak rate of the hardware", near(names))
         }
-        path => ("measurement", hint(document, path)),
+        path => {
+            if let Some(near) = misspelt(document, path) {
+                let message =
+                    format!("no experiment is named `{}`, and `{name}` is of one that nearly is", document.id);
+                let hint = format!("; did you mean `{near}`?");
+                return UnknownName { is_of_id: true, hint, ..message.into() };
+            }
+            ("measurement", hint(document, path))
+        }
     };
-    UnknownName { name: Some(name.to_owned()), message: format!("`{name}` names no {what}"), hint }
+    UnknownName { name: Some(name.to_owned()), hint, ..format!("`{name}` names no {what}").into() }
+}
+
+/// The experiment that the document's identifier stands for if it is misspelt: the one that is named nearly so, where it has
+/// the row.
+fn misspelt<'a>(document: &'a Document, path: &[&str]) -> Option<&'a str> {
+    let rows = document.names.rows.ids().filter_map(|id| id.split('.').next());
+    let near = nearest_name(&document.id, rows).filter(|_| own_experiment(document).is_none())?;
+    row(document, path, Some(near)).map(|_| near)
 }
 
 fn published(document: &Document, path: &[&str]) -> Option<Operand> {
@@ -176,8 +202,8 @@ pub(in crate::book) fn singled_out(
             if let Some([one, other]) = several {
                 return Err(UnknownName {
                     name: Some(name.clone()),
-                    message: format!("`{name}` fits several rows, such as {one} and {other}"),
                     hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
+                    ..format!("`{name}` fits several rows, such as {one} and {other}").into()
                 });
             }
         }
@@ -187,11 +213,7 @@ pub(in crate::book) fn singled_out(
 
 /// Whether a row has no other value of a parameter.
 pub(super) fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
-    let same = |(name, wanted): (&String, &Parameter)| match (spec.parameters.get(name), wanted) {
-        (Some(value), wanted) => value == wanted || value.number().is_some_and(|value| wanted.number() == Some(value)),
-        (None, _) => true,
-    };
-    select.iter().all(same)
+    select.iter().all(|(name, wanted)| spec.parameters.get(name).is_none_or(|value| value == wanted))
 }
 
 /// The row of the document's experiment, or of another one whose name begins the path.
@@ -267,13 +289,17 @@ fn hint(document: &Document, path: &[&str]) -> String {
     let closest = fits(document, path, of).max_by_key(|fit| fit.row.parts.len());
     let wrong = closest.and_then(|fit| Some((fit.row, fit.wrong()?)));
     let near_selector = wrong.and_then(|(row, wrong)| {
-        let hint = nearest(wrong, row.selectors.iter().map(|selector| selector.text.as_str()));
+        let hint = match number_in(wrong, &row.selectors) {
+            Some((number, known)) => nearest_number(number, &known),
+            None => nearest(wrong, row.selectors.iter().map(|selector| selector.text.as_str())),
+        };
         Some(hint).filter(|hint| !hint.is_empty())
     });
     let near_row = || {
         // What tells rows apart is no part of their names.
         let known: Vec<Selector> = rows_of(document, of).flat_map(|row| row.selectors.iter().cloned()).collect();
-        let rest: Vec<&str> = path.iter().copied().filter(|part| !is_selector(part, &known)).collect();
+        let is_name = |part: &&str| !is_selector(part, &known) && number_in(part, &known).is_none();
+        let rest: Vec<&str> = path.iter().copied().filter(is_name).collect();
         let names: Vec<String> = rows_of(document, of).map(|row| row.parts[own..].join(".")).collect();
         nearest(&rest.join("."), names.iter().map(String::as_str))
     };
@@ -284,14 +310,19 @@ fn hint(document: &Document, path: &[&str]) -> String {
     }
 }
 
-/// Whether a part of a path can tell rows apart at all: a misspelt one must not pass for a row that was not measured.
+/// Whether a part of a path tells rows apart: a value that none of them has must not pass for a row that was not measured.
 fn is_selector(part: &str, known: &[Selector]) -> bool {
-    let numbered = |selector: &str| {
-        let name = selector.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
-        let value = part.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
-        value.is_some_and(|value| value.replacen('_', ".", 1).parse::<f64>().is_ok())
-    };
-    known.iter().any(|known| if known.is_number { numbered(&known.text) } else { known.text == part })
+    known.iter().any(|known| known.text == part)
+}
+
+/// The number that a part of a path gives to a parameter, and the numbers that the parameter has.
+fn number_in(part: &str, known: &[Selector]) -> Option<(f64, Vec<f64>)> {
+    let numbers = || known.iter().filter_map(|known| known.number.as_ref());
+    numbers().find_map(|(name, _)| {
+        let written = part.strip_prefix(name.as_str())?.strip_prefix('_')?;
+        let number = written.replacen('_', ".", 1).parse().ok()?;
+        Some((number, numbers().filter(|(other, _)| other == name).map(|(_, number)| *number).collect()))
+    })
 }
 
 /// Whether a row's parameters hold all selectors.

@@ -13,12 +13,14 @@ use super::found::{Found, whole};
 use super::operand::{Extreme, Operand, agrees, is_selected};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
-use crate::measure::{Known, mean, median};
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run};
+use crate::measure::{Observations, mean, median};
+use crate::results::{
+    Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
+};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
-pub(in crate::book) struct Quantity<'a> {
+pub(in crate::book) struct ResolvedExpression<'a> {
     /// The expression, with flat names.
     flat: String,
     operands: Vec<Resolved<'a>>,
@@ -30,17 +32,17 @@ pub(in crate::book) struct Quantity<'a> {
 
 struct Resolved<'a> {
     name: String,
-    source: Source<'a>,
+    source: OperandSource<'a>,
 }
 
-pub(super) enum Source<'a> {
+pub(super) enum OperandSource<'a> {
     /// What was measured.
     Row(&'a Row, Metric<'a>),
     /// A number, with its unit and how it is written.
     Fixed(f64, Unit, String),
 }
 
-impl<'a> Quantity<'a> {
+impl<'a> ResolvedExpression<'a> {
     /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
     /// they have such parameters.
     pub(in crate::book) fn of(
@@ -74,12 +76,15 @@ impl<'a> Quantity<'a> {
         for (name, operand) in &operands {
             let Operand::Parameter(parameter) = operand else { continue };
             let value = resolved.iter().find_map(|operand| match &operand.source {
-                Source::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
-                Source::Fixed(..) => None,
+                OperandSource::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
+                OperandSource::Fixed(..) => None,
             });
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
             let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
-            resolved.push(Resolved { name: name.clone(), source: Source::Fixed(value, unit, unit.format(value, 3)) });
+            resolved.push(Resolved {
+                name: name.clone(),
+                source: OperandSource::Fixed(value, unit, unit.format(value, 3)),
+            });
         }
         let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
         let (flat, runs) = (flattened(expression, &names), results.runs_of(system).collect::<Vec<&Run>>());
@@ -92,7 +97,7 @@ impl<'a> Quantity<'a> {
         self.runs.retain(|run| rows.iter().all(|row| samples_of(row, run).is_some()));
         let metrics: Vec<Metric<'a>> = self.metrics().cloned().collect();
         for operand in &mut self.operands {
-            if let Source::Row(_, metric) = &mut operand.source {
+            if let OperandSource::Row(_, metric) = &mut operand.source {
                 *metric = metrics.iter().fold(metric.clone(), |own, other| own.paired(other));
             }
         }
@@ -148,16 +153,19 @@ impl<'a> Quantity<'a> {
         let found =
             |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: count, of_runs, by_rounds };
         if self.rows().next().is_none() {
-            return Ok(Found { runs: 0, ..found(Known::Exact(value(&middles)?), false) });
+            return Ok(Found { runs: 0, ..found(Observations::Exact(value(&middles)?), false) });
         }
-        if let [Resolved { source: Source::Row(_, metric), .. }] = self.operands.as_slice()
+        if let [Resolved { source: OperandSource::Row(_, metric), .. }] = self.operands.as_slice()
             && metric.is_observed()
             && (metric.is_share() || metric.spec.unit == Unit::Number)
         {
             let trials =
                 metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
             let is_count = metric.spec.unit == Unit::Number;
-            return Ok(found(if is_count { Known::Faults(trials) } else { Known::Trials(trials) }, false));
+            return Ok(found(
+                if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) },
+                false,
+            ));
         }
         let in_run = |run: &Run| -> Result<f64, String> {
             let sets = self.sets(run);
@@ -171,7 +179,7 @@ impl<'a> Quantity<'a> {
         };
         let by_rounds = runs.iter().any(|run| self.rounds(run, &self.sets(run)).is_some());
         let values = runs.iter().map(|run| in_run(run)).collect::<Result<Vec<f64>, _>>()?;
-        Ok(found(Known::Runs(values), by_rounds))
+        Ok(found(Observations::Runs(values), by_rounds))
     }
 
     /// The expression with values in the place of names, where it is more than one name.
@@ -193,15 +201,15 @@ impl<'a> Quantity<'a> {
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
         self.operands.iter().filter_map(|operand| match operand.source {
-            Source::Row(row, _) => Some(row),
-            Source::Fixed(..) => None,
+            OperandSource::Row(row, _) => Some(row),
+            OperandSource::Fixed(..) => None,
         })
     }
 
     fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
         self.operands.iter().filter_map(|operand| match &operand.source {
-            Source::Row(_, metric) => Some(metric),
-            Source::Fixed(..) => None,
+            OperandSource::Row(_, metric) => Some(metric),
+            OperandSource::Fixed(..) => None,
         })
     }
 
@@ -225,10 +233,10 @@ impl<'a> Quantity<'a> {
 
     fn sets(&self, run: &Run) -> Vec<Set<'a>> {
         let set = |operand: &Resolved<'a>| match &operand.source {
-            Source::Row(row, metric) => {
+            OperandSource::Row(row, metric) => {
                 Set::Samples { samples: samples_of(row, run).unwrap_or_default(), is_share: metric.is_share() }
             }
-            Source::Fixed(value, ..) => Set::Fixed(*value),
+            OperandSource::Fixed(value, ..) => Set::Fixed(*value),
         };
         self.operands.iter().map(set).collect()
     }
@@ -247,22 +255,22 @@ impl<'a> Quantity<'a> {
 impl Resolved<'_> {
     fn middle(&self) -> Result<f64, String> {
         match &self.source {
-            Source::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
-            Source::Fixed(value, ..) => Ok(*value),
+            OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
+            OperandSource::Fixed(value, ..) => Ok(*value),
         }
     }
 
     fn unit(&self) -> Unit {
         match &self.source {
-            Source::Row(_, metric) => metric.spec.unit,
-            Source::Fixed(_, unit, _) => *unit,
+            OperandSource::Row(_, metric) => metric.spec.unit,
+            OperandSource::Fixed(_, unit, _) => *unit,
         }
     }
 
     /// The value in its unit; a difference whose interval holds 0 is not written as a number.
     fn in_words(&self) -> String {
         match &self.source {
-            Source::Row(_, metric) if metric.is_difference() => match metric.estimate() {
+            OperandSource::Row(_, metric) if metric.is_difference() => match metric.estimate() {
                 Ok(estimate) if !estimate.excludes_zero() => "an amount not distinguishable from 0".to_owned(),
                 _ => self.short(),
             },
@@ -274,7 +282,7 @@ impl Resolved<'_> {
     fn short(&self) -> String {
         let value = self.middle();
         let written = |value| match (&self.source, whole(value, self.unit())) {
-            (Source::Fixed(..), true) => value.to_string(),
+            (OperandSource::Fixed(..), true) => value.to_string(),
             _ => self.unit().format(value, 3),
         };
         value.map_or_else(|reason| reason, written)
@@ -283,16 +291,16 @@ impl Resolved<'_> {
     /// The value with its interval.
     fn written(&self) -> String {
         match &self.source {
-            Source::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
-            Source::Fixed(_, _, written) => written.clone(),
+            OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
+            OperandSource::Fixed(_, _, written) => written.clone(),
         }
     }
 
     /// Its name with the reason why it has no interval, where it has none.
     fn unsteady(&self) -> Option<String> {
         match &self.source {
-            Source::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
-            Source::Fixed(..) => None,
+            OperandSource::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
+            OperandSource::Fixed(..) => None,
         }
     }
 }
@@ -337,9 +345,9 @@ pub(super) fn source<'a>(
     results: &'a Results,
     lookup: &Lookup<'a>,
     select: &Parameters,
-) -> Result<Option<Source<'a>>, MissingReason> {
+) -> Result<Option<OperandSource<'a>>, MissingReason> {
     Ok(Some(match operand {
-        Operand::Measured { id, selectors, of_several, .. } => {
+        Operand::Measured { id, unit, selectors, of_several } => {
             let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
             let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
             let found = |spec: &&MetricSpec| lookup.of(spec);
@@ -348,16 +356,19 @@ pub(super) fn source<'a>(
                 ([spec, ..], None) => found(spec)?,
                 (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
             };
+            if let Some(reason) = in_another_unit(metric.spec, *unit) {
+                return Err(MissingReason::Inconsistent(reason));
+            }
             let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
-            Source::Row(row.ok_or(MissingReason::NotInRun)?, metric)
+            OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
         }
         Operand::Published(figure, unit) => {
             let written = format!("{} (published)", unit.format(figure.value, figure.digits));
-            Source::Fixed(figure.value, *unit, written)
+            OperandSource::Fixed(figure.value, *unit, written)
         }
         Operand::Peak(rate) => {
             let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
-            Source::Fixed(*rate, Unit::FlopsPerSecond, written)
+            OperandSource::Fixed(*rate, Unit::FlopsPerSecond, written)
         }
         Operand::Parameter(_) => return Ok(None),
     }))
@@ -422,15 +433,15 @@ mod tests {
         let fixed = |count: usize, expression: &str| {
             let operand = |place: usize| Resolved {
                 name: format!("n{place}"),
-                source: Source::Fixed((place + 1) as f64, Unit::Number, String::new()),
+                source: OperandSource::Fixed((place + 1) as f64, Unit::Number, String::new()),
             };
             let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let operands = (0..count).map(operand).collect();
-            Quantity { flat: flattened(expression, &names), operands, runs: Vec::new(), of_runs: 0 }
+            ResolvedExpression { flat: flattened(expression, &names), operands, runs: Vec::new(), of_runs: 0 }
         };
         let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0")).unwrap();
         assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");
-        assert_eq!(both.found().unwrap().known, Known::Exact(1.0 - (12.0 / 2.0 + 1.0)));
+        assert_eq!(both.found().unwrap().known, Observations::Exact(1.0 - (12.0 / 2.0 + 1.0)));
     }
 }

@@ -8,7 +8,7 @@
 //! `small.delta about 10e-6 to 15e-6`. [`ABOUT`] says how far from the figure that reaches.
 
 use super::{UnknownName, environment, names_in};
-use crate::measure::{Bound, Region};
+use crate::measure::{AcceptedRegion, Bound};
 
 /// A quantity and where it has to lie; a quantity alone where there is no comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(in crate::book) struct Test {
     /// An expression.
     pub quantity: String,
     /// Where it has to lie.
-    pub region: Option<Region>,
+    pub region: Option<AcceptedRegion>,
 }
 
 /// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
@@ -28,9 +28,26 @@ const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 impl Test {
     /// Reads a test.
     pub(in crate::book) fn parse(text: &str) -> Result<Self, UnknownName> {
-        if let Some((quantity, figure)) = text.split_once(" about ") {
-            return Self::about(quantity.trim(), figure);
+        if text.trim().is_empty() {
+            return Err("a test is empty: it is `quantity < bound`, or `bound < quantity < bound`".to_owned().into());
         }
+        let test = match text.split_once(" about ") {
+            Some((quantity, figure)) => Self::about(quantity.trim(), figure)?,
+            None => Self::compared(text)?,
+        };
+        let ends = test.region.and_then(|AcceptedRegion { low, high }| low.zip(high));
+        match ends {
+            Some((low, high))
+                if low.value > high.value || low.value == high.value && !(low.included && high.included) =>
+            {
+                Err(format!("`{}` never holds: no number lies between its bounds", text.trim()).into())
+            }
+            _ => Ok(test),
+        }
+    }
+
+    /// A quantity that is compared, or a quantity alone.
+    fn compared(text: &str) -> Result<Self, UnknownName> {
         let (sides, signs) = split(text.trim());
         let wrong = |what: &str| Err(UnknownName::from(format!("`{}` {what}", text.trim())));
         if sides.iter().any(|side| side.is_empty()) {
@@ -40,15 +57,15 @@ impl Test {
             ([quantity], []) => Ok(Self { quantity: (*quantity).to_owned(), region: None }),
             ([left, right], [sign]) => match (number(left)?, number(right)?) {
                 (_, Some(bound)) => Ok(Self::new(left, beyond(sign, bound))),
-                (Some(bound), None) => Ok(Self::new(right, beyond(mirrored(sign), bound))),
+                (Some(bound), None) => Ok(Self::new(right, beyond(reversed(sign), bound))),
                 (None, None) => Ok(Self::new(&format!("({left}) - ({right})"), beyond(sign, 0.0))),
             },
             ([low, quantity, high], [first, second]) if is_rising(first) && is_rising(second) => {
                 let (Some(low), Some(high)) = (number(low)?, number(high)?) else {
                     return wrong("has a bound that is no number");
                 };
-                let (low, high) = (beyond(mirrored(first), low).low, beyond(second, high).high);
-                Ok(Self::new(quantity, Region { low, high }))
+                let (low, high) = (beyond(reversed(first), low).low, beyond(second, high).high);
+                Ok(Self::new(quantity, AcceptedRegion { low, high }))
             }
             _ => wrong("is no test: `quantity < bound`, or `bound < quantity < bound`"),
         }
@@ -62,7 +79,7 @@ impl Test {
         };
         let bound = |value| Some(Bound { value, included: true });
         let (low, high) = (bound(low - ABOUT * low.abs()), bound(high + ABOUT * high.abs()));
-        Ok(Self::new(quantity, Region { low, high }))
+        Ok(Self::new(quantity, AcceptedRegion { low, high }))
     }
 
     /// The tests that all have to hold: joined by `and`.
@@ -70,7 +87,7 @@ impl Test {
         text.split(" and ").map(Self::parse).collect()
     }
 
-    fn new(quantity: &str, region: Region) -> Self {
+    fn new(quantity: &str, region: AcceptedRegion) -> Self {
         Self { quantity: quantity.to_owned(), region: Some(region) }
     }
 }
@@ -98,7 +115,7 @@ fn is_rising(sign: &str) -> bool {
 }
 
 /// The sign, read from the right.
-fn mirrored(sign: &str) -> &str {
+fn reversed(sign: &str) -> &str {
     match sign {
         "<" => ">",
         "<=" => ">=",
@@ -109,12 +126,12 @@ fn mirrored(sign: &str) -> &str {
 }
 
 /// The numbers that stand so to a bound.
-fn beyond(sign: &str, value: f64) -> Region {
+fn beyond(sign: &str, value: f64) -> AcceptedRegion {
     let bound = Some(Bound { value, included: sign.ends_with('=') });
     match sign {
-        "<" | "<=" => Region { low: None, high: bound },
-        ">" | ">=" => Region { low: bound, high: None },
-        _ => Region { low: bound, high: bound },
+        "<" | "<=" => AcceptedRegion { low: None, high: bound },
+        ">" | ">=" => AcceptedRegion { low: bound, high: None },
+        _ => AcceptedRegion { low: bound, high: bound },
     }
 }
 
@@ -166,9 +183,21 @@ mod tests {
 
     #[test]
     fn what_is_no_test_is_refused() {
-        for text in
-            ["a about b", "a about 1 to", "a <", "1 > a > 2", "1 < a < 2 < 3", "b < a < 2", "a < 1 / 0", "a < (", ""]
-        {
+        for text in [
+            "a about b",
+            "a about 1 to",
+            "a about 15 to 10",
+            "2 < a < 1",
+            "1 < a <= 1",
+            " ",
+            "a <",
+            "1 > a > 2",
+            "1 < a < 2 < 3",
+            "b < a < 2",
+            "a < 1 / 0",
+            "a < (",
+            "",
+        ] {
             assert!(Test::parse(text).is_err(), "{text}");
         }
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::case::CaseResult;
-use crate::book::document::{Compare, Kind};
-use crate::measure::Finding;
+use crate::book::document::{ClaimKind, Compare};
+use crate::measure::Decision;
 use crate::units::Scale;
 
 /// How a claim came out.
@@ -28,13 +28,13 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// What a finding means for a claim of this kind.
-    pub(super) fn of(finding: Finding, kind: Kind) -> Self {
+    pub(super) fn of(finding: Decision, kind: ClaimKind) -> Self {
         match (finding, kind) {
-            (Finding::Undecided, _) => ClaimVerdict::Inconclusive,
-            (Finding::Inside, Kind::Value) => ClaimVerdict::CarriesOver,
-            (Finding::Outside, Kind::Value) => ClaimVerdict::DiffersHere,
-            (Finding::Inside, _) => ClaimVerdict::Confirmed,
-            (Finding::Outside, _) => ClaimVerdict::Refuted,
+            (Decision::Undecided, _) => ClaimVerdict::Inconclusive,
+            (Decision::Inside, ClaimKind::Value) => ClaimVerdict::CarriesOver,
+            (Decision::Outside, ClaimKind::Value) => ClaimVerdict::DiffersHere,
+            (Decision::Inside, _) => ClaimVerdict::Confirmed,
+            (Decision::Outside, _) => ClaimVerdict::Refuted,
         }
     }
 
@@ -77,11 +77,11 @@ impl fmt::Display for ClaimVerdict {
 const NAMED: usize = 3;
 
 /// Why a claim came out as it did, in one sentence.
-pub(super) fn why(verdict: &ClaimVerdict, kind: Kind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
-    let at = |finding: Finding| -> Vec<&CaseResult> {
+pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
+    let at = |finding: Decision| -> Vec<&CaseResult> {
         cases.iter().filter(|case| case.value.is_ok() && case.finding == Some(finding)).collect()
     };
-    let (inside, outside, open) = (at(Finding::Inside), at(Finding::Outside), at(Finding::Undecided));
+    let (inside, outside, open) = (at(Decision::Inside), at(Decision::Outside), at(Decision::Undecided));
     let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.value.is_err()).collect();
     let count = cases.len();
     let what = if compare.is_some() { "pairs of cases" } else { "cases" };
@@ -121,8 +121,8 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: Kind, compare: Option<Compare>, 
             Some(case) if case.trials => "The trials show the opposite.".to_owned(),
             _ => "The whole interval lies outside the bounds.".to_owned(),
         },
-        ClaimVerdict::Confirmed if kind == Kind::Exists => format!("It is so in {}.", several(&inside)),
-        ClaimVerdict::Refuted if kind == Kind::Exists => format!("It is so in none of {count} {what}."),
+        ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),
+        ClaimVerdict::Refuted if kind == ClaimKind::Exists => format!("It is so in none of {count} {what}."),
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
     }

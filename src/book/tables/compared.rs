@@ -2,7 +2,7 @@
 
 use super::cell::missing;
 use crate::measure::Estimate;
-use crate::present::{Cell, Column, Group, Precision, Role, Table, TableRow, Value};
+use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Compared, MissingReason, Pair, Shift, Unpaired, titled};
 use crate::units::Unit;
 
@@ -87,9 +87,9 @@ fn by_system<T>(
     rows: &[&T],
     system: impl Fn(&T) -> &str,
     row: impl Fn(&T) -> TableRow,
-) -> Vec<Group> {
+) -> Vec<TableGroup> {
     let several = compared.systems.len() > 1;
-    let group = |of: &String| Group {
+    let group = |of: &String| TableGroup {
         label: several.then(|| of.clone()),
         rows: rows.iter().filter(|row| system(row) == of).map(|own| row(own)).collect(),
     };

@@ -4,7 +4,7 @@ use super::cell::{found_value, missing};
 use super::left_out::left_out;
 use super::systems;
 use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
-use crate::present::{Cell, Column, Group, Missing, Precision, Role, Share, Table, TableRow, Value};
+use crate::present::{Cell, Column, Missing, Precision, Role, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, Run, share_of_peak};
 use crate::units::Unit;
 
@@ -42,11 +42,11 @@ pub struct Machines<'a> {
     /// The diagnoses of the samples of each.
     diagnosed: Vec<Vec<Diagnosed<'a>>>,
     /// Of each, the systems with the first run and the rows of each; the one that the results are about stands first.
-    pub(super) systems: Vec<Vec<System<'a>>>,
+    pub(super) systems: Vec<Vec<SystemRows<'a>>>,
 }
 
 /// The first run of a system, and its rows.
-pub(super) type System<'a> = (&'a Run, Lookup<'a>);
+pub(super) type SystemRows<'a> = (&'a Run, Lookup<'a>);
 
 impl<'a> Machines<'a> {
     /// The machines of `results`.
@@ -78,7 +78,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
             None => column,
         });
     }
-    let beside: Vec<Vec<&System<'_>>> = machines.systems.iter().map(|all| systems::beside(all, table)).collect();
+    let beside: Vec<Vec<&SystemRows<'_>>> = machines.systems.iter().map(|all| systems::beside(all, table)).collect();
     for ((_, label), beside) in machines.named().zip(&beside) {
         columns.push(Column::new(Role::Measured, "measured").of(label));
         if published {
@@ -90,13 +90,18 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
         let shown = entries.filter(|entry| left_out(*entry, machines).is_none());
         let rows: Vec<TableRow> = shown.map(|entry| entry_row(entry, published, machines, &beside)).collect();
-        (!rows.is_empty()).then(|| Group { label: case.heading().map(str::to_owned), rows })
+        (!rows.is_empty()).then(|| TableGroup { label: case.heading().map(str::to_owned), rows })
     };
     let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
     Table { title: table.title.clone(), columns, groups }
 }
 
-fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, beside: &[Vec<&System<'_>>]) -> TableRow {
+fn entry_row(
+    entry: TableEntry<'_>,
+    published: bool,
+    machines: &Machines<'_>,
+    beside: &[Vec<&SystemRows<'_>>],
+) -> TableRow {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(entry));
@@ -111,7 +116,7 @@ fn entry_row(entry: TableEntry<'_>, published: bool, machines: &Machines<'_>, be
         if published {
             cells.push(ratio_cell(entry, measured.as_ref().ok()));
         }
-        let of_system = |system: &&System<'_>| systems::cells(entry, measured.as_ref().ok(), results, system);
+        let of_system = |system: &&SystemRows<'_>| systems::cells(entry, measured.as_ref().ok(), results, system);
         cells.extend(beside[place].iter().flat_map(of_system));
     }
     TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
@@ -159,7 +164,7 @@ pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
             precision: Precision::Interval,
             of: relative.of.clone(),
         }),
-        notes: mismatches.chain(found.notes.iter().cloned()).collect(),
+        notes: mismatches.chain(measured.in_another_unit.clone()).chain(found.notes.iter().cloned()).collect(),
         ..found
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! It is of rows that observe yes and no. A case without trials is not counted.
 
-use super::comparison::{Machines, System};
+use super::comparison::{Machines, SystemRows};
 use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::present::{Cell, Column, Group, Role, Table, TableRow};
+use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 
 /// The counts of a table that asks for them, of each system that measured it.
 pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
@@ -28,11 +28,15 @@ pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'
         }
     }
     let title = table.title.clone();
-    (table.counts && columns.len() > 1).then(|| Table { title, columns, groups: vec![Group { label: None, rows }] })
+    (table.counts && columns.len() > 1).then(|| Table {
+        title,
+        columns,
+        groups: vec![TableGroup { label: None, rows }],
+    })
 }
 
 /// Of how many cases a row is yes in every trial, in some, and in none.
-fn counts(table: &DocumentTable, place: usize, cases: &[TableCase], (_, lookup): &System<'_>) -> [usize; 3] {
+fn counts(table: &DocumentTable, place: usize, cases: &[TableCase], (_, lookup): &SystemRows<'_>) -> [usize; 3] {
     let mut counts = [0; 3];
     for case in cases {
         let Ok(measured) = (TableEntry { table, row: &table.rows[place], case }).measured(lookup) else { continue };

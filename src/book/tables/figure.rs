@@ -7,7 +7,8 @@ use super::comparison::measured_value;
 use super::left_out::LeftOut;
 use super::roofline::roofline;
 use crate::book::document::{
-    DocumentRow, DocumentTable, Lines, Panel, Scale, Series, Shows, StackedParts, Systems, TableCase, TableEntry,
+    DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
+    TableEntry,
 };
 use crate::error::PlotError;
 use crate::present::{
@@ -101,7 +102,7 @@ pub fn bar_plot(
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
             for (system, lookup) in systems.iter().zip(&lookups) {
                 let label = if systems.len() > 1 { *system } else { row.label.as_str() };
-                match (TableEntry { table, row, case }).measured(lookup) {
+                match (TableEntry { table, row, case }).drawn(lookup) {
                     Ok(measured) => {
                         unit = Some(measured.metric.spec.unit);
                         note_size(&mut sizes, &measured.metric.spec.parameters);
@@ -154,7 +155,7 @@ pub(super) fn stack_plot(
     let cases = table.cases_in(std::slice::from_ref(results));
     for case in &cases {
         let label = case.heading().unwrap_or_default().to_owned();
-        let value = |row: &&DocumentRow| TableEntry { table, row, case }.measured(&lookup).map(|m| measured_value(&m));
+        let value = |row: &&DocumentRow| TableEntry { table, row, case }.drawn(&lookup).map(|m| measured_value(&m));
         match stacked.iter().map(value).collect::<Result<Vec<Value>, MissingReason>>() {
             Ok(mut values) => {
                 let (Some(error), Some(whole)) = (values.pop(), values.pop()) else { continue };
@@ -224,7 +225,7 @@ pub fn line_plot(
             let mut reason = None;
             for (x, parameter) in places(series, &lines.x, &lookup) {
                 let case = case_at(series, &lines.x, parameter);
-                match (TableEntry { table, row, case: &case }).measured(&lookup) {
+                match (TableEntry { table, row, case: &case }).drawn(&lookup) {
                     Ok(measured) => {
                         unit = Some(lines.shown_unit(measured.metric.spec.unit));
                         if lines.x != "size" {
@@ -287,14 +288,14 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
 }
 
 /// The rows of a series at one value of the parameter `x`.
-pub(in crate::book) fn case_at(series: &Series, x: &str, parameter: Parameter) -> TableCase {
+pub(in crate::book) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
     let mut select = series.select.clone();
     select.insert(x.to_owned(), parameter);
     TableCase { label: String::new(), select }
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-pub(in crate::book) fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+pub(in crate::book) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {
@@ -307,10 +308,10 @@ pub(in crate::book) fn places(series: &Series, x: &str, lookup: &Lookup<'_>) -> 
     places
 }
 
-fn spacing(scale: Scale) -> Spacing {
+fn spacing(scale: PanelScale) -> Spacing {
     match scale {
-        Scale::Linear => Spacing::Linear,
-        Scale::Log => Spacing::Log,
+        PanelScale::Linear => Spacing::Linear,
+        PanelScale::Log => Spacing::Log,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::comparison::Machines;
 use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::results::MissingReason;
+use crate::results::{Lookup, MissingReason, Results};
 
 /// Something that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +82,27 @@ pub(super) fn left_out(entry: TableEntry<'_>, machines: &Machines<'_>) -> Option
         }
     }
     reason
+}
+
+/// Why there is no measurement on a machine; `None` where there is one. What has no meaning in the system of the first run is
+/// looked for in the others.
+pub(in crate::book) fn absence<T>(
+    results: &Results,
+    measured: impl Fn(&Lookup<'_>) -> Result<T, MissingReason>,
+) -> Option<MissingReason> {
+    let mut absence = measured(&results.lookup()).err()?;
+    let others = results.systems().into_iter().filter(|system| *system != results.run().system);
+    for system in others {
+        if !matches!(absence, MissingReason::NotApplicable(_)) {
+            break;
+        }
+        match measured(&results.lookup_of(system)) {
+            Ok(_) => return None,
+            Err(MissingReason::NotInRun) => {}
+            Err(reason) => absence = reason,
+        }
+    }
+    Some(absence)
 }
 
 /// All that is left out of a table.

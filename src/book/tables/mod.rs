@@ -22,7 +22,7 @@ pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{case_at, pictures, places};
 pub(super) use lacking::{Lacks, lacking_in, lacking_of};
 pub use left_out::LeftOut;
-pub(super) use left_out::left_out_of;
+pub(super) use left_out::{absence, left_out_of};
 pub(super) use matrix::{matrix, shown_rows};
 pub(super) use sampled::sampled;
 pub use summary::summary;

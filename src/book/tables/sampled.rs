@@ -8,7 +8,7 @@ use crate::results::{Outcome, Results, Row};
 
 /// How the rows of a table were sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::book) enum Sampled {
+pub(in crate::book) enum SamplingOrder {
     /// All in turn.
     InTurn,
     /// Those of each case in turn, the cases one after the other.
@@ -19,20 +19,20 @@ pub(in crate::book) enum Sampled {
     Unknown,
 }
 
-impl Sampled {
+impl SamplingOrder {
     /// In a sentence, for what a machine is called.
     pub(in crate::book) fn sentence(self, machine: &str) -> String {
         match self {
-            Sampled::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
-            Sampled::ByCase => format!(
-                "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
+            SamplingOrder::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
+            SamplingOrder::ByCase => format!(
+                "ClaimSubject {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
                  between two cases may look like a difference."
             ),
-            Sampled::Apart => format!(
-                "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
+            SamplingOrder::Apart => format!(
+                "ClaimSubject {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
                  like a difference."
             ),
-            Sampled::Unknown => {
+            SamplingOrder::Unknown => {
                 format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
             }
         }
@@ -40,7 +40,7 @@ impl Sampled {
 }
 
 /// How the measured rows of a table were sampled; `None` where there are fewer than two.
-pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Option<Sampled> {
+pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Option<SamplingOrder> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
     for entry in TableEntry::all(table, &cases) {
@@ -50,13 +50,13 @@ pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Opti
         rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
     }
     let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
-    let mut found = pairs().next().map(|_| Sampled::InTurn)?;
+    let mut found = pairs().next().map(|_| SamplingOrder::InTurn)?;
     for ((case, one), (other_case, other)) in pairs() {
         match together(one, other) {
-            None => return Some(Sampled::Unknown),
+            None => return Some(SamplingOrder::Unknown),
             Some(true) => {}
-            Some(false) if case == other_case => found = Sampled::Apart,
-            Some(false) if found == Sampled::InTurn => found = Sampled::ByCase,
+            Some(false) if case == other_case => found = SamplingOrder::Apart,
+            Some(false) if found == SamplingOrder::InTurn => found = SamplingOrder::ByCase,
             Some(false) => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The summary of an experiment for a console: a table a heading, in the order of the rows.
 
 use super::cell::row_cell;
-use crate::present::{Column, Group, Role, Table, TableRow};
+use crate::present::{Column, Role, Table, TableGroup, TableRow};
 use crate::results::{Parameters, Results, begins, in_words};
 
 /// The rows of an experiment, as text: what it asks, then a table a heading.
@@ -10,7 +10,7 @@ pub fn summary(results: &Results, experiment: &str) -> String {
     let asks = ran.map(|ran| ran.summary.as_str()).unwrap_or_default();
     let mut text = format!("{experiment}: {asks}\n\n");
     let lookup = results.lookup();
-    let mut headings: Vec<(&str, Vec<(&Parameters, Group)>)> = Vec::new();
+    let mut headings: Vec<(&str, Vec<(&Parameters, TableGroup)>)> = Vec::new();
     for (spec, metric) in lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)) {
         let place = headings.iter().position(|(heading, _)| *heading == spec.group).unwrap_or_else(|| {
             headings.push((&spec.group, Vec::new()));
@@ -18,7 +18,7 @@ pub fn summary(results: &Results, experiment: &str) -> String {
         });
         let groups = &mut headings[place].1;
         let place = groups.iter().position(|(parameters, _)| **parameters == spec.parameters).unwrap_or_else(|| {
-            groups.push((&spec.parameters, Group { label: Some(in_words(&spec.parameters)), rows: Vec::new() }));
+            groups.push((&spec.parameters, TableGroup { label: Some(in_words(&spec.parameters)), rows: Vec::new() }));
             groups.len() - 1
         });
         let (id, label, cells) = (Some(spec.id.clone()), spec.label.clone(), vec![row_cell(metric)]);

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::cell::{found_value, missing, row_cell};
-use super::comparison::System;
+use super::comparison::SystemRows;
 use crate::book::document::{DocumentTable, Measured, TableEntry};
 use crate::measure::Ratio;
-use crate::present::{Cell, Column, Group, Missing, Precision, Role, Table, TableRow, Value};
+use crate::present::{Cell, Column, Missing, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Metric, Parameters, Program, Results, Run};
 use crate::units::Unit;
 
@@ -29,7 +29,7 @@ pub fn system_table(results: &Results, system: &str) -> Table {
     Table {
         title: format!("{system}{}", about.unwrap_or_default()),
         columns: vec![Column::new(Role::Label, "row"), Column::new(Role::Peer, "measured")],
-        groups: vec![Group { label: None, rows }],
+        groups: vec![TableGroup { label: None, rows }],
     }
 }
 
@@ -41,9 +41,9 @@ pub(in crate::book) fn versions(program: &Program) -> String {
 }
 
 /// The other systems that measured a row of the table.
-pub(super) fn beside<'m, 'r>(systems: &'m [System<'r>], table: &DocumentTable) -> Vec<&'m System<'r>> {
+pub(super) fn beside<'m, 'r>(systems: &'m [SystemRows<'r>], table: &DocumentTable) -> Vec<&'m SystemRows<'r>> {
     let ids: HashSet<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
-    let measured = |(_, lookup): &&System<'_>| lookup.specs().any(|spec| ids.contains(spec.id.as_str()));
+    let measured = |(_, lookup): &&SystemRows<'_>| lookup.specs().any(|spec| ids.contains(spec.id.as_str()));
     systems.iter().skip(1).filter(measured).collect()
 }
 
@@ -61,7 +61,7 @@ pub(super) fn cells(
     entry: TableEntry<'_>,
     measured: Option<&Measured<'_>>,
     results: &Results,
-    (run, lookup): &System<'_>,
+    (run, lookup): &SystemRows<'_>,
 ) -> [Cell; 2] {
     let (id, select) = (&entry.row.id, &entry.case.select);
     if lookup.specs_of(id, select).next().is_none() {

@@ -23,7 +23,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::compare::{FailOn, Judging};
 use super::job::print_diagnoses;
-use super::terminal::{Manner, Paint};
+use super::terminal::{OutputOptions, TerminalColour};
 use super::{End, UsageError, code_of, exit_code, output, refuse, terminal, told};
 use crate::book::Wording;
 use crate::measure::Case;
@@ -204,7 +204,7 @@ impl<'a> Benchmarks<'a> {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         note!("{}: {functions} function{}, {runs} run{}", self.name, plural(functions), plural(runs as usize));
         let now = all_runs(arguments)?;
-        output::titled(&format!("{}\n", table::of(&now).to_console()), Paint::Title);
+        output::titled(&format!("{}\n", table::of(&now).to_console()), TerminalColour::Title);
         print_diagnoses(&now.diagnoses());
         let mut fails = false;
         if let Some(mut last) = last {
@@ -251,7 +251,7 @@ fn all_runs(arguments: &Arguments) -> anyhow::Result<Results> {
     for number in 1..=arguments.runs {
         note!("run {number} of {}", arguments.runs);
         let mut command = Command::new(&program);
-        command.arg("--next-run").arg(&file).args(Manner::handed_on()).arg("--").args(&arguments.filters);
+        command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).arg("--").args(&arguments.filters);
         let status = command.stdin(Stdio::null()).status().context("cannot start a process for the run")?;
         anyhow::ensure!(status.success(), "run {number} ended with {status}; nothing is kept");
     }
@@ -311,7 +311,7 @@ struct Arguments {
     #[arg(long, hide = true, value_name = "RESULTS.json")]
     next_run: Option<PathBuf>,
     #[command(flatten)]
-    manner: Manner,
+    manner: OutputOptions,
 }
 
 impl Arguments {

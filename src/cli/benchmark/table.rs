@@ -1,7 +1,7 @@
 //! What the functions take, as a table.
 
 use crate::measure::Estimate;
-use crate::present::{Cell, Column, Group, Missing, Precision, Role, Table, TableRow, Value};
+use crate::present::{Cell, Column, Missing, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{MetricSpec, Results};
 use crate::units::{Scale, Unit};
 
@@ -17,7 +17,7 @@ pub(super) fn of(results: &Results) -> Table {
     let has_throughput = rows.iter().any(|(spec, _)| handled(spec).is_some());
     let mut columns = vec![Column::new(Role::Label, "function"), Column::new(Role::Measured, "a call")];
     columns.extend(has_throughput.then(|| Column::new(Role::Fact, "throughput")));
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TableGroup> = Vec::new();
     for (spec, estimate) in &rows {
         let mut cells = vec![match estimate {
             Ok(estimate) => Cell::Value(Box::new(Value::estimated(estimate, spec.unit, Precision::Interval))),
@@ -30,7 +30,7 @@ pub(super) fn of(results: &Results) -> Table {
         let row = TableRow { id: Some(spec.id.clone()), label: spec.label.clone(), cells };
         match groups.iter_mut().find(|group| group.label.as_ref() == Some(&spec.group)) {
             Some(group) => group.rows.push(row),
-            None => groups.push(Group { label: Some(spec.group.clone()), rows: vec![row] }),
+            None => groups.push(TableGroup { label: Some(spec.group.clone()), rows: vec![row] }),
         }
     }
     // The only heading is the title.

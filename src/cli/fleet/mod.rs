@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use self::script::on_one_line;
-use super::course::Course;
+use super::course::CourseArgument;
 use super::processes::Multicast;
 use super::run::Choice;
 use super::{Carried, End, UsageError, program};
@@ -128,7 +128,7 @@ impl Arguments {
     /// The suite as any folder finds it: a name, or the whole path of a file. A wrong one is found out now, not on each node.
     fn checked_suite(&self, carried: &Carried) -> anyhow::Result<String> {
         let name = self.suite()?;
-        Course::embedded().suite(Path::new(name), &carried.book, carried)?;
+        CourseArgument::embedded().suite(Path::new(name), &carried.book, carried)?;
         if carried.book.suite(name).is_some() {
             return Ok(name.to_owned());
         }

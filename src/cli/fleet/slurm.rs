@@ -9,7 +9,7 @@ use super::script::{Script, on_one_line, quote};
 use super::{Arguments, Per, next, whole_path};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
-use crate::fleet::{PLAN, Plan, SCRIPT};
+use crate::fleet::{JobPlan, PLAN, SCRIPT};
 
 /// How a script begins.
 const BEGIN: &str = "#!/bin/sh\n# A fleet of syncscope";
@@ -121,7 +121,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
         Target::claim(&file, begins_with(begin)).map_err(at)?.write(text.as_bytes()).map_err(at)
     };
     put(SCRIPT, BEGIN, script)?;
-    put(PLAN, "tasks:", &serde_yaml::to_string(&Plan { tasks })?)?;
+    put(PLAN, "tasks:", &serde_yaml::to_string(&JobPlan { tasks })?)?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The layers between a program and the launch of a kernel, as calls of a catalogue.
 
+use std::time::Duration;
+
 use super::On;
 use super::catalogue::{Action, Call};
 
@@ -8,12 +10,17 @@ use super::catalogue::{Action, Call};
 pub(crate) enum Layer {
     /// So many launches by the driver's own call.
     Driver(usize),
+    /// So many launches by the driver's extended call, each of which may start while the one before it ends: as the library
+    /// launches.
+    Extended(usize),
     /// So many launches by the safe interface of `cudarc`, on a stream of its own.
     Wrapper(usize),
-    /// So many launches behind each other, and the wait for them.
+    /// So many launches behind each other by the driver's extended call, and the wait for them.
     Chain {
         /// How many.
         launches: usize,
+        /// How long a kernel takes; half of it needs nothing of the one before it.
+        length: Duration,
         /// Whether a kernel may start while the one before it ends.
         programmatic: bool,
     },
@@ -29,6 +36,7 @@ impl Layer {
     pub(crate) fn call(self) -> Call {
         let name = match self {
             Layer::Wrapper(_) => "LaunchArgs::launch",
+            Layer::Extended(_) | Layer::Chain { .. } => "cuLaunchKernelEx",
             _ => "cuLaunchKernel",
         };
         Call { name, way: None, memory: None, bytes: None, on: On::Stream, action: Action::Layer(self) }

@@ -8,6 +8,7 @@
 //! user of the device has.
 
 pub(crate) mod catalogue;
+pub(crate) mod clock;
 pub(crate) mod layer;
 mod made;
 mod own;
@@ -63,7 +64,7 @@ pub(crate) enum On {
 
 /// What the gate holds while a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Gated {
     /// The stream that the call is given.
     Same,
     /// Another stream of the same thread, created with the default flags: it is ordered against the legacy default stream.
@@ -78,20 +79,20 @@ pub(crate) enum Held {
     Device,
 }
 
-impl Held {
+impl Gated {
     /// All of them.
     pub(crate) const ALL: [Self; 6] =
-        [Held::Same, Held::Other, Held::NonBlocking, Held::Legacy, Held::Thread, Held::Device];
+        [Gated::Same, Gated::Other, Gated::NonBlocking, Gated::Legacy, Gated::Thread, Gated::Device];
 
     /// Its name, as a parameter of a row.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Held::Same => "same",
-            Held::Other => "other",
-            Held::NonBlocking => "non-blocking",
-            Held::Legacy => "legacy",
-            Held::Thread => "thread",
-            Held::Device => "device",
+            Gated::Same => "same",
+            Gated::Other => "other",
+            Gated::NonBlocking => "non-blocking",
+            Gated::Legacy => "legacy",
+            Gated::Thread => "thread",
+            Gated::Device => "device",
         }
     }
 }
@@ -128,18 +129,18 @@ impl WaitMode {
 
 /// A stream of a rig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum RigStream {
     /// The one that calls are given.
     Own,
-    /// As [`Held::Other`].
+    /// As [`Gated::Other`].
     Other,
-    /// As [`Held::NonBlocking`].
+    /// As [`Gated::NonBlocking`].
     NonBlocking,
-    /// As [`Held::Legacy`].
+    /// As [`Gated::Legacy`].
     Legacy,
-    /// As [`Held::Thread`].
+    /// As [`Gated::Thread`].
     Thread,
-    /// As [`Held::Device`].
+    /// As [`Gated::Device`].
     Device,
 }
 
@@ -155,10 +156,10 @@ pub(crate) trait Rig {
     ///
     /// # Errors
     /// As [`steps`](Self::steps), for a stream that is not here.
-    fn hold(&self, line: Line) -> Result<Arc<dyn EngineGate>>;
+    fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>>;
 
     /// Keeps a stream busy for this long.
-    fn keep_busy(&self, line: Line, duration: Duration) -> Result<()>;
+    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()>;
 
     /// Waits until all streams of the rig are idle; all gates are open.
     fn drain(&self) -> Result<()>;
@@ -173,7 +174,7 @@ pub(crate) trait Rig {
     ///
     /// # Errors
     /// [`NotApplicable`](crate::error::DeviceError::NotApplicable) says what is not here.
-    fn transfers(&self, way: ways::Way, bytes: usize) -> Result<Box<dyn ways::Transfers>>;
+    fn transfers(&self, way: ways::MovedBy, bytes: usize) -> Result<Box<dyn ways::Transfers>>;
 }
 
 /// A call, step by step.

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[cfg(test)]
-use super::Held;
+use super::Gated;
 use super::catalogue::Action;
 use super::own_waiting::OwnWaiting;
 use super::own_ways::OwnTransfers;
 use super::waiting::Waiting;
-use super::ways::{Transfers, Way};
-use super::{Family, Line, Made, On, Rig, Steps, WaitMode};
+use super::ways::{MovedBy, Transfers};
+use super::{Family, Made, On, Rig, RigStream, Steps, WaitMode};
 use crate::affinity;
 use crate::device::engine::{DeviceMemory, EngineGate, HostKind, Operation, Region, Result};
 use crate::device::{DType, Device, Event, Graph, Stream};
@@ -80,7 +80,7 @@ impl OwnCall {
         (Self::CreateEvent, Family::Object, "Device::event"),
         (Self::DropPendingEvent, Family::Object, "Event::drop"),
         (Self::Capture, Family::Graph, "Stream::capture"),
-        (Self::LaunchGraph, Family::Graph, "Graph::launch"),
+        (Self::LaunchGraph, Family::Graph, "GraphCall::launch"),
         (Self::Launch, Family::Launch, "Stream::spin"),
         (Self::OpenDevice, Family::Device, "Device::open"),
     ];
@@ -111,10 +111,10 @@ impl OwnCall {
 
     /// Whether it waits for a gate that holds a stream, as the engine declares.
     #[cfg(test)]
-    pub(crate) fn waits(self, held: Held) -> bool {
+    pub(crate) fn waits(self, held: Gated) -> bool {
         match self {
-            Self::SynchronizeDevice => held != Held::Device,
-            Self::SynchronizeStream | Self::SynchronizeEvent | Self::Download => held == Held::Same,
+            Self::SynchronizeDevice => held != Gated::Device,
+            Self::SynchronizeStream | Self::SynchronizeEvent | Self::Download => held == Gated::Same,
             _ => false,
         }
     }
@@ -154,19 +154,21 @@ impl OwnCalls {
         Ok(Self { shared: Rc::new(shared), waiting: RefCell::new(None) })
     }
 
-    fn stream(&self, line: Line) -> Result<&Stream> {
+    fn stream(&self, line: RigStream) -> Result<&Stream> {
         let missing = |what: &str, reason: &str| DeviceError::NotApplicable {
             what: what.to_owned(),
             device: self.shared.device.name().to_owned(),
             reason: reason.to_owned(),
         };
         match line {
-            Line::Own => Ok(&self.shared.own),
-            Line::Other => Ok(&self.shared.other),
-            Line::Thread => Ok(&self.shared.of_thread),
-            Line::Device => Ok(&self.shared.of_device),
-            Line::NonBlocking => Err(missing("a non-blocking stream", "all streams of this engine are non-blocking")),
-            Line::Legacy => Err(missing("the legacy default stream", "this engine has no default stream")),
+            RigStream::Own => Ok(&self.shared.own),
+            RigStream::Other => Ok(&self.shared.other),
+            RigStream::Thread => Ok(&self.shared.of_thread),
+            RigStream::Device => Ok(&self.shared.of_device),
+            RigStream::NonBlocking => {
+                Err(missing("a non-blocking stream", "all streams of this engine are non-blocking"))
+            }
+            RigStream::Legacy => Err(missing("the legacy default stream", "this engine has no default stream")),
         }
     }
 }
@@ -184,11 +186,11 @@ impl Rig for OwnCalls {
         }
     }
 
-    fn hold(&self, line: Line) -> Result<Arc<dyn EngineGate>> {
+    fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>> {
         let stream = self.stream(line)?;
         let gate = stream.device().engine().create_gate()?;
         stream.raw().wait_gate(&*gate)?;
-        if line == Line::Thread {
+        if line == RigStream::Thread {
             let (waits, waiting) = mpsc::channel::<()>();
             let stream = stream.clone();
             let wait = move || {
@@ -201,7 +203,7 @@ impl Rig for OwnCalls {
         Ok(gate)
     }
 
-    fn keep_busy(&self, line: Line, duration: Duration) -> Result<()> {
+    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
         self.stream(line)?.spin(duration)
     }
 
@@ -225,7 +227,7 @@ impl Rig for OwnCalls {
         OwnWaiting::new(&self.shared.own).map(|waiting| Arc::new(waiting) as _)
     }
 
-    fn transfers(&self, way: Way, bytes: usize) -> Result<Box<dyn Transfers>> {
+    fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
         OwnTransfers::new(&self.shared.device, way, bytes).map(|transfers| Box::new(transfers) as _)
     }
 }
@@ -380,7 +382,7 @@ mod tests {
             let Action::Own(own) = call.action else { panic!("{call:?}") };
             let mut tested = device.call_under_test(&call).unwrap();
             tested.rehearse().unwrap();
-            for held in Held::ALL {
+            for held in Gated::ALL {
                 let declared = own.waits(held);
                 let patience = Duration::from_millis(if declared { 20 } else { 60_000 });
                 match tested.trial(held, patience, Duration::ZERO) {

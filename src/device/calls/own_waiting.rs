@@ -1,8 +1,8 @@
 //! The ways in which a host thread can wait for a stream of the CPU engine.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::clock::ByHost;
 use super::own::CONDITION_VARIABLE;
 use super::waiting::{Manner, PATIENCE, Waiting, poll};
 use crate::device::engine::Result;
@@ -14,33 +14,24 @@ pub(super) struct OwnWaiting {
     own: Stream,
     beside: Stream,
     end: Event,
-    /// Whether the event stands for the work that is under way.
-    begun: AtomicBool,
 }
 
 impl OwnWaiting {
     /// Work on the stream that calls are given.
     pub(super) fn new(own: &Stream) -> Result<Self> {
         let (beside, end) = (own.device().stream()?, own.device().event()?);
-        Ok(Self { own: own.clone(), beside, end, begun: AtomicBool::new(false) })
+        Ok(Self { own: own.clone(), beside, end })
     }
 }
 
 impl Waiting for OwnWaiting {
     fn prepare(&self) -> Result<()> {
-        self.begun.store(false, Ordering::SeqCst);
         Ok(())
     }
 
     fn begin(&self, _: Manner, length: Duration) -> Result<()> {
         self.own.spin(length)?;
-        self.own.record(&self.end)?;
-        self.begun.store(true, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn is_marked(&self) -> bool {
-        self.begun.load(Ordering::SeqCst) && self.end.is_complete().unwrap_or(true)
+        self.own.record(&self.end)
     }
 
     fn wait(&self, manner: Manner) -> Result<()> {
@@ -72,5 +63,10 @@ impl Waiting for OwnWaiting {
     fn settle(&self) -> Result<()> {
         self.own.synchronize()?;
         self.beside.synchronize()
+    }
+
+    fn ended(&self) -> Result<ByHost> {
+        let never = || DeviceError::EventNotReady { reason: "no work was begun" };
+        self.end.reached()?.map(|at| ByHost { at, within: Duration::ZERO }).ok_or_else(never)
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::ways::{Heading, Transfers, Way};
+use super::ways::{Heading, MovedBy, Transfers};
 use crate::device::engine::{DeviceMemory, HostKind, Region, Result};
 use crate::device::{DType, Device, HostBuffer, Stream};
 
@@ -17,8 +17,8 @@ pub(super) struct OwnTransfers {
 
 impl OwnTransfers {
     /// The engine says why it has no other memory than pageable: its devices are the host.
-    pub(super) fn new(device: &Device, way: Way, bytes: usize) -> Result<Self> {
-        let kind = if way == Way::Pageable { HostKind::Pageable } else { HostKind::Pinned };
+    pub(super) fn new(device: &Device, way: MovedBy, bytes: usize) -> Result<Self> {
+        let kind = if way == MovedBy::Pageable { HostKind::Pageable } else { HostKind::Pinned };
         let buffer = || device.host_buffer::<u8>(kind, bytes).map(RefCell::new);
         let streams = [device.stream()?, device.stream()?];
         let memory = [streams[0].allocate(DType::U8, bytes)?, streams[1].allocate(DType::U8, bytes)?];

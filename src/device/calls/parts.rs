@@ -1,19 +1,20 @@
 //! The parts of a wait: enqueueing, what is left of the work, and the call.
 //!
 //! # Method
-//! A thread enqueues work of a known length on the stream of the call, whose last action marks its end where the host can see
-//! it, and then makes the call. An observing thread that does nothing but look for the mark takes the time of the same clock
-//! when it sees it. What is left of the work is the time from the beginning of the call to that moment.
+//! A thread enqueues work of a known length on the stream of the call, whose last action writes the time of the device's own
+//! clock, and then makes the call. When all is over, that time is told on the host's clock. What is left of the work is the
+//! time from the beginning of the call to the end of the work.
 //!
 //! # Limits
-//! As those of [`waiting`](super::waiting): the observer keeps a processor awake and sees the mark late by what a read of host
-//! memory takes. Where the call begins after the end of the work, nothing is left of the work. Of a call that returned before
-//! the observer saw the mark, all of it counts as the rest of the work: the observer was late, or the call did not wait.
+//! As those of [`waiting`](super::waiting): the comparison of the clocks leaves a bound. Where the call begins after the end of
+//! the work, the rest of the work is below 0: for so long it has been over. Where the call does not wait, the rest of the work
+//! is longer than the call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::waiting::{Manner, Waiting, observed};
+use super::clock::seconds;
+use super::waiting::{Manner, Waiting};
 use super::{CallUnderTest, WaitMode};
 use crate::device::engine::Result;
 
@@ -22,7 +23,7 @@ use crate::device::engine::Result;
 pub(crate) struct Parts {
     /// From before the work is enqueued until the call begins.
     pub(crate) enqueue: f64,
-    /// From the beginning of the call to the end of the work, at most to the end of the call.
+    /// From the beginning of the call to the end of the work.
     pub(crate) residual: f64,
     /// From before the work is enqueued until the call has returned.
     pub(crate) total: f64,
@@ -53,17 +54,10 @@ impl CallInParts {
             self.call.rig.wait_by(mode)?;
         }
         let prepared = self.call.steps.prepare().and_then(|()| self.waiting.prepare());
-        let (outcome, ended) = match prepared {
-            Ok(()) => observed(&*self.waiting, || made_behind(&mut self.call, &*self.waiting, length)),
-            Err(error) => (Err(error), None),
-        };
+        let outcome = prepared.and_then(|()| made_behind(&mut self.call, &*self.waiting, length));
         let [begun, called, returned] = self.call.end(outcome)?;
-        let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
-        Ok(Parts {
-            enqueue: seconds(begun, called),
-            residual: ended.map_or(0.0, |ended| seconds(called, ended.min(returned))),
-            total: seconds(begun, returned),
-        })
+        let ended = self.waiting.ended()?.at;
+        Ok(Parts { enqueue: seconds(begun, called), residual: seconds(called, ended), total: seconds(begun, returned) })
     }
 }
 
@@ -101,7 +95,8 @@ mod tests {
             assert!(parts.enqueue > 0.0 && parts.enqueue < parts.total, "{name}: {parts:?}");
             assert!(parts.enqueue + parts.residual >= LENGTH.as_secs_f64(), "{name}: {parts:?}");
         }
+        // A call that does not wait is over before the work is.
         let query = tried("Stream::is_complete");
-        assert!(query.enqueue + query.residual <= query.total + 1e-9, "{query:?}");
+        assert!(query.enqueue + query.residual > query.total, "{query:?}");
     }
 }

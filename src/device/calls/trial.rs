@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{CallUnderTest, Held, Line, On, WaitMode};
+use super::{CallUnderTest, Gated, On, RigStream, Steps, WaitMode};
 use crate::affinity;
-use crate::device::engine::Result;
+use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
 
 /// A trial is given this many times as long as the call took with nothing pending, beside the patience.
@@ -45,15 +45,37 @@ impl CallUnderTest {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] where there is no such stream; the call's own.
-    pub(crate) fn trial(&mut self, held: Held, patience: Duration, alone: Duration) -> Result<Tried> {
+    pub(crate) fn trial(&mut self, held: Gated, patience: Duration, alone: Duration) -> Result<Tried> {
         let line = self.line(held)?;
         let patience = patience + alone * ALLOWANCE;
         self.steps.prepare()?;
-        let outcome = self.held(line, patience);
+        let outcome = self.behind_gate(line, None, patience, |steps, _, opened| {
+            let seconds = timed(steps)?;
+            Ok(Tried { waited: opened.load(Ordering::SeqCst), seconds })
+        });
         self.end(outcome)
     }
 
-    fn held(&mut self, line: Line, patience: Duration) -> Result<Tried> {
+    /// Whether the call waits for work where [`time`](Self::time) has it stand behind some: whether it did in any of so many
+    /// trials.
+    pub(crate) fn waits(&mut self, trials: usize, patience: Duration, alone: Duration) -> Result<bool> {
+        for _ in 0..trials {
+            if self.trial(self.stands_behind(), patience, alone)?.waited {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Enqueues work of this length and what stands before the call behind a closed gate, and then does what `call` says. A
+    /// watchdog opens the gate where that takes too long, and sets the flag that `call` is given.
+    fn behind_gate<T>(
+        &mut self,
+        line: RigStream,
+        work: Option<Duration>,
+        patience: Duration,
+        call: impl FnOnce(&mut dyn Steps, &dyn EngineGate, &AtomicBool) -> Result<T>,
+    ) -> Result<T> {
         let gate = self.rig.hold(line)?;
         let opened = AtomicBool::new(false);
         let (begin, watched) = mpsc::channel::<()>();
@@ -75,6 +97,9 @@ impl CallUnderTest {
             };
             affinity::elsewhere(|| scope.spawn(watchdog));
             let begin = begin;
+            if let Some(length) = work {
+                self.rig.keep_busy(line, length)?;
+            }
             self.steps.enqueue()?;
             if opened.load(Ordering::SeqCst) {
                 let reason = "what stands before the call could not be enqueued behind the gate".to_owned();
@@ -82,34 +107,30 @@ impl CallUnderTest {
             }
             // The watchdog is there as long as the sender is.
             _ = begin.send(());
-            let start = Instant::now();
-            let result = self.steps.call();
-            let seconds = start.elapsed().as_secs_f64();
-            let waited = opened.load(Ordering::SeqCst);
+            let outcome = call(&mut *self.steps, &**gate, opened);
             drop(begin);
-            result.map(|()| Tried { waited, seconds })
+            outcome
         })
     }
 
     /// The host's time in the call, with nothing pending or behind work of this length: on the stream that the call is given,
-    /// else on another one.
+    /// else on another one. The work begins when the call does, however long it takes to enqueue what stands before the call: a
+    /// gate holds it until then.
     pub(crate) fn time(&mut self, behind: Option<Duration>, mode: Option<WaitMode>) -> Result<f64> {
         if let Some(mode) = mode {
             self.rig.wait_by(mode)?;
         }
-        let outcome = self.steps.prepare().and_then(|()| self.timed(behind));
+        let outcome = self.steps.prepare().and_then(|()| match behind {
+            None => self.steps.enqueue().and_then(|()| timed(&mut *self.steps)),
+            Some(length) => {
+                let line = self.line(self.stands_behind())?;
+                self.behind_gate(line, Some(length), PREPARATION, |steps, gate, _| {
+                    gate.open();
+                    timed(steps)
+                })
+            }
+        });
         self.end(outcome)
-    }
-
-    fn timed(&mut self, behind: Option<Duration>) -> Result<f64> {
-        if let Some(length) = behind {
-            self.rig.keep_busy(self.line(Held::Same).unwrap_or(Line::Other), length)?;
-        }
-        self.steps.enqueue()?;
-        let start = Instant::now();
-        let result = self.steps.call();
-        let seconds = start.elapsed().as_secs_f64();
-        result.map(|()| seconds)
     }
 
     /// All work is waited for before anything is ended that it may use.
@@ -119,22 +140,101 @@ impl CallUnderTest {
         outcome.and_then(|value| drained.map(|()| value))
     }
 
-    fn line(&self, held: Held) -> Result<Line> {
+    /// Which stream the work is on that a timed call stands behind.
+    fn stands_behind(&self) -> Gated {
+        if self.call.on == On::Nothing { Gated::Other } else { Gated::Same }
+    }
+
+    fn line(&self, held: Gated) -> Result<RigStream> {
         match (held, self.call.on) {
-            (Held::Same, On::Stream) => Ok(Line::Own),
-            (Held::Same, On::Legacy) | (Held::Legacy, _) => Ok(Line::Legacy),
-            (Held::Same, On::Nothing) => Err(DeviceError::NotApplicable {
+            (Gated::Same, On::Stream) => Ok(RigStream::Own),
+            (Gated::Same, On::Legacy) | (Gated::Legacy, _) => Ok(RigStream::Legacy),
+            (Gated::Same, On::Nothing) => Err(DeviceError::NotApplicable {
                 what: "the stream of the call".to_owned(),
                 device: String::new(),
                 reason: NO_STREAM.to_owned(),
             }),
-            (Held::Other, _) => Ok(Line::Other),
-            (Held::NonBlocking, _) => Ok(Line::NonBlocking),
-            (Held::Thread, _) => Ok(Line::Thread),
-            (Held::Device, _) => Ok(Line::Device),
+            (Gated::Other, _) => Ok(RigStream::Other),
+            (Gated::NonBlocking, _) => Ok(RigStream::NonBlocking),
+            (Gated::Thread, _) => Ok(RigStream::Thread),
+            (Gated::Device, _) => Ok(RigStream::Device),
         }
     }
 }
 
+/// For how long a call holds the host.
+#[inline]
+fn timed(steps: &mut dyn Steps) -> Result<f64> {
+    let start = Instant::now();
+    let result = steps.call();
+    let seconds = start.elapsed().as_secs_f64();
+    result.map(|()| seconds)
+}
+
 /// Why there is no trial with the call's own stream held.
 const NO_STREAM: &str = "the call is given no stream";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::catalogue::{Action, calls};
+    use super::super::ways::{MovedBy, Transfers};
+    use super::super::{Family, Made, OwnCalls, Rig, waiting};
+    use super::*;
+    use crate::device::Device;
+
+    /// The rig of the CPU engine, with one call: it synchronizes, and enqueueing what stands before it takes long.
+    struct Slow {
+        rig: OwnCalls,
+        enqueueing: Duration,
+    }
+
+    impl Rig for Slow {
+        fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
+            let (mut own, enqueueing) = (self.rig.steps(action)?, self.enqueueing);
+            own.prepare()?;
+            let call = move |(): &mut ()| own.call();
+            let enqueue = move |(): &mut ()| {
+                std::thread::sleep(enqueueing);
+                Ok(())
+            };
+            Ok(Made::new(|| Ok(()), call).behind(enqueue).boxed())
+        }
+
+        fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>> {
+            self.rig.hold(line)
+        }
+
+        fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
+            self.rig.keep_busy(line, duration)
+        }
+
+        fn drain(&self) -> Result<()> {
+            self.rig.drain()
+        }
+
+        fn wait_by(&self, mode: WaitMode) -> Result<()> {
+            self.rig.wait_by(mode)
+        }
+
+        fn waiting(&self) -> Result<Arc<dyn waiting::Waiting>> {
+            self.rig.waiting()
+        }
+
+        fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
+            self.rig.transfers(way, bytes)
+        }
+    }
+
+    #[test]
+    fn a_call_is_timed_behind_all_of_the_work_however_long_it_takes_to_enqueue_what_stands_before_it() {
+        const WORK: Duration = Duration::from_millis(20);
+        let rig = OwnCalls::new(&Device::open("cpu:0").unwrap()).unwrap();
+        let rig = Slow { rig, enqueueing: WORK };
+        let call = calls("cpu", Family::Wait, &[]).into_iter().find(|call| call.name == "Stream::synchronize").unwrap();
+        let mut call = CallUnderTest::new(Box::new(rig), &call).unwrap();
+        let seconds = call.time(Some(WORK), None).unwrap();
+        assert!(seconds >= WORK.as_secs_f64(), "{seconds}");
+    }
+}

@@ -4,7 +4,9 @@
 //! # Method
 //! A way has two blocks of memory of the host (or of the other device) and two of the device. What it moves is put where it is
 //! to be moved from before each transfer. A transfer is enqueued and waited for by one thread, and the host's clock is read
-//! before and after. *Both* is one transfer in each direction at once, on two streams and on blocks of their own.
+//! before and after. *Both* is one transfer in each direction at once, on two streams and on blocks of their own. Between two
+//! devices, each direction is on a stream of the device whose memory it reads. A kernel that moves bytes takes a part of the
+//! device, so that two of them run beside each other.
 //!
 //! # Limits
 //! One thread enqueues both directions: a call that returns only when its copy is over makes the other direction start late.
@@ -20,7 +22,7 @@ use crate::error::DeviceError;
 
 /// A way of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum MovedBy {
     /// Copies from and to ordinary host memory.
     Pageable,
     /// Copies from and to memory that is page-locked by its allocation.
@@ -40,7 +42,7 @@ pub(crate) enum Way {
     },
 }
 
-impl Way {
+impl MovedBy {
     /// Those between the host and a device.
     pub(crate) const OF_HOST: [Self; 6] =
         [Self::Pageable, Self::Pinned, Self::Registered, Self::Managed, Self::Prefetched, Self::ZeroCopy];
@@ -100,8 +102,8 @@ impl Ways {
     ///
     /// # Errors
     /// [`NotApplicable`](DeviceError::NotApplicable) where the device lacks the way, or where the bytes do not fit.
-    pub(crate) fn of(&self, way: Way, bytes: usize) -> Result<MemoryWay> {
-        let of_host = if matches!(way, Way::Peer { .. }) { 0 } else { 2 };
+    pub(crate) fn of(&self, way: MovedBy, bytes: usize) -> Result<MemoryWay> {
+        let of_host = if matches!(way, MovedBy::Peer { .. }) { 0 } else { 2 };
         // As much again is left for others.
         if available().is_some_and(|available| available / 2 < bytes.saturating_mul(of_host)) {
             return Err(no_room("the host", bytes));
@@ -152,7 +154,7 @@ mod tests {
     fn a_way_of_the_host_s_own_memory_moves_bytes_of_any_number_in_both_directions() {
         let ways = Device::open("cpu:0").unwrap().ways().unwrap();
         for bytes in [1, 4, 4096, 100_003] {
-            let way = ways.of(Way::Pageable, bytes).unwrap();
+            let way = ways.of(MovedBy::Pageable, bytes).unwrap();
             for heading in [Heading::Away, Heading::Back, Heading::Both] {
                 assert!(way.time(heading).unwrap() > 0.0, "{bytes} {heading:?}");
             }
@@ -162,13 +164,13 @@ mod tests {
     #[test]
     fn a_way_that_an_engine_lacks_and_a_size_that_does_not_fit_say_why() {
         let ways = Device::open("cpu:0").unwrap().ways().unwrap();
-        let lacking = Way::OF_HOST[1..].iter().copied().chain([true, false].map(|access| Way::Peer { access }));
+        let lacking = MovedBy::OF_HOST[1..].iter().copied().chain([true, false].map(|access| MovedBy::Peer { access }));
         for way in lacking {
             let refused = ways.of(way, 4).map(drop);
             assert!(matches!(refused, Err(DeviceError::NotApplicable { .. })), "{way:?}: {refused:?}");
         }
         if available().is_some() {
-            match ways.of(Way::Pageable, 1 << 60).map(drop) {
+            match ways.of(MovedBy::Pageable, 1 << 60).map(drop) {
                 Err(DeviceError::NotApplicable { reason, .. }) => assert!(reason.contains("no room"), "{reason}"),
                 other => panic!("{other:?}"),
             }

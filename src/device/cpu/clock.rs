@@ -99,6 +99,11 @@ impl EngineEvent for CpuEvent {
         self.device.check()?;
         Ok(self.reached_at()?.saturating_duration_since(start.reached_at()?))
     }
+
+    #[cfg(feature = "report")]
+    fn reached(&self) -> Result<Option<Instant>> {
+        self.latest().map_or(Ok(None), |mark| mark.instant())
+    }
 }
 
 /// A gate: closed until it is opened.

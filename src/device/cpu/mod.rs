@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
 use super::injection::{self, Injected, Injection};
-use super::tracer::{Source, Tracer};
+use super::tracer::{TraceSource, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::affinity;
 use crate::error::DeviceError;
@@ -185,8 +185,8 @@ impl Engine for CpuEngine {
         &self.device.tracer
     }
 
-    fn source(&self) -> Source {
-        Source::Engine("the worker threads' own clock readings".to_owned())
+    fn source(&self) -> TraceSource {
+        TraceSource::Engine("the worker threads' own clock readings".to_owned())
     }
 
     fn telemetry(&self) -> Result<Option<Telemetry>> {

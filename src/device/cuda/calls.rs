@@ -15,8 +15,8 @@ use super::waiting::CudaWaiting;
 use crate::affinity;
 use crate::device::calls::catalogue::Action;
 use crate::device::calls::waiting::Waiting;
-use crate::device::calls::ways::{Transfers, Way};
-use crate::device::calls::{Line, Rig, Steps, WaitMode};
+use crate::device::calls::ways::{MovedBy, Transfers};
+use crate::device::calls::{Rig, RigStream, Steps, WaitMode};
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
 
@@ -50,7 +50,8 @@ impl CudaRig {
         // Any other one.
         let other = (0..context::device_count()?).find(|index| context::name(*index) != gpu.name());
         let other = other.map(|index| Gpu::open(index).map(|other| other.context.clone())).transpose()?;
-        let calls = Calls::new(&gpu.context, other, gpu.kernels.image_with(Kernel::SPIN)?)?;
+        let (image, instruments) = (gpu.kernels.image_with(Kernel::SPIN)?, gpu.kernels.image_with(Kernel::MARKER)?);
+        let calls = Calls::new(&gpu.context, other, image, &instruments)?;
         let mode = match calls.wait_by(Some(WaitMode::Spin)) {
             Ok(()) => Some(WaitMode::Spin),
             Err(DeviceError::NotApplicable { .. }) => None,
@@ -58,11 +59,11 @@ impl CudaRig {
         };
         let rig = Self { device: device.clone(), calls, waiting: RefCell::new(None), mode: Cell::new(mode) };
         // The driver starts its thread for functions of the host with the first of them.
-        affinity::elsewhere(|| rig.calls.wake(Line::Own, &Arc::default()))?;
+        affinity::elsewhere(|| rig.calls.wake(RigStream::Own, &Arc::default()))?;
         rig.drain()?;
         // The driver gives a stream its hardware queue with its first work.
         if rig.calls.has_other_device() {
-            drop(rig.hold(Line::Device)?);
+            drop(rig.hold(RigStream::Device)?);
             rig.drain()?;
         }
         Ok(rig)
@@ -74,7 +75,7 @@ impl CudaRig {
         let wait = move || {
             calls.bind()?;
             drop(waits);
-            calls.synchronize(Line::Thread)
+            calls.synchronize(RigStream::Thread)
         };
         *self.waiting.borrow_mut() = Some(affinity::elsewhere(|| std::thread::spawn(wait)));
         // It has bound the context, or has ended.
@@ -97,7 +98,7 @@ impl Rig for CudaRig {
         self.calls.steps(action)
     }
 
-    fn hold(&self, line: Line) -> Result<Arc<dyn EngineGate>> {
+    fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>> {
         let cell = self.device.gpu.pinned.take_cell(Purpose::Gate)?;
         let target = cell.flag().load(Ordering::Acquire).wrapping_add(1);
         self.device.gpu.hold();
@@ -107,24 +108,24 @@ impl Rig for CudaRig {
         if let Some(cell) = &gate.cell {
             self.calls.hold(line, cell.span(), target)?;
         }
-        if line == Line::Thread {
+        if line == RigStream::Thread {
             self.wait_elsewhere();
         }
         Ok(gate)
     }
 
-    fn keep_busy(&self, line: Line, duration: Duration) -> Result<()> {
+    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
         self.calls.keep_busy(line, duration)
     }
 
     fn drain(&self) -> Result<()> {
         let joined = self.join();
         self.calls.bind()?;
-        for line in [Line::Own, Line::Other, Line::NonBlocking, Line::Thread, Line::Legacy] {
+        for line in [RigStream::Own, RigStream::Other, RigStream::NonBlocking, RigStream::Thread, RigStream::Legacy] {
             self.calls.synchronize(line)?;
         }
         if self.calls.has_other_device() {
-            self.calls.synchronize(Line::Device)?;
+            self.calls.synchronize(RigStream::Device)?;
         }
         joined
     }
@@ -136,7 +137,7 @@ impl Rig for CudaRig {
         self.calls.wait_by(Some(mode))?;
         self.mode.set(Some(mode));
         // What the driver does at the first launch after such a change belongs to no call that is timed.
-        self.keep_busy(Line::Own, Duration::ZERO)?;
+        self.keep_busy(RigStream::Own, Duration::ZERO)?;
         self.drain()
     }
 
@@ -144,7 +145,7 @@ impl Rig for CudaRig {
         CudaWaiting::new(&self.device, &self.calls).map(|waiting| Arc::new(waiting) as _)
     }
 
-    fn transfers(&self, way: Way, bytes: usize) -> Result<Box<dyn Transfers>> {
+    fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
         self.calls.transfers(way, bytes, || self.device.gpu.kernels.image_with(Kernel::TRANSFER))
     }
 }

@@ -19,7 +19,7 @@ use super::stream::{CudaStream, operations};
 use crate::device::calls::Rig;
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
 use crate::device::injection::Injection;
-use crate::device::tracer::{Source, Tracer};
+use crate::device::tracer::{TraceSource, Tracer};
 use crate::device::{DType, Properties, Telemetry};
 
 /// One opened CUDA device.
@@ -102,13 +102,13 @@ impl Engine for CudaEngine {
     }
 
     /// To begin and end CUPTI's records can wait for the whole GPU.
-    fn source(&self) -> Source {
+    fn source(&self) -> TraceSource {
         if self.device.gpu.is_held() {
-            return Source::Events("a closed gate holds a stream".to_owned());
+            return TraceSource::Events("a closed gate holds a stream".to_owned());
         }
         match Cupti::begin(&self.device.gpu) {
-            Ok((cupti, label)) => Source::Recorder(Arc::new(cupti), label),
-            Err(reason) => Source::Events(reason),
+            Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
+            Err(reason) => TraceSource::Events(reason),
         }
     }
 

@@ -6,11 +6,17 @@
 //!   with the default flags; `non-blocking`, another stream that is ordered against no other; `legacy`, the legacy default
 //!   stream; `thread`, a non-blocking stream of another thread, which waits for it meanwhile; `device`, a stream of another
 //!   device.
-//! - *ready*: the host's time in the call with nothing pending.
+//! - *ready*: the host's time in the call with nothing pending before it but what the call itself needs there.
 //! - *behind*: the host's time in the call behind work of a known length, on the stream that it is given or, where it is given
-//!   none, on another stream with the default flags. The parameter `wait` says how the thread waits in the driver.
+//!   none, on another stream with the default flags. A gate holds the work until the call begins.
 //!
-//! A call that makes or ends a context takes most of a second each time: one trial decides, and three times are taken.
+//! The parameter `wait` says how the thread waits in the driver. A call that waits for the work, as trials behind the gate show,
+//! is timed behind it in each way; for another one the way makes no difference.
+//!
+//! A call that makes or ends a context takes most of a second each time: one trial decides, three times are taken, in one way
+//! to wait, and the work lasts longer.
+//!
+//! A call that leaves its trace in the process is measured after all others.
 //!
 //! Each call is a group by itself: one that fails leaves the others as they are. The CPU engine has a catalogue of its own
 //! interface, which declares what each call waits for: there the method itself is tested.
@@ -36,10 +42,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, count, counts};
+use super::{Bench, Experiment, Group, count, counts};
 use crate::device::Device;
 use crate::device::calls::catalogue::{Call, calls};
-use crate::device::calls::{CallUnderTest, Family, Held, WaitMode};
+use crate::device::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
@@ -59,6 +65,8 @@ pub struct DriverCalls {
     pub patience: Seconds,
     /// The length of the work before a timed call.
     pub busy: Seconds,
+    /// The same before one that makes or ends a context: longer than the call.
+    pub busy_for_contexts: Seconds,
     /// Bytes of what is copied, filled and allocated.
     #[serde(deserialize_with = "counts::sizes")]
     pub sizes: Vec<NonZeroUsize>,
@@ -70,7 +78,8 @@ impl Default for DriverCalls {
             trials: count(3),
             patience: Seconds::milliseconds(4),
             busy: Seconds::milliseconds(1),
-            sizes: [4, 1 << 16, (1 << 16) + 1, 40_000_000].map(count).to_vec(),
+            busy_for_contexts: Seconds::of(1.0),
+            sizes: [4, 1 << 16, (1 << 16) + 1, 1 << 20, 40_000_000].map(count).to_vec(),
         }
     }
 }
@@ -96,12 +105,14 @@ impl Experiment for DriverCalls {
 /// The first call of the catalogue with all that stands around it, twice.
 fn same(bench: &mut Bench) {
     let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
+    let mode = WaitMode::of(bench.engine())[0];
+    let stated = parameters(&call).into_iter().chain([waits_by(mode)]);
     bench
-        .group("The same code twice", parameters(&call))
+        .group("The same code twice", stated)
         .setup(move |device| rehearsed(device, &call))
         .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], |(call, _)| {
             let call = Rc::clone(call);
-            Ok(move || call.borrow_mut().time(None, None))
+            Ok(move || call.borrow_mut().time(None, mode))
         })
         .run();
 }
@@ -122,9 +133,8 @@ impl DriverCalls {
     fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.makes_a_context() { count(1) } else { self.trials };
-        let mut group =
-            bench.group(heading, parameters(call)).trials(trials).setup(move |device| rehearsed(device, &tried));
-        for held in Held::ALL {
+        let mut group = group(bench, heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
+        for held in Gated::ALL {
             group = group.having([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",
@@ -144,14 +154,20 @@ impl DriverCalls {
     }
 
     fn times(&self, bench: &mut Bench, call: &Call, heading: &str, [ready, behind]: [&'static str; 2]) {
-        let (busy, timed) = (self.busy.duration(), call.clone());
-        let all = WaitMode::of(bench.engine());
-        let (first, modes) = (all[0], if call.is_documented_to_wait() { all } else { &all[..1] });
-        let mut group = bench.group(heading, parameters(call));
+        let (timed, trials, patience) = (call.clone(), self.trials.get(), self.patience.duration());
+        let (mut modes, mut busy) = (WaitMode::of(bench.engine()), self.busy.duration());
+        let (first, mut group) = (modes[0], group(bench, heading, call));
         if call.makes_a_context() {
+            (modes, busy) = (&modes[..1], self.busy_for_contexts.duration());
             group = group.trials(FEW);
         }
-        let mut group = group.setup(move |device| rehearsed(device, &timed)).time_by(
+        let has_choice = modes.len() > 1;
+        let setup = move |device: &Device| {
+            let (call, alone) = rehearsed(device, &timed)?;
+            let waits = if has_choice { call.borrow_mut().waits(trials, patience, alone) } else { Ok(false) };
+            Ok((call, waits))
+        };
+        let mut group = group.setup(setup).having([waits_by(first)]).time_by(
             Clock::Host,
             ready,
             "Time of the call, nothing pending",
@@ -161,19 +177,37 @@ impl DriverCalls {
             },
         );
         for &mode in modes {
-            let stated = [
-                ("busy_seconds", busy.as_secs_f64().into()),
-                ("wait", mode.map_or("condition variable", WaitMode::name).into()),
-            ];
-            group =
-                group.having(stated).time_by(Clock::Host, behind, "Time of the call behind work", move |(call, _)| {
+            group = group.having([("busy_seconds", busy.as_secs_f64().into()), waits_by(mode)]).time_by(
+                Clock::Host,
+                behind,
+                "Time of the call behind work",
+                move |(call, waits)| {
+                    if mode != first && !waits.clone()? {
+                        return Err(DeviceError::NotApplicable {
+                            what: "another way to wait".to_owned(),
+                            device: String::new(),
+                            reason: "the call does not wait for the work, in whichever way".to_owned(),
+                        });
+                    }
                     let call = Rc::clone(call);
                     let time = move || call.borrow_mut().time(Some(busy), mode);
                     time().map(|_| time)
-                });
+                },
+            );
         }
         group.run();
     }
+}
+
+/// A group of rows of one call.
+fn group<'a>(bench: &'a mut Bench, heading: &str, call: &Call) -> Group<'a, Device> {
+    let group = bench.group(heading, parameters(call));
+    if call.leaves_a_trace() { group.last() } else { group }
+}
+
+/// How a thread waits in the driver, as a parameter.
+fn waits_by(mode: Option<WaitMode>) -> (&'static str, Parameter) {
+    ("wait", mode.map_or("condition variable", WaitMode::name).into())
 }
 
 /// A call, and how long it takes by itself.

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use super::fp32_bytes;
-use super::pipeline::{Pipeline, Single, Waits};
+use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::HostKind;
 use crate::experiment::Bench;
 use crate::results::Work;
@@ -30,7 +30,7 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
             .having([memory(), ("buffers", 2_usize.into())])
             .host_time(ID, LABEL, move |device| {
                 let pipeline = Pipeline::new(device, kind, elements, steps)?;
-                Ok(move || pipeline.run(Waits::BothWays, None).map(|outputs| drop(black_box(outputs))))
+                Ok(move || pipeline.run(Dependencies::BothWays, None).map(|outputs| drop(black_box(outputs))))
             })
             .work(copies());
     }

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::pipeline::{Pipeline, Single, Waits};
+use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::HostKind;
 use crate::experiment::host_copy::fastest_memory;
 use crate::experiment::{Bench, Formula, TraceRecorder};
@@ -28,7 +28,7 @@ pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize
     let parameters = || [("elements", elements.into()), ("steps", steps.into())];
     recorder.record("overlap.double-buffer.total", parameters(), |device| {
         let pipeline = Pipeline::new(device, fastest_memory(device.properties().engine), elements, steps)?;
-        Ok(Box::new(move || pipeline.run(Waits::BothWays, None).map(|outputs| drop(black_box(outputs)))))
+        Ok(Box::new(move || pipeline.run(Dependencies::BothWays, None).map(|outputs| drop(black_box(outputs)))))
     });
     recorder.record("overlap.single-buffer.total", parameters(), |device| {
         let single = Single::new(device, HostKind::Pageable, elements, steps)?;
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
             [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
         )
         .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
-        .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Waits::BothWays))
+        .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
         .work(copies())
         .host_time("overlap.double-buffer.copies", "All copies alone", |pipeline| {
             let pipeline = Rc::clone(pipeline);
@@ -100,21 +100,21 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
             "overlap.double-buffer.wrong",
             "Wrong elements, two dependencies",
             Unit::Number,
-            wrong(Waits::BothWays, None),
+            wrong(Dependencies::BothWays, None),
         )
-        .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Waits::OneWay))
+        .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Dependencies::OneWay))
         .work(copies())
         .observed(
             "overlap.one-way.overwritten",
             "Wrong elements, one dependency",
             Unit::Number,
-            wrong(Waits::OneWay, None),
+            wrong(Dependencies::OneWay, None),
         )
         .observed(
             "overlap.one-way.overwritten-slowed",
             "Wrong elements, one dependency, slower kernels",
             Unit::Number,
-            wrong(Waits::OneWay, Some(Duration::from_millis(2))),
+            wrong(Dependencies::OneWay, Some(Duration::from_millis(2))),
         )
         // The loop that the text compares with: sampled in turn with the others.
         .having([("memory", HostKind::Pageable.to_string().into())])

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 
 /// Which waits there are between the two streams.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Waits {
+pub(super) enum Dependencies {
     /// A kernel for its copy, and a copy for the kernel whose buffer it overwrites.
     BothWays,
     /// A kernel for all copies enqueued before it.
@@ -50,12 +50,12 @@ impl Pipeline {
 
     /// Runs the loop to its end. The outputs of all iterations but the first: the kernel doubles. With `slowed`, a spin of
     /// that length goes before each.
-    pub(super) fn run(&self, waits: Waits, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>, DeviceError> {
+    pub(super) fn run(&self, waits: Dependencies, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>, DeviceError> {
         let mut outputs = Vec::with_capacity(self.host.len());
         for step in 0..self.host.len() {
             let (own, next) = (step % 2, (step + 1) % 2);
             if step > 0 {
-                if waits == Waits::BothWays {
+                if waits == Dependencies::BothWays {
                     self.compute.wait(&self.copied[own])?;
                 }
                 if let Some(duration) = slowed {
@@ -65,12 +65,12 @@ impl Pipeline {
                 self.compute.record(&self.computed[own])?;
             }
             if let Some(data) = self.host.get(step + 1) {
-                if waits == Waits::BothWays && step > 1 {
+                if waits == Dependencies::BothWays && step > 1 {
                     self.transfer.wait(&self.computed[next])?;
                 }
                 self.device[next].copy_from(data)?;
                 self.transfer.record(&self.copied[next])?;
-                if waits == Waits::OneWay {
+                if waits == Dependencies::OneWay {
                     self.compute.wait(&self.copied[next])?;
                 }
             }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::fp32_bytes;
-use super::pipeline::{Pipeline, Single, Waits};
+use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::fastest_memory;
@@ -45,7 +45,7 @@ impl Loops {
 
 fn total(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
     let (pipeline, slowed) = (Rc::clone(&loops.pipeline), loops.slowed);
-    Ok(move || pipeline.run(Waits::BothWays, slowed).map(|outputs| drop(black_box(outputs))))
+    Ok(move || pipeline.run(Dependencies::BothWays, slowed).map(|outputs| drop(black_box(outputs))))
 }
 
 fn copies(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {

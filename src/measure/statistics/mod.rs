@@ -40,7 +40,7 @@ pub use change_points::{ChangePoint, change_points};
 pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
 #[cfg(feature = "report")]
-pub(crate) use evidence::{Bound, Evidence, Finding, Known, Region, furthest};
+pub(crate) use evidence::{AcceptedRegion, Bound, Decision, Evidence, Observations, furthest};
 #[cfg(feature = "report")]
 pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, outliers, smallest_shift};
 #[cfg(feature = "report")]

@@ -7,7 +7,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, Spacing};
 use super::horizontal::{AXIS, BAR, Horizontal, Layout};
-use super::picture::{Area, Drawn, LINE, MARGIN, Picture, room, title_height};
+use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, room, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
 use crate::error::PlotError;
@@ -208,7 +208,7 @@ impl BarPlot {
         (axis.spacing() == Spacing::Log).then_some(axis)
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         let labels = self.labels();
         let measured = self.groups.iter().flat_map(|group| &group.bars).filter(|bar| bar.extent.is_some());
         let values: Vec<&str> = measured.map(|bar| bar.text.as_str()).collect();
@@ -252,7 +252,7 @@ impl BarPlot {
     }
 }
 
-fn draw_bar(chart: &Horizontal<'_, '_>, bar: &Bar, hatched: bool, top: f64) -> Drawn {
+fn draw_bar(chart: &Horizontal<'_, '_>, bar: &Bar, hatched: bool, top: f64) -> DrawResult {
     let Some((value, whisker)) = bar.extent else { return chart.draw_value(&bar.text, 0.0, top, Paint::Muted) };
     let paints = if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
     chart.draw_bar((0.0, value), top, paints)?;

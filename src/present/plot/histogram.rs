@@ -7,7 +7,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, title_height};
+use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, title_height};
 use super::svg::Paint;
 use super::text::Weight;
 use crate::error::PlotError;
@@ -98,7 +98,7 @@ impl Histogram {
         LEFT + (f64::from(RIGHT - LEFT) * ((value - low) / (high - low)).clamp(0.0, 1.0)).round() as i32
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         let (bins, (low, high), top) = (self.bins(), self.ends(), self.top());
         let (bottom, fullest) = (top + HEIGHT, bins.iter().copied().max().unwrap_or(1).max(1));
         let edge = |index: usize| LEFT + (RIGHT - LEFT) * index as i32 / bins.len() as i32;
@@ -122,7 +122,7 @@ impl Histogram {
     }
 
     /// The median as a mark and its interval as a line through it.
-    fn draw_estimate(&self, root: &Area<'_>, y: i32) -> Drawn {
+    fn draw_estimate(&self, root: &Area<'_>, y: i32) -> DrawResult {
         let Estimate { median, low, high, .. } = self.estimate;
         root.draw(&PathElement::new(vec![(self.x(low), y), (self.x(high), y)], Paint::Whisker))?;
         for (end, half) in [(low, 3), (high, 3), (median, 6)] {

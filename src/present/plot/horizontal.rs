@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::Axis;
-use super::picture::{Area, Drawn, WIDTH};
+use super::picture::{Area, DrawResult, WIDTH};
 use super::svg::{Paint, Svg};
 use super::text::Weight;
 use crate::units::Unit;
@@ -75,7 +75,7 @@ impl<'a, 'b> Horizontal<'a, 'b> {
     }
 
     /// The ticks of a logarithmic axis, with their lines.
-    fn draw_decades(&self, unit: Unit, height: f64) -> Drawn {
+    fn draw_decades(&self, unit: Unit, height: f64) -> DrawResult {
         let (top, bottom) = (self.row(0.0), self.row(height));
         for tick in self.decades.iter().flat_map(|axis| &axis.ticks) {
             let column = self.column(*tick);
@@ -98,7 +98,7 @@ impl<'a, 'b> Horizontal<'a, 'b> {
     }
 
     /// A bar, or a part of one, from one value to another.
-    pub(super) fn draw_bar(&self, (from, to): (f64, f64), top: f64, (ground, outline): (Paint, Paint)) -> Drawn {
+    pub(super) fn draw_bar(&self, (from, to): (f64, f64), top: f64, (ground, outline): (Paint, Paint)) -> DrawResult {
         // A logarithmic axis has no 0: there a bar begins at the end of the axis.
         let left = if from > 0.0 { self.column(from) } else { self.chart.backend_coord(&(0.0, 0.0)).0 };
         let corners = [(left, self.row(top)), (self.column(to), self.row(top + BAR))];
@@ -107,7 +107,7 @@ impl<'a, 'b> Horizontal<'a, 'b> {
     }
 
     /// The ends of an interval, joined.
-    pub(super) fn draw_whisker(&self, (low, high): (f64, f64), top: f64) -> Drawn {
+    pub(super) fn draw_whisker(&self, (low, high): (f64, f64), top: f64) -> DrawResult {
         let middle = self.row(top + BAR / 2.0);
         let (low, high, cap) = (self.column(low), self.column(high), BAR as i32 / 4);
         let cap_at = |column: i32| [(column, middle - cap), (column, middle + cap)];
@@ -118,13 +118,13 @@ impl<'a, 'b> Horizontal<'a, 'b> {
     }
 
     /// A line across the bar at a value.
-    pub(super) fn draw_mark(&self, value: f64, top: f64) -> Drawn {
+    pub(super) fn draw_mark(&self, value: f64, top: f64) -> DrawResult {
         let line = [(self.column(value), self.row(top) - 2), (self.column(value), self.row(top + BAR) + 2)];
         Ok(self.root.draw(&PathElement::new(line, Paint::Whisker.stroke_width(2)))?)
     }
 
     /// The text beside the bar that ends at a value.
-    pub(super) fn draw_value(&self, text: &str, end: f64, top: f64, paint: Paint) -> Drawn {
+    pub(super) fn draw_value(&self, text: &str, end: f64, top: f64, paint: Paint) -> DrawResult {
         let left = self.column(end) + GAP;
         let text = Weight::Regular.shortened(text, WIDTH as i32 - left);
         let place = (left, self.row(top + BAR / 2.0));

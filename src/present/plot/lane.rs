@@ -26,7 +26,7 @@ const NAMED: usize = 4;
 
 /// Spans drawn as one bar.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bar {
+pub(super) struct LaneBar {
     pub(super) kind: Kind,
     pub(super) left: i32,
     pub(super) right: i32,
@@ -51,7 +51,7 @@ impl SpanRun<'_> {
 
 /// The spans of a track, by their begin.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Lane<'a> {
+pub(super) struct TrackPlot<'a> {
     pub(super) spans: Vec<&'a Span>,
     /// The length of the whole timeline.
     pub(super) seconds: f64,
@@ -63,7 +63,7 @@ pub(super) fn column(instant: f64, seconds: f64) -> i32 {
     LEFT + (width * (instant / seconds).clamp(0.0, 1.0)).round() as i32
 }
 
-impl<'a> Lane<'a> {
+impl<'a> TrackPlot<'a> {
     fn x(&self, ns: u64) -> i32 {
         column(ns as f64 * 1e-9, self.seconds)
     }
@@ -90,8 +90,8 @@ impl<'a> Lane<'a> {
     }
 
     /// The bars: narrow ones of one kind that nearly touch are one.
-    pub(super) fn bars(&self) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = Vec::new();
+    pub(super) fn bars(&self) -> Vec<LaneBar> {
+        let mut bars: Vec<LaneBar> = Vec::new();
         let mut mergeable = false;
         for span in &self.spans {
             let (left, right) = (self.x(span.start_ns), self.x(span.end_ns));
@@ -103,7 +103,7 @@ impl<'a> Lane<'a> {
                     bar.right = bar.right.max(right);
                 }
                 _ => {
-                    bars.push(Bar { kind: span.kind, left, right });
+                    bars.push(LaneBar { kind: span.kind, left, right });
                     mergeable = narrow;
                 }
             }
@@ -187,9 +187,9 @@ pub(super) mod tests {
         Span { name: name.to_owned(), ..by_hand::span(kind, 0, span, 1) }
     }
 
-    fn lane(timeline: &Timeline) -> Lane<'_> {
+    fn lane(timeline: &Timeline) -> TrackPlot<'_> {
         let spans = timeline.spans.iter().filter(|span| span.track == 0).collect();
-        Lane { spans, seconds: timeline.end_ns() as f64 * 1e-9 }
+        TrackPlot { spans, seconds: timeline.end_ns() as f64 * 1e-9 }
     }
 
     #[test]

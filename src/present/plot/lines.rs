@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{Axis, Spacing};
-use super::picture::{Area, Drawn, LINE, MARGIN, Picture, WIDTH, room, title_height};
+use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
 use super::text::Weight;
 use crate::error::PlotError;
@@ -296,7 +296,7 @@ impl LinePlot {
         self.lines.iter().flat_map(|line| &line.points)
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         let x = self.x_axis();
         let ends = self.points().flat_map(|point| {
             let (value, whisker) = point.value;
@@ -362,7 +362,7 @@ impl LinePlot {
         LEFT.max(longest + 10)
     }
 
-    fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> Drawn {
+    fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> DrawResult {
         let (top, bottom) = (self.top(), self.top() + HEIGHT as i32);
         let left = self.left(y);
         for (tick, text) in y.ticks.iter().zip(self.numbers(y)) {
@@ -392,7 +392,13 @@ impl LinePlot {
         Weight::Regular.lines(&self.x, room(MARGIN))
     }
 
-    fn draw_line(&self, root: &Area<'_>, index: usize, column: impl Fn(f64) -> i32, row: impl Fn(f64) -> i32) -> Drawn {
+    fn draw_line(
+        &self,
+        root: &Area<'_>,
+        index: usize,
+        column: impl Fn(f64) -> i32,
+        row: impl Fn(f64) -> i32,
+    ) -> DrawResult {
         let Line { points, role, .. } = &self.lines[index];
         let column = |x: f64| column(x) + role.aside();
         let path: Vec<(i32, i32)> = points.iter().map(|point| (column(point.x), row(point.value.0))).collect();
@@ -414,7 +420,7 @@ impl LinePlot {
 
     /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down, a cross or an
     /// hourglass, or a hollow one.
-    fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
+    fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> DrawResult {
         let Some((size, hollow)) = self.lines[index].role.marks() else { return Ok(()) };
         let paint = Paint::Series(self.look(index));
         let corners: &[(f64, f64)] = match self.look(index) {
@@ -440,7 +446,7 @@ impl LinePlot {
         Ok(())
     }
 
-    fn draw_legend(&self, root: &Area<'_>) -> Drawn {
+    fn draw_legend(&self, root: &Area<'_>) -> DrawResult {
         let mut top = title_height(&self.title) as i32 - 4;
         for (index, line) in self.lines.iter().enumerate() {
             let y = top + LINE as i32 / 2;

@@ -6,7 +6,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, room, title_height};
+use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
 use super::text::Weight;
 use crate::error::PlotError;
@@ -146,7 +146,7 @@ impl MatrixPlot {
         LEFT + room * place.min(cells) / cells.max(1) + BESIDE * (place - cells).max(0)
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         let mut left = LEFT;
         let middle = title_height(&self.title) as i32 + LINE as i32 / 2;
         for (meaning, cell) in self.legend.iter().zip([(1, 1), (1, 2), (0, 1)]) {
@@ -186,7 +186,7 @@ impl MatrixPlot {
 }
 
 /// The square of a cell, whose left edge and middle are given; none where nothing was measured.
-fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -> Drawn {
+fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -> DrawResult {
     let Some(place) = cell.place() else { return Ok(()) };
     let (top, right, bottom) = (middle - SQUARE / 2, left + SQUARE, middle + SQUARE / 2);
     let paint = [Paint::Series(1), Paint::Series(3), Paint::Series(2)][place];

@@ -14,7 +14,7 @@ pub(super) const LINE: u32 = 18;
 pub(super) const MARGIN: i32 = 8;
 
 pub(super) type Area<'a> = DrawingArea<Svg<'a>, Shift>;
-pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(super) type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
 /// A picture to be drawn.
 pub(super) struct Picture<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Picture<'a> {
 
 impl Picture<'_> {
     /// Has `draw` draw below the title.
-    pub(super) fn svg(&self, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String, PlotError> {
+    pub(super) fn svg(&self, draw: impl FnOnce(&Area<'_>) -> DrawResult) -> Result<String, PlotError> {
         // An identifier is of letters, digits and hyphens.
         let id: String = self.id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let (mut body, size) = (String::new(), (WIDTH, self.height));
@@ -42,7 +42,7 @@ impl Picture<'_> {
         Ok(finished((&id, self.patterns), (self.title, self.description), size, &body))
     }
 
-    fn draw_title(&self, root: &Area<'_>) -> Drawn {
+    fn draw_title(&self, root: &Area<'_>) -> DrawResult {
         Weight::Bold.draw(root, title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text)
     }
 }

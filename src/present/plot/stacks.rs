@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::horizontal::{AXIS, BAR, Horizontal, Layout};
-use super::picture::{Area, Drawn, LINE, MARGIN, Picture, WIDTH, room, title_height};
+use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
 use crate::error::PlotError;
@@ -123,7 +123,7 @@ impl StackPlot {
         if longest > 0.0 { longest } else { self.unit.scale(1.0).factor }
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         self.draw_legend(root)?;
         let stacks = self.bars.iter().filter_map(|bar| bar.stack.as_ref().ok());
         let values: Vec<&str> = stacks.map(|stack| stack.text.as_str()).collect();
@@ -145,7 +145,7 @@ impl StackPlot {
         Ok(())
     }
 
-    fn draw_legend(&self, root: &Area<'_>) -> Drawn {
+    fn draw_legend(&self, root: &Area<'_>) -> DrawResult {
         let mut top = title_height(&self.title) as i32 - 4;
         for (name, (ground, series)) in self.parts.iter().zip(FILLS) {
             let square = [(LEFT, top), (LEFT + SQUARE, top + SQUARE)];
@@ -172,7 +172,7 @@ impl StackBar {
         f64::from(LINE) * self.label().len() as f64 + BAR + GAP
     }
 
-    fn draw(&self, root: &Area<'_>, chart: &Horizontal<'_, '_>, top: f64) -> Drawn {
+    fn draw(&self, root: &Area<'_>, chart: &Horizontal<'_, '_>, top: f64) -> DrawResult {
         let label = self.label();
         let bar = top + f64::from(LINE) * label.len() as f64;
         Weight::Regular.draw(root, label, (LEFT, chart.row(top)), Paint::Text)?;

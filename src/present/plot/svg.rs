@@ -166,7 +166,7 @@ pub(super) fn finished(
     )
 }
 
-type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+type DrawResult = Result<(), DrawingErrorKind<Infallible>>;
 
 impl Svg<'_> {
     fn filled(&self, color: BackendColor) -> String {
@@ -192,7 +192,7 @@ impl Svg<'_> {
         format!("class=\"{}\"{width}{dashes}", paint.class())
     }
 
-    fn shape(&mut self, shape: impl Display, paint: &str) -> Drawn {
+    fn shape(&mut self, shape: impl Display, paint: &str) -> DrawResult {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "<{shape} {paint}/>");
         Ok(())
@@ -211,48 +211,58 @@ impl DrawingBackend for Svg<'_> {
         self.size
     }
 
-    fn ensure_prepared(&mut self) -> Drawn {
+    fn ensure_prepared(&mut self) -> DrawResult {
         Ok(())
     }
 
-    fn present(&mut self) -> Drawn {
+    fn present(&mut self) -> DrawResult {
         Ok(())
     }
 
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> DrawResult {
         let paint = self.filled(color);
         self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"1\" height=\"1\""), &paint)
     }
 
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> DrawResult {
         let paint = self.line(style.color(), style.stroke_width());
         let ((x1, y1), (x2, y2)) = (from, to);
         self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &paint)
     }
 
-    fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, fill: bool) -> Drawn {
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+        fill: bool,
+    ) -> DrawResult {
         let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
         let ((x, y), (width, height)) = (from, (to.0 - from.0, to.1 - from.1));
         self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), &paint)
     }
 
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Drawn {
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawResult {
         let paint = self.line(style.color(), style.stroke_width());
         self.shape(format_args!("polyline points=\"{}\"", points(path)), &paint)
     }
 
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Drawn {
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> DrawResult {
         let paint = self.filled(style.color());
         self.shape(format_args!("polygon points=\"{}\"", points(path)), &paint)
     }
 
-    fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> Drawn {
+    fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> DrawResult {
         let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
         let (x, y) = centre;
         self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint)
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> Drawn {
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> DrawResult {
         let anchor = match style.anchor().h_pos {
             HPos::Left => "",
             HPos::Right => " text-anchor=\"end\"",

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::UnicodeWidthChar;
 
-use super::picture::{Area, Drawn, LINE, WIDTH};
+use super::picture::{Area, DrawResult, LINE, WIDTH};
 use super::svg::Paint;
 
 /// The size of the letters in pixels.
@@ -25,8 +25,12 @@ pub(super) enum Weight {
 impl Weight {
     /// How wide a text is at most, in pixels.
     pub(super) fn width(self, text: &str) -> i32 {
+        text.chars().map(|letter| self.advance(letter)).sum::<f64>().ceil() as i32
+    }
+
+    fn advance(self, letter: char) -> f64 {
         let bold = if self == Self::Bold { 1.12 } else { 1.0 };
-        (text.chars().map(advance).sum::<f64>() * SIZE * bold).ceil() as i32
+        advance(letter) * SIZE * bold
     }
 
     /// The text in lines of at most `room` pixels, broken between words, or within a word that has no line of its own.
@@ -54,12 +58,18 @@ impl Weight {
 
     /// The text, or as much of it as `room` pixels hold with an ellipsis. The picture's description has the whole.
     pub(super) fn shortened(self, text: &str, room: i32) -> String {
-        if self.width(text) <= room {
-            return text.to_owned();
+        let room = f64::from(room);
+        let (mut width, mut kept) = (0.0, 0);
+        for (place, letter) in text.char_indices() {
+            if width + self.advance('…') <= room {
+                kept = place;
+            }
+            width += self.advance(letter);
+            if width > room {
+                return format!("{}…", text[..kept].trim_end());
+            }
         }
-        let mut kept = text.to_owned();
-        while kept.pop().is_some() && self.width(&kept) + self.width("…") > room {}
-        format!("{}…", kept.trim_end())
+        text.to_owned()
     }
 
     /// The style of a text whose anchor is at half its height.
@@ -69,14 +79,20 @@ impl Weight {
     }
 
     /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
-    pub(super) fn draw_around(self, root: &Area<'_>, text: &str, (column, row): (i32, i32), paint: Paint) -> Drawn {
+    pub(super) fn draw_around(
+        self,
+        root: &Area<'_>,
+        text: &str,
+        (column, row): (i32, i32),
+        paint: Paint,
+    ) -> DrawResult {
         let half = self.width(text) / 2;
         let column = column.min(WIDTH as i32 - half).max(half);
         Ok(root.draw(&Text::new(text, (column, row), self.style(paint, HPos::Center)))?)
     }
 
     /// Draws lines below each other, from `top` down.
-    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> Drawn {
+    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> DrawResult {
         for (line, number) in lines.into_iter().zip(0..) {
             let place = (left, top + LINE as i32 * number + LINE as i32 / 2);
             root.draw(&Text::new(line, place, self.style(paint, HPos::Left)))?;

@@ -5,8 +5,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::lane::{Bar, LEFT, Lane, NARROW, RIGHT, column};
-use super::picture::{Area, Drawn, LINE, Picture, WIDTH, title_height};
+use super::lane::{LEFT, LaneBar, NARROW, RIGHT, TrackPlot, column};
+use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
 use crate::error::PlotError;
@@ -98,7 +98,7 @@ impl TimelinePlot<'_> {
         let mut kinds = KINDS.to_vec();
         kinds.retain(|kind| lanes.iter().flatten().any(|span| span.kind == *kind));
         let lanes = (0..).zip(lanes).map(|(track, spans)| {
-            let lane = Lane { spans, seconds };
+            let lane = TrackPlot { spans, seconds };
             let (name, share, names) = (self.lane_name(track), share(&lane, &tracks[track]), lane.names());
             Drawing { lane, name, share, names }
         });
@@ -120,7 +120,7 @@ impl TimelinePlot<'_> {
 
 /// A lane with what stands beside it.
 struct Drawing<'a> {
-    lane: Lane<'a>,
+    lane: TrackPlot<'a>,
     name: String,
     share: String,
     /// The names below its bars.
@@ -138,7 +138,7 @@ struct Sketch<'a> {
 }
 
 /// How much of the time a lane's thread waited, or its stream worked.
-fn share(lane: &Lane<'_>, track: &Track) -> String {
+fn share(lane: &TrackPlot<'_>, track: &Track) -> String {
     let host = track.is_host();
     let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
     let spans = lane.spans.iter().filter(|span| counts(span.kind));
@@ -163,7 +163,7 @@ impl Sketch<'_> {
         title_height(self.title) as i32 + self.legend_rows() * LINE as i32 + GAP + lanes + AXIS
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw(&self, root: &Area<'_>) -> DrawResult {
         let mut top = title_height(self.title) as i32;
         for (index, &kind) in (0..).zip(&self.kinds) {
             let (x, y) = (LEFT + 116 * (index % 3), top + LINE as i32 * (index / 3));
@@ -180,7 +180,7 @@ impl Sketch<'_> {
     }
 
     /// The ticks and their lines, from `top` down to the axis.
-    fn draw_axis(&self, root: &Area<'_>, top: i32) -> Drawn {
+    fn draw_axis(&self, root: &Area<'_>, top: i32) -> DrawResult {
         let (longest, bottom) = (self.seconds, self.height() - AXIS);
         let scale = Unit::Seconds.scale(longest);
         let step = round_step(longest / scale.factor / 4.5) * scale.factor;
@@ -193,14 +193,14 @@ impl Sketch<'_> {
         Ok(root.draw(&PathElement::new(line, Paint::Muted))?)
     }
 
-    fn draw_lane(&self, root: &Area<'_>, drawing: &Drawing<'_>, top: i32) -> Drawn {
+    fn draw_lane(&self, root: &Area<'_>, drawing: &Drawing<'_>, top: i32) -> DrawResult {
         let middle = top + LINE as i32 / 2;
         let right = (WIDTH as i32 - RIGHT, middle);
         let name = Weight::Bold.shortened(&drawing.name, right.0 - LEFT - Weight::Regular.width(&drawing.share) - 8);
         root.draw(&Text::new(name, (LEFT, middle), Weight::Bold.style(Paint::Text, HPos::Left)))?;
         root.draw(&Text::new(drawing.share.as_str(), right, Weight::Regular.style(Paint::Muted, HPos::Right)))?;
         let bar = top + LINE as i32;
-        for Bar { kind, left, right } in drawing.lane.bars() {
+        for LaneBar { kind, left, right } in drawing.lane.bars() {
             // A gap, so that bars that follow each other without one are told apart; of a wide one it shows at any scale.
             let gap = [0, 1, 2][usize::from(right - left > NARROW) + usize::from(right - left > 4 * NARROW)];
             let right = right - gap;
@@ -213,7 +213,7 @@ impl Sketch<'_> {
         Ok(())
     }
 
-    fn draw_bar(&self, root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> Drawn {
+    fn draw_bar(&self, root: &Area<'_>, kind: Kind, from: (i32, i32), to: (i32, i32)) -> DrawResult {
         let (paint, pattern) = look(kind);
         let place = pattern.and_then(|pattern| self.patterns.iter().position(|known| *known == pattern));
         let fill = place.map_or(paint, |place| Paint::Pattern(place as u8));

@@ -1,13 +1,13 @@
 //! Suites: what stands for nothing, or contradicts itself.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::{ENGINES, Suite};
 use crate::experiment::{AnyExperiment, Bench};
 use crate::results::nearest;
-use crate::yaml::Way;
+use crate::yaml::{BLANK, Way, is_blank};
 
 /// How often a suite may run.
 const MOST_RUNS: u32 = 1000;
@@ -34,8 +34,12 @@ pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
         let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);
         return Some(found(Way::default().key("runs"), message));
     }
-    if let Some(way) = empty_list(&suite.source, &Way::default()) {
+    let first = |is_wanted: fn(&Value) -> bool| Way::default().first(&suite.source, &|_, value| is_wanted(value));
+    if let Some(way) = first(|value| value.as_array().is_some_and(Vec::is_empty)) {
         return Some(found(way, "an empty list measures nothing: name an item, or leave the parameter out".to_owned()));
+    }
+    if let Some(way) = first(is_blank) {
+        return Some(found(way, BLANK.to_owned()));
     }
     if let Err(error) = suite.sampling.validate() {
         return Some(found(Way::default().key("sampling"), error.to_string()));
@@ -51,23 +55,13 @@ pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
 
 /// The first experiment that has a row of another one, or one row twice.
 fn measured_twice(experiments: &[Box<dyn AnyExperiment>], engine: &str) -> Option<(usize, String)> {
-    let mut titles = HashSet::new();
+    let mut titles = HashMap::new();
     experiments.iter().enumerate().find_map(|(place, experiment)| {
-        let mut plan = Bench::plan(experiment.as_ref(), engine).into_iter().map(|spec| spec.title());
-        let twice = plan.find(|title| !titles.insert(title.clone()))?;
-        let name = experiment.name();
-        Some((place, format!("`{name}` measures {twice} a second time: give it to a suite of its own")))
+        let plan = Bench::plan(experiment.as_ref(), engine).into_iter().map(|spec| spec.title());
+        let (twice, first) = plan.into_iter().find_map(|title| Some((title.clone(), titles.insert(title, place)?)))?;
+        let remedy = if first == place { "state each value once" } else { "give it to a suite of its own" };
+        Some((place, format!("`{}` measures {twice} a second time: {remedy}", experiment.name())))
     })
-}
-
-/// The way to the first empty list within a value.
-fn empty_list(value: &Value, way: &Way) -> Option<Way> {
-    match value {
-        Value::Array(items) if items.is_empty() => Some(way.clone()),
-        Value::Array(items) => items.iter().enumerate().find_map(|(place, item)| empty_list(item, &way.item(place))),
-        Value::Object(map) => map.iter().find_map(|(key, value)| empty_list(value, &way.key(key))),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -88,6 +82,12 @@ mod tests {
         let of_engine = of_engine.replacen("  - launch-path: { patience: 0.02 }\n", "", 1);
         let message = error(&of_engine).unwrap();
         assert!(message.starts_with("s.yaml:5:") && message.contains("`idle-device` measures"), "{message}");
+        let value = format!("{head}  - sync-points: {{ loops: [3, 3] }}\n");
+        assert!(error(&value).unwrap().ends_with("a second time: state each value once"));
+        let blank = format!("{head}  - launch-path: {{}}\n").replace("title: T", "title: ''");
+        assert!(error(&blank).unwrap().starts_with("s.yaml:1:8: nothing stands here"));
+        let twice = format!("{head}  - launch-path: {{}}\ntitle: U\n");
+        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping, first in line 1");
         let once = format!("{head}  - launch-path: {{}}\n  - idle-device: {{}}\n");
         assert_eq!(error(&once), None);
     }

@@ -81,10 +81,7 @@ impl Suite {
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source: Value = yaml::parse(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
-        let refused = |SuiteFault { way, message, hint }| {
-            let (line, column) = way.place(text).unwrap_or_default();
-            FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
-        };
+        let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
         check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
 
@@ -307,7 +304,7 @@ impl<'de> Visitor<'de> for One<'_> {
 }
 
 /// The parameters of an experiment.
-struct Parameters<'a>(&'a crate::experiment::Entry);
+struct Parameters<'a>(&'a crate::experiment::RegistryEntry);
 
 impl<'de> DeserializeSeed<'de> for Parameters<'_> {
     type Value = Box<dyn AnyExperiment>;

@@ -13,6 +13,16 @@ LARGE = 10_000_000
 PATIENCE = 0.004
 
 
+class Prepared:
+    """A call before which something is done each time."""
+
+    def __init__(self, prepare, call):
+        self.prepare, self.call = prepare, call
+
+    def __call__(self):
+        return self.call()
+
+
 class Fixture:
     """What the calls are made on: tensors on the device and on the host, on the current stream."""
 
@@ -117,6 +127,10 @@ def scaler(f):
     return call
 
 
+def emptied(f):
+    return Prepared(f.del_large, f.lab.torch.cuda.empty_cache)
+
+
 def array(f):
     numpy()
     return lambda: f.x.cpu().numpy()
@@ -150,7 +164,7 @@ CALLS = {
     "repeat-interleave": repeated(False),
     "repeat-interleave-sized": repeated(True),
     "multinomial": drawn,
-    "empty-cache": lambda f: f.lab.torch.cuda.empty_cache,
+    "empty-cache": emptied,
     "del-large": lambda f: f.del_large,
     "event-synchronize": event,
     "wait-stream": wait_stream,
@@ -173,15 +187,22 @@ def made(lab, name):
     return call
 
 
+def prepares(call):
+    """What is done before a call each time."""
+    return getattr(call, "prepare", lambda: None)
+
+
 @produces("pytorch-calls.blocks", "pytorch-calls.warns", parameters=["call"], together=["call"])
 def calls(lab, p):
     def blocks():
-        return lab.blocks(made(lab, p["call"]), patience=PATIENCE)
+        call = made(lab, p["call"])
+        return lab.blocks(call, patience=PATIENCE, prepare=prepares(call))
 
     def warned():
         call = made(lab, p["call"])
         # What it loads and allocates for the first time is not what it does each time.
         with lab.torch.cuda.stream(lab.stream()):
+            prepares(call)()
             call()
         lab.synchronize()
         return lab.observed(lambda: warns(lab, call))
@@ -200,6 +221,7 @@ def warns(lab, call):
     cuda = lab.torch.cuda
     with warnings.catch_warnings(record=True) as said, cuda.stream(lab.stream()):
         warnings.simplefilter("always")
+        prepares(call)()
         cuda.set_sync_debug_mode("warn")
         try:
             made = call()

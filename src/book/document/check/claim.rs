@@ -1,11 +1,11 @@
 //! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
 
-use super::Source;
 use super::sentence::bounded;
-use crate::book::document::{Claim, Document, Kind};
-use crate::book::predicate::{Operand, Test, operands_of, singled_out};
+use super::{Source, twice};
+use crate::book::document::{Claim, ClaimKind, Document};
+use crate::book::predicate::{Checked, Dimension, Test, environment, operands_of, singled_out};
 use crate::error::FileError;
-use crate::measure::Region;
+use crate::measure::AcceptedRegion;
 use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 
@@ -13,19 +13,19 @@ use crate::yaml::Way;
 pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
     for (place, claim) in document.claims.iter().enumerate() {
         let way = Way::default().key("claims").item(place);
-        Checked { document, claim, way, source }.all()?;
+        Subject { document, claim, way, source }.all()?;
     }
     Ok(())
 }
 
-struct Checked<'a> {
+struct Subject<'a> {
     document: &'a Document,
     claim: &'a Claim,
     way: Way,
     source: &'a Source<'a>,
 }
 
-impl Checked<'_> {
+impl Subject<'_> {
     fn all(&self) -> Result<(), FileError> {
         self.places()?;
         self.system()?;
@@ -52,10 +52,10 @@ impl Checked<'_> {
 
     fn system(&self) -> Result<(), FileError> {
         match (self.claim.kind, self.claim.on) {
-            (Kind::Arithmetic, Some(_)) => {
+            (ClaimKind::Arithmetic, Some(_)) => {
                 Err(self.error(&self.way.name("on"), "arithmetic is about no system: it has no `on`", String::new()))
             }
-            (Kind::Arithmetic, None) | (_, Some(_)) => Ok(()),
+            (ClaimKind::Arithmetic, None) | (_, Some(_)) => Ok(()),
             (_, None) => Err(self.wrong("kind", "it says nothing of the system that it is about: `on`")),
         }
     }
@@ -66,8 +66,8 @@ impl Checked<'_> {
         }
         for (number, text) in self.claim.tests.iter().enumerate() {
             let way = self.way.key("tests").item(number);
-            let (test, operands) = self.read(&way, text)?;
-            self.kind(&way, &test, &operands)?;
+            let (test, checked) = self.read(&way, text)?;
+            self.kind(&way, &test, &checked)?;
         }
         for (number, text) in self.claim.shown.iter().enumerate() {
             self.read(&self.way.key("shown").item(number), text)?;
@@ -83,30 +83,36 @@ impl Checked<'_> {
         }
     }
 
-    fn read(&self, way: &Way, text: &str) -> Result<(Test, Vec<Operand>), FileError> {
+    fn read(&self, way: &Way, text: &str) -> Result<(Test, Checked), FileError> {
         let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
         let test = Test::parse(text).map_err(unknown)?;
-        let operands = operands_of(&test.quantity, self.document).map_err(unknown)?;
+        let checked = Checked::of(&environment(), &test.quantity, self.document).map_err(unknown)?;
         let none = [Parameters::new()];
         let cases = if self.claim.cases.is_empty() { &none[..] } else { &self.claim.cases };
-        singled_out(&operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;
-        Ok((test, operands.into_iter().map(|(_, operand)| operand).collect()))
+        singled_out(&checked.operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;
+        Ok((test, checked))
     }
 
     /// What the kind asks of a test.
-    fn kind(&self, way: &Way, test: &Test, operands: &[Operand]) -> Result<(), FileError> {
-        let measured = operands.iter().any(|operand| operand.measured().is_some());
+    fn kind(&self, way: &Way, test: &Test, Checked { operands, dimension }: &Checked) -> Result<(), FileError> {
+        let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
         let wrong = |what: &str| Err(self.error(way, what, String::new()));
         match (self.claim.kind, test.region) {
-            (Kind::Model, Some(_)) => wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`"),
-            (Kind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
+            (ClaimKind::Model, Some(_)) => {
+                wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`")
+            }
+            (ClaimKind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
                 wrong("the error of a model is a curve: it needs `each` or `cases`")
             }
-            (kind, None) if kind != Kind::Model => wrong("it has no bound"),
-            (Kind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
-            (kind, _) if kind != Kind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
-            (Kind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
-            (Kind::Value, Some(Region { low, high })) if low.is_none() || high.is_none() => {
+            (ClaimKind::Model, None) if dimension.is_other_than(Dimension::NONE) => wrong(&format!(
+                "the error of a model is a share, such as `a / b - 1`, and this is {}",
+                dimension.words()
+            )),
+            (kind, None) if kind != ClaimKind::Model => wrong("it has no bound"),
+            (ClaimKind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
+            (kind, _) if kind != ClaimKind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
+            (ClaimKind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
+            (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
                 wrong("a value has two bounds, between which the text's figure counts as found")
             }
             _ => Ok(()),
@@ -134,6 +140,9 @@ impl Checked<'_> {
                 return Err(self.source.parameter(&self.way.key("cases").item(number), &whose, unknown));
             }
         }
+        if let Some(place) = twice(claim.cases.iter()) {
+            return Err(self.error(&self.way.key("cases").item(place), "the case stands there twice", String::new()));
+        }
         let known = rows.parameters(&ids);
         match &claim.each {
             Some(each) if !known.contains_key(each.as_str()) => {
@@ -145,7 +154,7 @@ impl Checked<'_> {
     }
 }
 
-fn is_sign(region: &Region) -> bool {
+fn is_sign(region: &AcceptedRegion) -> bool {
     let ends = [region.low, region.high];
     ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
 }
@@ -169,7 +178,7 @@ mod tests {
             "kind: model, on: cuda, tests: [a / b - 1], each: size, shown: [a / size]",
             "kind: arithmetic, tests: [published.t.fp16.a < 1]",
             "kind: implementation, on: pytorch, tests: [seen == 1]",
-            "kind: always, on: cuda, tests: [1 <= a <= 2], cases: [{size: 8}, {size: 9}], compare: ratio",
+            "kind: always, on: cuda, tests: [1 <= a <= 2], cases: [{size: 8}, {dtype: fp16}], compare: ratio",
         ] {
             let read = parse(&format!("{HEAD}{}", claim(fields)));
             assert!(read.is_ok(), "{fields}: {}", read.unwrap_err());
@@ -199,6 +208,24 @@ mod tests {
                 "kind: always, on: cuda, tests: [a > 0], cases: [{^dtyp: fp16}]",
                 "a parameter `dtyp`; did you mean `dtype`?",
             ),
+            (
+                "kind: always, on: cuda, tests: [a > 0], cases: [{size: ^9}]",
+                "no row of its tests has a `size` that is `9`; the only value is 8",
+            ),
+            ("kind: always, on: cuda, tests: [a > 0], cases: [{size: 8}, ^{size: 8.0}]", "the case stands there twice"),
+            (
+                "kind: always, on: cuda, tests: [^a.size_99 > 0]",
+                "`a.size_99` names no measurement; the only value is 8",
+            ),
+            ("kind: always, on: cuda, tests: [^share + a < 3]", "`share` is a number without a unit and `a` is a time"),
+            ("kind: always, on: cuda, tests: [^a > share]", "`(a)` is a time and `(share)` is a number without a unit"),
+            ("kind: always, on: cuda, tests: [^a > a]", "`a` has no part in `(a) - (a)`"),
+            ("kind: always, on: cuda, tests: [a > 0, b / a - 0 * ^share < 2]", "`share` has no part in"),
+            ("kind: always, on: cuda, tests: [^2 < a < 1]", "never holds: no number lies between its bounds"),
+            ("kind: always, on: cuda, tests: [^'']", "nothing stands here"),
+            ("kind: always, on: cuda, tests: [a > 0], given: ^~", "nothing stands here"),
+            ("kind: always, on: cuda, tests: [^1 s < 2]", "an operator is missing before `s`"),
+            ("kind: model, on: cuda, each: size, tests: [^a - b]", "the error of a model is a share, such as"),
             ("kind: always, on: cuda, tests: [a > 0], compare: ^ratio", "no cases to compare"),
             ("kind: always, on: cuda, tests: [a > 0], ^each: size, cases: [{size: 8}]", "`cases` and `each`"),
             ("kind: always, on: cuda, tests: [a > 0], places: [^'003:8-10']", "`f.txt` has 9 lines"),

@@ -1,8 +1,8 @@
 //! Figures: what they draw is there.
 
-use super::Source;
 use super::single::{self, Several};
-use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, Series, Shows};
+use super::{Source, twice};
+use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
@@ -65,6 +65,10 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
         return Err(wrong(&way.key("table"), what, String::new()));
     }
     let mut units: Vec<Unit> = Vec::new();
+    if let Some(place) = twice(panel.bars.iter()) {
+        let what = format!("draws `{}` twice", panel.bars[place]);
+        return Err(wrong(&way.key("bars").item(place), what, String::new()));
+    }
     for (place, id) in panel.bars.iter().enumerate() {
         units.push(unit(table, id, &way.key("bars").item(place), wrong)?);
     }
@@ -136,10 +140,14 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
     for (place, column) in matrix.columns.iter().enumerate() {
         let way = way.key("columns").item(place);
         let value = Parameters::from([(matrix.across.clone(), column.value.clone())]);
-        selects(&matrix.id, &value, &way).map_err(|_| {
+        if let Some(unknown) = rows.unknown_parameter(&[&matrix.id], &value) {
             let what = format!("has a column for `{}` that is `{}`, which no row has", matrix.across, column.value);
-            wrong(&way.key("value"), what, String::new())
-        })?;
+            return Err(wrong(&way.key("value"), what, unknown.hint));
+        }
+    }
+    if let Some(place) = twice(matrix.columns.iter().map(|column| &column.value)) {
+        let what = format!("has two columns for `{}`", matrix.columns[place].value);
+        return Err(wrong(&way.key("columns").item(place), what, String::new()));
     }
     for (place, time) in matrix.beside.iter().enumerate() {
         let way = way.key("beside").item(place);
@@ -171,7 +179,7 @@ fn check_lines(
 ) -> Result<Vec<Unit>, FileError> {
     let rows = &document.names.rows;
     let mut units = Vec::new();
-    for (place, Series { id, select, predicts, .. }) in lines.series.iter().enumerate() {
+    for (place, PanelSeries { id, select, predicts, .. }) in lines.series.iter().enumerate() {
         let way = way.key("series").item(place);
         units.push(unit(table, id, &way.key("id"), wrong)?);
         if let Some(unknown) = rows.unknown_parameter(&[id], select) {
@@ -220,7 +228,7 @@ fn check_lines(
 #[cfg(test)]
 mod tests {
     use super::super::super::Document;
-    use super::super::tests::{HEAD, two_sizes};
+    use super::super::tests::{HEAD, error, two_sizes};
 
     #[test]
     fn a_stack_is_of_rows_of_its_table_that_can_be_told_apart() {
@@ -239,5 +247,49 @@ mod tests {
             let message = error(stack);
             assert!(message.contains(says), "{message}");
         }
+    }
+
+    #[test]
+    fn a_plot_of_a_row_that_there_is_not_is_refused() {
+        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.z]}]}]\n";
+        assert!(error(tail).contains("figure `f` draws `d.z`, which table `t` does not hold"));
+    }
+
+    #[test]
+    fn rows_of_different_units_share_no_axis() {
+        let tail = "      - {id: d.share}\n\
+                    figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a, d.share]}]}]\n";
+        assert!(error(tail).contains("figure `f` draws rows of table `t` whose units differ"));
+    }
+
+    #[test]
+    fn a_panel_with_a_timeline_holds_nothing_else() {
+        let figure = |panel: &str| format!("figures: [{{id: f, title: F, caption: C, panels: [{{{panel}}}]}}]\n");
+        let message = error(&figure("timeline: d.a, table: t, bars: [d.a]"));
+        assert!(message.contains("the timeline `d.a` and something else"), "{message}");
+    }
+
+    #[test]
+    fn a_matrix_is_alone_and_of_shares_by_parameters_that_they_have() {
+        let rest = "rows: [], across: held, columns: [], legend: [a, b, c]";
+        let error_of = |id: &str, beside: &str| {
+            let panel = format!("{{matrix: {{id: {id}, {rest}}}{beside}}}");
+            error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n"))
+        };
+        for (id, beside, says) in [
+            ("d.a", "", "figure `f` draws `d.a`, which is no share of yes, as a matrix"),
+            ("d.z", "", "figure `f` draws `d.z`, which no experiment has"),
+            ("d.share", "", "figure `f` names `held`, which is no parameter of `d.share`"),
+            ("d.share", ", table: t, bars: [d.a]", "figure `f` draws the matrix of `d.share` and something else"),
+        ] {
+            let message = error_of(id, beside);
+            assert!(message.contains(says), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_panel_is_bars_or_lines() {
+        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t}]}]\n";
+        assert!(error(tail).contains("neither as bars nor as lines"));
     }
 }

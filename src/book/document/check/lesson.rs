@@ -1,8 +1,8 @@
 //! What a lesson names: values, one right answer to each question, and chapters that there are.
 
 use super::super::{Document, Text};
-use super::Source;
 use super::sentence::of_sentence;
+use super::{Source, twice};
 use crate::error::FileError;
 use crate::results::nearest;
 use crate::yaml::Way;
@@ -36,6 +36,10 @@ pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), File
     if lesson.predict.choices.len() < CHOICES {
         let message = format!("a prediction has {CHOICES} choices or more");
         return Err(source.error(&top.key("predict").key("choices"), message, String::new()));
+    }
+    if let Some(place) = twice(lesson.next.iter()) {
+        let message = format!("the chapter `{}` stands there twice", lesson.next[place]);
+        return Err(source.error(&top.key("next").item(place), message, String::new()));
     }
     let known = &document.names.chapters;
     for (place, next) in lesson.next.iter().enumerate() {
@@ -75,8 +79,8 @@ lesson:
   quiz:
     - ask: Which is right?
       choices:
-        - {say: This., right: true, because: It is a.}
-        - {say: That., because: It is not.}
+        - {say: This., right: true, rationale: It is a.}
+        - {say: That., rationale: It is not.}
   takeaways: [a is a.]
   measured: [{if: a > b, then: More., else: Less., unclear: Open.}]
   next: [overlap]
@@ -94,6 +98,10 @@ lesson:
             ("[overlap]", "[ovrelap]", "[ovrelap]", "there is no chapter `ovrelap`; did you mean `overlap`?"),
             ("right: true, ", "", "- {say: This.", "of which one is `right`"),
             ("{say: That., ", "{say: That., right: true, ", "- {say: This.", "of which one is `right`"),
+            ("[overlap]", "[overlap, overlap]", "next:", "the chapter `overlap` stands there twice"),
+            ("minutes: 5", "minutes: 0", "minutes", "found the number 0, expected a whole number from 1 to 255"),
+            ("[a is a.]", "['It takes {{ 1 s }}.']", "takeaways", "an operator is missing before `s`"),
+            ("[a is a.]", "['{{ (share * 2)|time }}']", "takeaways", "and `time` writes a time"),
             ("[This., That.]", "[This.]", "[This.]", "2 choices or more"),
             ("[This., That.]", "[This., '{{ a }}']", "[This., ", "a choice holds no values"),
             ("[a is a.]", "['{{ c }}']", "takeaways", "`c`"),

@@ -5,13 +5,16 @@ mod figure;
 mod lesson;
 mod sentence;
 mod single;
+mod source;
+mod table;
 
 use std::collections::BTreeSet;
 
-use super::super::predicate::UnknownName;
-use super::{Document, DocumentRow, DocumentTable, TableCase, is_taken};
+use source::Source;
+
+use super::{Document, is_taken};
 use crate::error::FileError;
-use crate::results::{UnknownParameter, nearest};
+use crate::results::nearest;
 use crate::yaml::Way;
 
 /// Finds the first contradiction in a document.
@@ -26,21 +29,40 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         return Err(source.error(&top.key("id"), message, String::new()));
     }
     check_source(document, &source)?;
+    check_listing(document, &source)?;
     check_anchors(document, &source)?;
-    let mut rows = BTreeSet::new();
-    for (place, table) in document.tables.iter().enumerate() {
-        let way = top.key("tables").item(place);
-        check_rows(document, table, &way, &mut rows, &source)?;
-        check_cases(document, table, &way, &source)?;
-        if let Some((place, several)) = single::in_table(document, table) {
-            let hint = "; name a parameter, by `select`, `cases`, `each` or `published_with`".to_owned();
-            return Err(source.error(&way.key("rows").item(place).key("id"), several, hint));
-        }
-    }
+    table::check(document, &source)?;
     figure::check(document, &source)?;
     claim::check(document, &source)?;
     sentence::check(document, &source)?;
     lesson::check(document, &source)
+}
+
+/// Finds what two documents of a course may not share.
+pub(super) fn check_beside(
+    document: &Document,
+    others: &[Document],
+    origin: &str,
+    text: &str,
+) -> Result<(), FileError> {
+    let source = Source { origin, text };
+    if let Some(other) = others.iter().find(|other| other.id == document.id) {
+        let message = format!("another file has the document `{}`, too", other.id);
+        return Err(source.error(&Way::default().key("id"), message, String::new()));
+    }
+    if let Some(other) = others.iter().find(|other| other.order == document.order) {
+        let message = format!("the document `{}` has the order {}, too", other.id, other.order);
+        return Err(source.error(&Way::default().key("order"), message, String::new()));
+    }
+    Ok(())
+}
+
+/// A listing is a file of the book.
+fn check_listing(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+    let files = &document.names.files;
+    let Some(name) = document.listing.as_ref().filter(|name| !files.contains(*name)) else { return Ok(()) };
+    let hint = nearest(name, files.iter().map(String::as_str));
+    Err(source.error(&Way::default().key("listing"), format!("the book has no file `{name}` in `src`"), hint))
 }
 
 /// A text that the project does not name is cited by its file; one that is nearly named is a mistake.
@@ -74,156 +96,15 @@ fn check_anchors(document: &Document, source: &Source<'_>) -> Result<(), FileErr
     Ok(())
 }
 
-/// Every row is one that there is, once, set against rows of its table and with parameters of its own.
-fn check_rows<'a>(
-    document: &Document,
-    table: &'a DocumentTable,
-    way: &Way,
-    rows: &mut BTreeSet<&'a str>,
-    source: &Source<'_>,
-) -> Result<(), FileError> {
-    let known = &document.names.rows;
-    for (place, row) in table.rows.iter().enumerate() {
-        let way = way.key("rows").item(place);
-        if !rows.insert(&row.id) {
-            return Err(source.error(&way.key("id"), format!("row `{}` is named twice", row.id), String::new()));
-        }
-        if known.get(&row.id).is_none() {
-            let message = format!("no experiment has a row `{}`", row.id);
-            return Err(source.error(&way.key("id"), message, nearest(&row.id, known.ids())));
-        }
-        for (key, parameters) in [("published_with", &row.published_with), ("select", &row.select)] {
-            if let Some(unknown) = known.unknown_parameter(&[&row.id], parameters) {
-                let whose = format!("row `{}` does not have", row.id);
-                return Err(source.parameter(&way.key(key), &whose, unknown));
-            }
-        }
-        if let Some(relative) = row.relative.as_ref().filter(|relative| table.row(&relative.to).is_none()) {
-            let message = format!("row `{}` is relative to `{}`, which its table does not hold", row.id, relative.to);
-            let hint = nearest(&relative.to, table.rows.iter().map(|row| row.id.as_str()));
-            return Err(source.error(&way.key("relative").key("to"), message, hint));
-        }
-        check_published(table, row, &way, source)?;
-    }
-    Ok(())
-}
-
-/// Every figure of a row is one for a case of its table.
-fn check_published(table: &DocumentTable, row: &DocumentRow, way: &Way, source: &Source<'_>) -> Result<(), FileError> {
-    let mut known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
-    if table.cases.is_empty() && table.each.is_none() {
-        known.insert(TableCase::ALL);
-    }
-    let own = (way.key("published"), &row.published);
-    let relative = row.relative.iter().map(|relative| (way.key("relative").key("published"), &relative.published));
-    for (way, published) in std::iter::once(own).chain(relative) {
-        let Some(case) = published.keys().find(|case| !known.contains(case.as_str())) else { continue };
-        let hint = nearest(case, known.iter().copied());
-        let cases = match &table.each {
-            Some(each) => format!("each value of `{each}` is a case"),
-            None => format!("its cases are {}", known.into_iter().collect::<Vec<_>>().join(", ")),
-        };
-        let message = format!("row `{}` has a figure for `{case}`; {cases}", row.id);
-        return Err(source.error(&way.name(case), message, hint));
-    }
-    Ok(())
-}
-
-/// The cases of a table, and the parameters with which the document measured: each is one that its rows have.
-fn check_cases(document: &Document, table: &DocumentTable, way: &Way, source: &Source<'_>) -> Result<(), FileError> {
-    if table.each.is_some() && !table.cases.is_empty() {
-        let message =
-            format!("table `{}` has `cases` and `each`: the cases are named, or taken from the results", table.id);
-        return Err(source.error(&way.name("each"), message, String::new()));
-    }
-    let ids: Vec<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
-    let known = &document.names.rows;
-    let whose = format!("no row of table `{}` has", table.id);
-    let selects = table.cases.iter().enumerate().map(|(place, case)| (case_way(way, place), &case.select));
-    for (way, parameters) in std::iter::once((way.key("published_with"), &table.published_with)).chain(selects) {
-        if let Some(unknown) = known.unknown_parameter(&ids, parameters) {
-            return Err(source.parameter(&way, &whose, unknown));
-        }
-    }
-    for (place, case) in table.cases.iter().enumerate() {
-        if !ids.iter().any(|id| known.unknown_parameter(&[id], &case.select).is_none()) {
-            let message = format!("{whose} all parameters of the case `{}`", case.label);
-            return Err(source.error(&case_way(way, place), message, String::new()));
-        }
-    }
-    let each: Option<&String> = table.each.as_ref();
-    let parameters = known.parameters(&ids);
-    if let Some(each) = each.filter(|each| !parameters.contains_key(each.as_str())) {
-        let hint = nearest(each, parameters.keys().copied());
-        return Err(source.error(&way.key("each"), format!("{whose} a parameter `{each}`"), hint));
-    }
-    Ok(())
-}
-
-fn case_way(table: &Way, place: usize) -> Way {
-    table.key("cases").item(place).key("select")
+/// The place of the first item that is like one before it.
+fn twice<T: PartialEq>(items: impl Iterator<Item = T>) -> Option<usize> {
+    let items: Vec<T> = items.collect();
+    (1..items.len()).find(|place| items[..*place].contains(&items[*place]))
 }
 
 /// Whether `id` can be the name of a file and an anchor.
 fn is_name(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-/// The text that a document was read from, to say where in it something is wrong.
-struct Source<'a> {
-    origin: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    /// What is wrong at the end of a way.
-    fn error(&self, way: &Way, message: String, hint: String) -> FileError {
-        let (line, column) = way.place(self.text).unwrap_or((0, 0));
-        FileError::Invalid { origin: self.origin.to_owned(), line, column, message, hint }
-    }
-
-    fn no_name(&self, way: &Way, id: &str) -> FileError {
-        let message = format!("`{id}` is no identifier: lower-case letters, digits and hyphens");
-        self.error(way, message, String::new())
-    }
-
-    /// A parameter, of those at the end of a way, that is unknown.
-    fn parameter(&self, way: &Way, whose: &str, unknown: UnknownParameter) -> FileError {
-        let UnknownParameter { name, value, hint } = unknown;
-        match value {
-            Some(value) => self.error(&way.key(&name), format!("{whose} a `{name}` that is `{value}`"), hint),
-            None => self.error(&way.name(&name), format!("{whose} a parameter `{name}`"), hint),
-        }
-    }
-
-    /// A name that stands for nothing, in the text at the end of a way.
-    fn unknown(&self, way: &Way, before: &str, unknown: UnknownName) -> FileError {
-        let error = self.error(way, format!("{before}{}", unknown.message), unknown.hint);
-        match (error, unknown.name) {
-            (FileError::Invalid { origin, line, column, message, hint }, Some(name)) => {
-                let (line, column) = self.word(&name, (line, column)).unwrap_or((line, column));
-                FileError::Invalid { origin, line, column, message, hint }
-            }
-            (error, _) => error,
-        }
-    }
-
-    /// Where `name` stands as a whole word, from a place on.
-    fn word(&self, name: &str, (line, column): (usize, usize)) -> Option<(usize, usize)> {
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
-        let lines = self.text.lines().enumerate().skip(line.checked_sub(1)?);
-        for (place, text) in lines {
-            let from = if place + 1 == line { text.char_indices().nth(column - 1).map_or(0, |(at, _)| at) } else { 0 };
-            let whole = |at: &usize| {
-                let (before, after) = (&text[..*at], &text[at + name.len()..]);
-                !before.ends_with(is_part) && !after.starts_with(is_part)
-            };
-            if let Some(at) = text[from..].match_indices(name).map(|(at, _)| at + from).find(whole) {
-                return Some((place + 1, text[..at].chars().count() + 1));
-            }
-        }
-        None
-    }
 }
 
 #[cfg(test)]
@@ -274,6 +155,7 @@ tables:
             texts,
             chapters: Arc::new(["overlap".to_owned()].into()),
             pages: Arc::new(["glossary".to_owned()].into()),
+            files: Arc::new(["listing.rs".to_owned()].into()),
         }
     }
 
@@ -295,20 +177,6 @@ tables:
     }
 
     #[test]
-    fn a_row_named_twice_is_reported_at_its_second_line() {
-        assert_eq!(error("      - {id: d.a}\n"), "d.yaml:14:14: row `d.a` is named twice");
-    }
-
-    #[test]
-    fn a_figure_for_an_unknown_case_names_the_known_ones() {
-        let message = error("      - {id: d.b, published: {fp61: 1}}\n");
-        assert_eq!(
-            message,
-            "d.yaml:14:31: row `d.b` has a figure for `fp61`; its cases are fp16; did you mean `fp16`?"
-        );
-    }
-
-    #[test]
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, publisched: {}}\n");
         assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");
@@ -322,6 +190,54 @@ tables:
         let message = parse(&misspelt).unwrap_err().to_string();
         assert!(message.contains("no text in the file") && message.contains(&format!("`{named}`")), "{message}");
         assert!(parse(&of("own-lecture-notes.pdf")).is_ok() && parse(&of(&named)).is_ok());
+    }
+
+    #[test]
+    fn two_documents_have_neither_one_identifier_nor_one_order_and_the_second_says_where() {
+        let files = |second: &str| {
+            let files = [("a.yaml".to_owned(), HEAD.as_bytes()), ("b.yaml".to_owned(), second.as_bytes())];
+            Document::all(files.into_iter(), &names()).map(|all| all.len()).map_err(|error| error.to_string())
+        };
+        let other = HEAD.replacen("id: d\n", "id: other\n", 1);
+        assert_eq!(files(HEAD), Err("b.yaml:1:5: another file has the document `d`, too".to_owned()));
+        assert_eq!(files(&other), Err("b.yaml:2:8: the document `d` has the order 1, too".to_owned()));
+        assert_eq!(files(&other.replacen("order: 1", "order: 2", 1)), Ok(2));
+    }
+
+    #[test]
+    fn a_listing_that_there_is_not_has_its_place_and_the_nearest_file() {
+        let message = error("listing: lisitng.rs\n");
+        assert_eq!(message, "d.yaml:14:10: the book has no file `lisitng.rs` in `src`; did you mean `listing.rs`?");
+        assert!(parse(&format!("{HEAD}listing: listing.rs\n")).is_ok());
+    }
+
+    #[test]
+    fn a_misspelt_identifier_of_an_experiment_is_reported_where_it_stands() {
+        let mut names = names();
+        let specs = names.rows.specs().iter().cloned().map(|mut spec| {
+            spec.id = spec.id.replacen("d.", "doors.", 1);
+            spec
+        });
+        names.rows = Arc::new(Catalog::new(specs.collect::<Vec<_>>()));
+        let claim = "claims: [{id: c, claim: C, rationale: R, kind: always, on: cuda, tests: [a > 0]}]\n";
+        let text = |id: &str| HEAD.replacen("id: d\n", &format!("id: {id}\n"), 1).replace("d.a", "doors.a") + claim;
+        assert!(Document::parse("d.yaml", &text("doors"), &names).is_ok());
+        let message = Document::parse("d.yaml", &text("dors"), &names).unwrap_err().to_string();
+        assert!(message.starts_with("d.yaml:1:5: ") && message.ends_with("did you mean `doors`?"), "{message}");
+    }
+
+    #[test]
+    fn a_parameter_that_is_neither_a_number_nor_a_name_is_refused_with_its_row_and_place() {
+        for (value, found) in [("true", "`true`"), ("~", "nothing"), ("[8]", "a list")] {
+            let text = HEAD.replace("id: d.a,", &format!("id: d.a, published_with: {{size: {value}}},"));
+            let message = parse(&text).unwrap_err().to_string();
+            let column = 7 + text.lines().nth(12).unwrap().find("size: ").unwrap();
+            assert!(message.starts_with(&format!("d.yaml:13:{column}: tables[0].rows[0].published_with")), "{message}");
+            assert!(message.contains(&format!("found {found}, expected a number or a name")), "{message}");
+        }
+        let text = HEAD.replace("id: d.a,", "id: d.a, published_with: {size: 99},");
+        let message = parse(&text).unwrap_err().to_string();
+        assert_eq!(message, "d.yaml:13:42: row `d.a` does not have a `size` that is `99`; the only value is 8");
     }
 
     #[test]
@@ -389,67 +305,5 @@ tables:
         let catalog = systems.fold(crate::experiment::Registry::builtin().catalog("cuda"), together);
         let read = crate::book::BookProject::embedded().documents(&catalog);
         assert!(read.is_ok(), "{}", read.unwrap_err());
-    }
-
-    #[test]
-    fn a_plot_of_a_row_that_there_is_not_is_refused() {
-        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.z]}]}]\n";
-        assert!(error(tail).contains("figure `f` draws `d.z`, which table `t` does not hold"));
-    }
-    #[test]
-    fn rows_of_different_units_share_no_axis() {
-        let tail = "      - {id: d.share}\n\
-                    figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a, d.share]}]}]\n";
-        assert!(error(tail).contains("figure `f` draws rows of table `t` whose units differ"));
-    }
-
-    #[test]
-    fn a_panel_with_a_timeline_holds_nothing_else() {
-        let figure = |panel: &str| format!("figures: [{{id: f, title: F, caption: C, panels: [{{{panel}}}]}}]\n");
-        let message = error(&figure("timeline: d.a, table: t, bars: [d.a]"));
-        assert!(message.contains("the timeline `d.a` and something else"), "{message}");
-    }
-
-    #[test]
-    fn a_matrix_is_alone_and_of_shares_by_parameters_that_they_have() {
-        let rest = "rows: [], across: held, columns: [], legend: [a, b, c]";
-        let error_of = |id: &str, beside: &str| {
-            let panel = format!("{{matrix: {{id: {id}, {rest}}}{beside}}}");
-            error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n"))
-        };
-        for (id, beside, says) in [
-            ("d.a", "", "figure `f` draws `d.a`, which is no share of yes, as a matrix"),
-            ("d.z", "", "figure `f` draws `d.z`, which no experiment has"),
-            ("d.share", "", "figure `f` names `held`, which is no parameter of `d.share`"),
-            ("d.share", ", table: t, bars: [d.a]", "figure `f` draws the matrix of `d.share` and something else"),
-        ] {
-            let message = error_of(id, beside);
-            assert!(message.contains(says), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_panel_is_bars_or_lines() {
-        let tail = "figures: [{id: f, title: F, caption: C, panels: [{table: t}]}]\n";
-        assert!(error(tail).contains("neither as bars nor as lines"));
-    }
-
-    #[test]
-    fn cases_are_named_or_taken_from_the_runs() {
-        let text = HEAD.replace("    cases:", "    each: size\n    cases:");
-        let message = parse(&text).unwrap_err().to_string();
-        assert!(message.contains("table `t` has `cases` and `each`"), "{message}");
-    }
-
-    #[test]
-    fn a_misspelt_row_unit_or_parameter_has_its_place_and_the_nearest_name() {
-        let row = parse(&HEAD.replace("d.a,", "d.aa,")).unwrap_err().to_string();
-        assert_eq!(row, "d.yaml:13:14: no experiment has a row `d.aa`; did you mean `d.a`?");
-        let unit = parse(&HEAD.replace("id: d.a,", "id: d.a, unit: seconds,")).unwrap_err().to_string();
-        assert!(unit.starts_with("d.yaml:13:") && unit.contains("unknown field `unit`"), "{unit}");
-        let parameter = parse(&HEAD.replace("{dtype: fp16}", "{dtyp: fp16}")).unwrap_err().to_string();
-        assert_eq!(parameter, "d.yaml:11:36: no row of table `t` has a parameter `dtyp`; did you mean `dtype`?");
-        let value = parse(&HEAD.replace("{dtype: fp16}", "{dtype: fp17}")).unwrap_err().to_string();
-        assert!(value.starts_with("d.yaml:11:43:") && value.ends_with("did you mean `fp16`?"), "{value}");
     }
 }

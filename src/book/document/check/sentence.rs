@@ -2,7 +2,7 @@
 
 use super::super::{Document, Sentence, Text};
 use super::Source;
-use crate::book::predicate::{Test, UnknownName, operands_of, singled_out};
+use crate::book::predicate::{Checked, Dimension, Test, UnknownName, environment, singled_out};
 use crate::error::FileError;
 use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
@@ -16,8 +16,12 @@ pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), File
     }
     if let Some(headline) = &document.headline {
         let way = top.key("headline");
-        let checked = one_row_each(&headline.value, document);
-        checked.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
+        let dimension = one_row_each(&headline.value, document);
+        let dimension = dimension.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
+        if dimension.is_other_than(Dimension::NONE) {
+            let message = format!("a headline is a ratio, and `{}` is {}", headline.value, dimension.words());
+            return Err(source.error(&way.key("value"), message, String::new()));
+        }
         for (key, words) in [("above", &headline.above), ("below", &headline.below)] {
             words.iter().try_for_each(|words| text(way.key(key), words))?;
         }
@@ -44,7 +48,7 @@ pub(super) fn of_sentence(
     source: &Source<'_>,
 ) -> Result<(), FileError> {
     let checked = Test::all(&sentence.condition).and_then(|tests| {
-        tests.iter().try_for_each(|test| bounded(test).and_then(|()| one_row_each(&test.quantity, document)))
+        tests.iter().try_for_each(|test| bounded(test).and_then(|()| one_row_each(&test.quantity, document).map(drop)))
     });
     checked.map_err(|unknown| source.unknown(&way.key("if"), "", unknown))?;
     for (key, text) in [("then", &sentence.then), ("else", &sentence.otherwise), ("unclear", &sentence.unclear)] {
@@ -59,7 +63,9 @@ pub(super) fn bounded(test: &Test) -> Result<(), UnknownName> {
     test.region.map(drop).ok_or_else(|| message().into())
 }
 
-/// Every name of an expression is one that there is, and stands for one row.
-pub(super) fn one_row_each(expression: &str, document: &Document) -> Result<(), UnknownName> {
-    singled_out(&operands_of(expression, document)?, document, &[Parameters::new()], None)
+/// Every name of an expression is one that there is, and stands for one row; the unit of the expression.
+fn one_row_each(expression: &str, document: &Document) -> Result<Dimension, UnknownName> {
+    let Checked { operands, dimension } = Checked::of(&environment(), expression, document)?;
+    singled_out(&operands, document, &[Parameters::new()], None)?;
+    Ok(dimension)
 }

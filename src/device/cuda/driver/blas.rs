@@ -14,7 +14,7 @@ use cudarc::cublaslt::sys::{
 };
 
 use super::libraries::Library;
-use super::{Context, Span, Stream};
+use super::{Context, PoolSpan, Stream};
 use crate::device::DType;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -177,8 +177,8 @@ impl Stream {
         blas: &Blas,
         descriptors: &Descriptors,
         algorithm: &Algorithm,
-        workspace: Option<Span>,
-        operands: [Span; 3],
+        workspace: Option<PoolSpan>,
+        operands: [PoolSpan; 3],
     ) -> Result<()> {
         let [a, b, out] = operands.map(|operand| operand.address() as *mut c_void);
         let [first, second, result] = descriptors.layouts;

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{
     self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUdeviceptr,
 };
 
-use super::{Context, Span};
+use super::{Context, PoolSpan};
 use crate::device::engine::Result;
 use crate::device::{Element, HostKind};
 use crate::error::DeviceError;
@@ -158,8 +158,8 @@ impl HostPiece {
     }
 
     /// Where the device finds it.
-    pub(crate) fn span(&self) -> Span {
-        Span::new(self.device, self.bytes)
+    pub(crate) fn span(&self) -> PoolSpan {
+        PoolSpan::new(self.device, self.bytes)
     }
 
     pub(super) fn start(&self) -> *mut c_void {

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! What the types cannot enforce is promised by the rooms above, each in one place:
-//! * A [`Span`] is used only while its [`Allocation`] is not freed, or by work enqueued before the free (`memory`).
+//! * A [`PoolSpan`] is used only while its [`Allocation`] is not freed, or by work enqueued before the free (`memory`).
 //! * Host memory that a copy reads or writes stays allocated and untouched until the copy is over (`memory`): a
 //!   [`HostBlock`] that is page-locked is given back by [`HostBlock::release`] alone, not by its drop.
 //! * A kernel touches the memory that its arguments name, within the sizes that they give (`kernels/`).
@@ -41,5 +41,5 @@ pub(crate) use event::Event;
 pub(crate) use graph::Executable;
 pub(crate) use host::{HostBlock, HostPiece, filled_vec};
 pub(crate) use module::{Argument, Function, Module, arguments};
-pub(crate) use pool::{Allocation, Pool, Span};
+pub(crate) use pool::{Allocation, Pool, PoolSpan};
 pub(crate) use stream::Stream;

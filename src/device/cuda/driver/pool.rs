@@ -22,12 +22,12 @@ use crate::error::DeviceError;
 
 /// A run of bytes that the device can address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct PoolSpan {
     address: CUdeviceptr,
     bytes: usize,
 }
 
-impl Span {
+impl PoolSpan {
     pub(super) fn new(address: CUdeviceptr, bytes: usize) -> Self {
         Self { address, bytes }
     }
@@ -56,11 +56,11 @@ impl Span {
 /// allocated.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Allocation(Span);
+pub(crate) struct Allocation(PoolSpan);
 
 impl Allocation {
     #[inline]
-    pub(crate) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> PoolSpan {
         self.0
     }
 
@@ -73,7 +73,7 @@ impl Allocation {
 #[cfg(test)]
 impl Allocation {
     pub(crate) fn of_test(address: u64, bytes: usize) -> Self {
-        Self(Span { address, bytes })
+        Self(PoolSpan { address, bytes })
     }
 }
 
@@ -122,7 +122,7 @@ impl Pool {
         let mut address = 0;
         // Safety: writes one address; pool and stream are live.
         match unsafe { sys::cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) } {
-            CUresult::CUDA_SUCCESS => Ok(Allocation(Span { address, bytes })),
+            CUresult::CUDA_SUCCESS => Ok(Allocation(PoolSpan { address, bytes })),
             status => Err(self.refused(bytes, status)),
         }
     }

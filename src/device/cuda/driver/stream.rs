@@ -12,7 +12,7 @@ use cudarc::driver::sys::{
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
 };
 
-use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, Span};
+use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -116,14 +116,14 @@ impl Stream {
     }
 
     /// Enqueues setting every byte of `span`.
-    pub(crate) fn fill(&self, span: Span, byte: u8) -> Result<()> {
+    pub(crate) fn fill(&self, span: PoolSpan, byte: u8) -> Result<()> {
         // Safety: the span holds as many bytes.
         let status = unsafe { sys::cuMemsetD8Async(span.address(), byte, span.size(), self.raw) };
         self.context.check("cuMemsetD8Async", status)
     }
 
     /// Enqueues a copy within the device.
-    pub(crate) fn copy(&self, from: Span, to: Span) -> Result<()> {
+    pub(crate) fn copy(&self, from: PoolSpan, to: PoolSpan) -> Result<()> {
         let bytes = from.size().min(to.size());
         // Safety: both spans hold as many bytes.
         let status = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address(), from.address(), bytes, self.raw) };
@@ -131,7 +131,7 @@ impl Stream {
     }
 
     /// Enqueues a copy of a whole block into `to`, of the same size.
-    pub(crate) fn upload(&self, from: &HostBlock, to: Span) -> Result<()> {
+    pub(crate) fn upload(&self, from: &HostBlock, to: PoolSpan) -> Result<()> {
         // Safety: both sides hold as many bytes; the caller keeps the block.
         let status =
             unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), from.size().min(to.size()), self.raw) };
@@ -139,7 +139,7 @@ impl Stream {
     }
 
     /// Enqueues a copy of the head of a piece into all of `to`.
-    pub(crate) fn upload_piece(&self, from: &HostPiece, to: Span) -> Result<()> {
+    pub(crate) fn upload_piece(&self, from: &HostPiece, to: PoolSpan) -> Result<()> {
         let bytes = to.size().min(from.size());
         // Safety: both sides hold as many bytes; the caller keeps the piece.
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), bytes, self.raw) };
@@ -147,7 +147,7 @@ impl Stream {
     }
 
     /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails.
-    pub(crate) fn upload_and_wait(&self, from: &[u8], to: Span) -> Result<()> {
+    pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan) -> Result<()> {
         let bytes = to.size().min(from.len());
         // Safety: both sides hold as many bytes; the borrow outlives the copy, which is waited for.
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), bytes, self.raw) };
@@ -156,7 +156,7 @@ impl Stream {
     }
 
     /// Enqueues a copy of `from` into a whole block, of the same size.
-    pub(crate) fn download(&self, from: Span, to: &HostBlock) -> Result<()> {
+    pub(crate) fn download(&self, from: PoolSpan, to: &HostBlock) -> Result<()> {
         // Safety: both sides hold as many bytes; the caller keeps the block.
         let status =
             unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), from.size().min(to.size()), self.raw) };
@@ -164,7 +164,7 @@ impl Stream {
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
-    pub(crate) fn download_piece(&self, from: Span, to: &HostPiece) -> Result<()> {
+    pub(crate) fn download_piece(&self, from: PoolSpan, to: &HostPiece) -> Result<()> {
         let bytes = from.size().min(to.size());
         // Safety: both sides hold as many bytes; the caller keeps the piece.
         let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), bytes, self.raw) };
@@ -186,7 +186,7 @@ impl Stream {
     }
 
     /// Enqueues a wait until the flag at the head of `flag` is at least `target`, compared around its 32 bits.
-    pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
+    pub(crate) fn wait_flag(&self, flag: PoolSpan, target: u32) -> Result<()> {
         let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // Safety: the word is mapped and aligned, and lives as long as the context.
         let status = unsafe { sys::cuStreamWaitValue32_v2(self.raw, flag.address(), target, flags) };

@@ -60,7 +60,7 @@ macro_rules! sources {
 }
 
 /// In the order of [`Kernel`]'s files and indices.
-const SOURCES: [Source; 8] = sources! {
+const SOURCES: [Source; 9] = sources! {
     "random.cu": "normal_fp16" 4, "normal_bf16" 4, "normal_fp32" 4;
     "elementwise.cu":
         "affine_fp16" 6, "affine_bf16" 6, "affine_fp32" 6, "add_fp16" 5, "add_bf16" 5, "add_fp32" 5,
@@ -72,9 +72,10 @@ const SOURCES: [Source; 8] = sources! {
         "mark_nonzero_fp16" 7, "mark_nonzero_bf16" 7, "mark_nonzero_fp32" 7, "mark_nonzero_u8" 7,
         "mark_nonzero_i64" 7, "positions" 4;
     "gather.cu": "gather_wide_16" 8, "gather_wide_32" 8, "gather_narrow_16" 8, "gather_narrow_32" 8;
-    "spin.cu": "spin" 1, "spin_and_mark" 3;
+    "spin.cu": "spin" 1;
     "hold.cu": "hold" 2;
     "transfer.cu": "transfer" 3;
+    "instruments.cu": "spin_and_mark" 3, "tell_time" 4, "spin_in_halves" 1;
 };
 
 /// A kernel, by its place in the table of sources.
@@ -102,6 +103,8 @@ impl Kernel {
     pub(crate) const HOLD: Self = Self { file: 6, index: 0 };
     #[cfg(feature = "report")]
     pub(crate) const TRANSFER: Self = Self { file: 7, index: 0 };
+    #[cfg(feature = "report")]
+    pub(crate) const MARKER: Self = Self { file: 8, index: 0 };
 
     /// The variant for a type, where the family's names go fp16, bf16, fp32, and, where it takes any type, u8, i64.
     #[inline]

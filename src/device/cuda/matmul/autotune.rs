@@ -19,7 +19,7 @@ use std::time::Duration;
 use half::{bf16, f16};
 
 use crate::device::cuda::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
-use crate::device::cuda::driver::{Allocation, Event, Span};
+use crate::device::cuda::driver::{Allocation, Event, PoolSpan};
 use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::memory::pinned::SLOT_BYTES;
 use crate::device::cuda::stream::guard::{Scratch, StreamInner, WORKSPACE_BYTES};
@@ -75,8 +75,8 @@ struct Autotune<'a> {
     start: Event,
     end: Event,
     memory: Vec<Allocation>,
-    operands: [Span; 3],
-    workspace: Span,
+    operands: [PoolSpan; 3],
+    workspace: PoolSpan,
     stream: Arc<StreamInner>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Autotune<'a> {
         let stream = StreamInner::new(device)?;
         let workspace = stream.enter()?.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
         let mut memory = Vec::new();
-        let made = [(m * k, 0), (k * n, 1), (m * n, 2)].map(|(len, i)| -> Result<Span> {
+        let made = [(m * k, 0), (k * n, 1), (m * n, 2)].map(|(len, i)| -> Result<PoolSpan> {
             let bytes = len * shape.dtype.size();
             // As badly aligned as the user's operands, so that the search is for the same thing.
             let offset = shape.alignments[i] as usize % 256;

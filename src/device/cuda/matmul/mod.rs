@@ -14,13 +14,13 @@ mod recent;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::driver::Span;
+use super::driver::PoolSpan;
 use super::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
 use super::gpu::lock;
 use super::stream::guard::StreamGuard;
 use crate::device::DType;
 use crate::device::engine::{MatmulPrecision, Result};
-use plan::Plan;
+use plan::MatmulPlan;
 use recent::Recent;
 
 /// The most plans that a device keeps, and the most algorithms.
@@ -29,7 +29,7 @@ const ALGORITHMS: usize = 1 << 14;
 
 /// The matrix multiplications of one opened device.
 pub(crate) struct Matmul {
-    plans: RwLock<Recent<MatmulShape, Arc<Plan>>>,
+    plans: RwLock<Recent<MatmulShape, Arc<MatmulPlan>>>,
     /// What the searches found. Locked while one is under way: two at once would disturb each other's times.
     algorithms: Mutex<Recent<MatmulShape, Algorithm>>,
 }
@@ -48,7 +48,7 @@ impl Matmul {
         dtype: DType,
         sizes: [usize; 3],
         precision: MatmulPrecision,
-        operands: [Span; 3],
+        operands: [PoolSpan; 3],
     ) -> Result<()> {
         let tf32 = precision == MatmulPrecision::Tf32 && dtype == DType::F32;
         let alignments = operands.map(|operand| blas::alignment(operand.address()));
@@ -63,7 +63,7 @@ impl Matmul {
 
     /// A new plan; its algorithm is searched if it is not known.
     #[cold]
-    fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<Plan>> {
+    fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<MatmulPlan>> {
         let descriptors = Descriptors::new(&shape, guard.stream().device.name())?;
         let mut algorithms = lock(&self.algorithms);
         let algorithm = match algorithms.get(&shape) {
@@ -75,7 +75,7 @@ impl Matmul {
             }
         };
         drop(algorithms);
-        let plan = Arc::new(Plan::new(descriptors, algorithm));
+        let plan = Arc::new(MatmulPlan::new(descriptors, algorithm));
         let gone = self.plans.write().unwrap_or_else(PoisonError::into_inner).insert(shape, plan.clone());
         // Not while the plans are locked: its graphs are destroyed.
         drop(gone);

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
-use crate::device::cuda::driver::{Executable, Span};
+use crate::device::cuda::driver::{Executable, PoolSpan};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::{Scratch, StreamGuard, StreamInner, WORKSPACE_BYTES};
 use crate::device::engine::Result;
@@ -18,7 +18,7 @@ use crate::device::engine::Result;
 const PLACES: usize = 16;
 
 /// A matrix multiplication ready to enqueue.
-pub(super) struct Plan {
+pub(super) struct MatmulPlan {
     descriptors: Descriptors,
     algorithm: Algorithm,
     /// Where operands lay, the latest last.
@@ -28,8 +28,8 @@ pub(super) struct Plan {
 /// The stream, the operands, and the workspace if there is one.
 struct Place {
     stream: Weak<StreamInner>,
-    operands: [Span; 3],
-    workspace: Option<Span>,
+    operands: [PoolSpan; 3],
+    workspace: Option<PoolSpan>,
 }
 
 /// How a multiplication at one place is enqueued.
@@ -42,14 +42,14 @@ enum Launch {
     Graph(Arc<Executable>),
 }
 
-impl Plan {
+impl MatmulPlan {
     pub(super) fn new(descriptors: Descriptors, algorithm: Algorithm) -> Self {
         Self { descriptors, algorithm, places: Mutex::default() }
     }
 
     /// Enqueues the multiplication; `operands` are a, b and out of the shape that the plan was made for, of its alignments.
     #[inline]
-    pub(super) fn enqueue(&self, guard: &StreamGuard<'_>, operands: [Span; 3]) -> Result<()> {
+    pub(super) fn enqueue(&self, guard: &StreamGuard<'_>, operands: [PoolSpan; 3]) -> Result<()> {
         let workspace = match self.algorithm.workspace() {
             0 => None,
             _ => Some(guard.scratch(Scratch::Workspace, WORKSPACE_BYTES)?),
@@ -65,7 +65,7 @@ impl Plan {
     }
 
     /// How to enqueue at a place. Nothing is asked of the driver with the lock, as it may block.
-    fn launch_at(&self, guard: &StreamGuard<'_>, operands: [Span; 3], workspace: Option<Span>) -> Launch {
+    fn launch_at(&self, guard: &StreamGuard<'_>, operands: [PoolSpan; 3], workspace: Option<PoolSpan>) -> Launch {
         let same = |place: &Place| {
             place.operands == operands
                 && place.workspace == workspace

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pinned::Slot;
 use crate::device::DType;
-use crate::device::cuda::driver::{Allocation, Span};
+use crate::device::cuda::driver::{Allocation, PoolSpan};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
-use crate::device::cuda::stream::limbo::{Kept, Shared};
+use crate::device::cuda::stream::limbo::{Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Region, Result};
 use crate::error::DeviceError;
 
@@ -21,7 +21,7 @@ use crate::error::DeviceError;
 pub(crate) struct CudaMemory {
     place: Place,
     /// `None` for no elements, which take no memory.
-    span: Option<Span>,
+    span: Option<PoolSpan>,
     dtype: DType,
     len: usize,
     home: Arc<StreamInner>,
@@ -78,7 +78,7 @@ impl CudaMemory {
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
     #[inline]
-    pub(crate) fn of(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<Span> {
+    pub(crate) fn of(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<PoolSpan> {
         let memory: &dyn Any = &**region.memory;
         let Some(memory) = memory.downcast_ref::<Self>() else { return Err(foreign(stream)) };
         if !Arc::ptr_eq(&memory.home, stream) {
@@ -133,7 +133,7 @@ impl Drop for CudaMemory {
             Place::Host(slot) => self.home.keep(Kept::Slot { _slot: slot }),
             Place::Device(allocation) if guests.is_empty() => self.home.free(allocation),
             Place::Device(allocation) => {
-                let memory = Arc::new(Shared::new(allocation, self.home.clone()));
+                let memory = Arc::new(LimboState::new(allocation, self.home.clone()));
                 guests.iter().for_each(|guest| guest.keep(Kept::Memory { _memory: memory.clone() }));
             }
         }

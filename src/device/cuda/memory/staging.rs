@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::affinity;
-use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, Span};
+use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, PoolSpan};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::engine::Result;
@@ -49,7 +49,7 @@ impl StagingBuffer {
 type Piece<'a> = (usize, &'a mut [MaybeUninit<u8>]);
 
 /// Copies all of `from` to the host, all of `target`, of the same size: a synchronization point.
-pub(crate) fn download(stream: &Arc<StreamInner>, from: Span, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+pub(crate) fn download(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [MaybeUninit<u8>]) -> Result<()> {
     let processors = affinity::processors();
     let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
@@ -77,7 +77,7 @@ fn panicked(stream: &StreamInner) -> DeviceError {
 }
 
 /// Drains pieces until there are none. After an error the staging buffer is not used again: a copy may still fill it.
-fn drain<'a>(stream: &Arc<StreamInner>, from: Span, next: &impl Fn() -> Option<Piece<'a>>) -> Result<()> {
+fn drain<'a>(stream: &Arc<StreamInner>, from: PoolSpan, next: &impl Fn() -> Option<Piece<'a>>) -> Result<()> {
     let pinned = &stream.device.gpu.pinned;
     let buffer = pinned.take_staging_buffer()?;
     let mut filling: Option<(usize, Piece<'a>)> = None;

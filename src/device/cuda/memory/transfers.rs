@@ -13,7 +13,7 @@ use super::device::CudaMemory;
 use super::host::CudaHostMemory;
 use super::pinned::{SLOT_BYTES, Slot};
 use super::staging;
-use crate::device::cuda::driver::{Span, filled_vec};
+use crate::device::cuda::driver::{PoolSpan, filled_vec};
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::Kept;
 use crate::device::engine::{HostMemory, Region, Result};
@@ -98,7 +98,7 @@ pub(crate) fn download_all(stream: &Arc<StreamInner>, source: Region<'_>) -> Res
 }
 
 /// Where `source` lies, or `None` where it has no bytes; refused while the stream captures.
-fn prepared(stream: &Arc<StreamInner>, source: Region<'_>, bytes: usize) -> Result<Option<Span>> {
+fn prepared(stream: &Arc<StreamInner>, source: Region<'_>, bytes: usize) -> Result<Option<PoolSpan>> {
     drop(stream.enter_uncaptured("download")?);
     if bytes == 0 { Ok(None) } else { CudaMemory::of(source, stream).map(Some) }
 }
@@ -106,7 +106,7 @@ fn prepared(stream: &Arc<StreamInner>, source: Region<'_>, bytes: usize) -> Resu
 /// Has `bytes` copied into a slot, from which `take` takes them.
 fn through_slot(
     stream: &Arc<StreamInner>,
-    from: Span,
+    from: PoolSpan,
     bytes: usize,
     take: impl FnOnce(&Slot) -> Result<()>,
 ) -> Result<()> {

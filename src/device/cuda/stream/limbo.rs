@@ -16,22 +16,22 @@ pub(crate) enum Kept {
     /// A pinned slot that a copy or a kernel uses.
     Slot { _slot: Slot },
     /// Memory of another stream.
-    Memory { _memory: Arc<Shared> },
+    Memory { _memory: Arc<LimboState> },
 }
 
 /// Memory that other streams than its home used: it goes home when the last of them is past it.
-pub(crate) struct Shared {
+pub(crate) struct LimboState {
     allocation: Option<Allocation>,
     home: Arc<StreamInner>,
 }
 
-impl Shared {
+impl LimboState {
     pub(crate) fn new(allocation: Allocation, home: Arc<StreamInner>) -> Self {
         Self { allocation: Some(allocation), home }
     }
 }
 
-impl Drop for Shared {
+impl Drop for LimboState {
     /// Its home follows in its own order, so that the home's work needs no mark.
     fn drop(&mut self) {
         if let Some(allocation) = self.allocation.take() {

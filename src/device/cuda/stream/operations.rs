@@ -11,7 +11,7 @@ use half::{bf16, f16};
 
 use super::guard::{Scratch, StreamGuard, StreamInner};
 use crate::device::DType;
-use crate::device::cuda::driver::{Span, arguments};
+use crate::device::cuda::driver::{PoolSpan, arguments};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
 use crate::device::engine::{Binary, Operation, Region, Result};
@@ -112,7 +112,7 @@ fn normal(guard: &StreamGuard<'_>, out: Region<'_>, seed: u64, sequence: u64) ->
 pub(crate) fn launch_normal(
     guard: &StreamGuard<'_>,
     dtype: DType,
-    to: Span,
+    to: PoolSpan,
     len: usize,
     seed: u64,
     sequence: u64,
@@ -124,7 +124,7 @@ pub(crate) fn launch_normal(
 /// Where a region begins, for work of this guard.
 #[inline]
 fn at(region: Region<'_>, guard: &StreamGuard<'_>) -> Result<u64> {
-    CudaMemory::of(region, guard.stream()).map(Span::address)
+    CudaMemory::of(region, guard.stream()).map(PoolSpan::address)
 }
 
 #[inline]

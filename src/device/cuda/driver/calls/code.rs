@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::sys::{
-    self, CUfunc_cache, CUfunction, CUfunction_attribute, CUkernel, CUlibrary, CUmodule, CUresult,
+    self, CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUkernel, CUlibrary, CUmodule,
+    CUresult,
 };
 
 use super::owned::Owned;
 use super::{Calls, KERNEL, function, launch, module};
 use crate::device::calls::catalogue::Code;
-use crate::device::calls::{Line, Made, Steps};
+use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
 
 /// A module that was loaded for one time alone, and its kernel, which has not been used.
@@ -62,7 +63,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
                 // The driver takes either kind of handle.
                 let kernel = kernel_of(&c, &library)?.cast();
                 launch(&c.context, kernel, c.own.get()?, Duration::ZERO)?;
-                c.synchronize(Line::Own).map(|()| library)
+                c.synchronize(RigStream::Own).map(|()| library)
             };
             Made::new(used, |library| library.end("cuLibraryUnload")).boxed()
         }
@@ -82,10 +83,10 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
         }
         Code::LoadFunction => {
             c.require("cuFuncLoad")?;
-            loaded(calls, |c, (_, kernel)| {
+            unloaded(calls, |c, (_, kernel)| {
                 // Safety: the module is loaded.
                 c.check("cuFuncLoad", unsafe { sys::cuFuncLoad(*kernel) })
-            })
+            })?
         }
         Code::GetAttributeFirst => loaded(calls, |c, (_, kernel)| c.check("cuFuncGetAttribute", registers(*kernel))),
         Code::GetAttribute => plain(move || c.check("cuFuncGetAttribute", registers(kernel))),
@@ -115,10 +116,37 @@ fn plain(call: impl Fn() -> Result<()> + 'static) -> Box<dyn Steps> {
 
 /// A call on the kernel of a module that is loaded anew each time.
 fn loaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static) -> Box<dyn Steps> {
+    of_module(calls, |calls, module| function(&calls.context, module, KERNEL), call)
+}
+
+/// The same, where the driver has not loaded the kernel yet. To ask for it by its name would load it (`cuModuleGetFunction`);
+/// the list of the module's kernels does not.
+fn unloaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static) -> Result<Box<dyn Steps>> {
+    ["cuModuleEnumerateFunctions", "cuFuncIsLoaded"].iter().try_for_each(|symbol| calls.require(symbol))?;
+    let first = |calls: &Calls, module| {
+        let (mut kernel, mut state) = (ptr::null_mut(), CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED);
+        // Safety: the module is live, and has one kernel; writes one handle.
+        let status = unsafe { sys::cuModuleEnumerateFunctions(&mut kernel, 1, module) };
+        calls.check("cuModuleEnumerateFunctions", status)?;
+        // Safety: the module is live; writes one number that the type has.
+        calls.check("cuFuncIsLoaded", unsafe { sys::cuFuncIsLoaded(&mut state, kernel) })?;
+        match state {
+            CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED => Ok(kernel),
+            _ => Err(calls.missing("a kernel that is not loaded", "the driver loads a kernel with its module here")),
+        }
+    };
+    Ok(of_module(calls, first, call))
+}
+
+fn of_module(
+    calls: &Arc<Calls>,
+    kernel: impl Fn(&Calls, CUmodule) -> Result<CUfunction> + 'static,
+    call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static,
+) -> Box<dyn Steps> {
     let (made, c) = (Arc::clone(calls), Arc::clone(calls));
     let load = move || {
         let module = module(&made.context, &made.image)?;
-        let kernel = function(&made.context, module.get()?, KERNEL)?;
+        let kernel = kernel(&made, module.get()?)?;
         Ok((module, kernel))
     };
     Made::new(load, move |loaded| call(&c, loaded)).boxed()

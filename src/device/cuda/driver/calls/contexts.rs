@@ -68,15 +68,15 @@ pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Step
         }
         DeviceCall::EnablePeer => {
             let other = calls.other()?;
-            Made::new(move || Ok(Peer::new(&c, &other)), Peer::enable).boxed()
+            Made::new(move || Ok(PeerDevice::new(&context, &other)), PeerDevice::enable).boxed()
         }
         DeviceCall::DisablePeer => {
             let other = calls.other()?;
             let enabled = move || {
-                let mut peer = Peer::new(&c, &other);
+                let mut peer = PeerDevice::new(&context, &other);
                 peer.enable().map(|()| peer)
             };
-            Made::new(enabled, Peer::disable).boxed()
+            Made::new(enabled, PeerDevice::disable).boxed()
         }
         DeviceCall::CopyPeer(bytes) => copy(calls, &calls.other()?, bytes, false)?,
         DeviceCall::CopyPeerAsync(bytes) => copy(calls, &calls.other()?, bytes, true)?,
@@ -112,40 +112,60 @@ fn create(place: &mut Owned<CUcontext>, device: CUdevice) -> Result<()> {
     place.keep("cuCtxCreate", raw, status)
 }
 
-/// Access of this context to the memory of another device.
-pub(super) struct Peer {
-    calls: Arc<Calls>,
+/// Access of a context to the memory of another device.
+pub(super) struct PeerDevice {
+    context: Arc<Context>,
     other: Arc<Context>,
     enabled: bool,
 }
 
-impl Peer {
+impl PeerDevice {
     /// Access that is off.
-    pub(super) fn new(calls: &Arc<Calls>, other: &Arc<Context>) -> Self {
-        Self { calls: calls.clone(), other: other.clone(), enabled: false }
+    pub(super) fn new(context: &Arc<Context>, other: &Arc<Context>) -> Self {
+        Self { context: context.clone(), other: other.clone(), enabled: false }
     }
 
+    /// Fails where there can be none.
+    pub(super) fn is_possible(&self, calls: &Calls) -> Result<()> {
+        let mut can = 0;
+        // Safety: writes one integer.
+        let status = unsafe { sys::cuDeviceCanAccessPeer(&mut can, self.context.device(), self.other.device()) };
+        self.context.check("cuDeviceCanAccessPeer", status)?;
+        match can {
+            0 => Err(calls.missing("access to another device", "these GPUs cannot access each other's memory")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns it on; its context is current.
     pub(super) fn enable(&mut self) -> Result<()> {
-        // Safety: both contexts are live, and this one is current.
+        // Safety: both contexts are live, and the own one is current.
         let status = unsafe { sys::cuCtxEnablePeerAccess(self.other.raw(), 0) };
-        self.calls.check("cuCtxEnablePeerAccess", status)?;
+        self.context.check("cuCtxEnablePeerAccess", status)?;
         self.enabled = true;
         Ok(())
     }
 
+    /// Turns it off; its context is current.
     pub(super) fn disable(&mut self) -> Result<()> {
         self.enabled = false;
         // Safety: as above; no work uses the other device's memory.
         let status = unsafe { sys::cuCtxDisablePeerAccess(self.other.raw()) };
-        self.calls.check("cuCtxDisablePeerAccess", status)
+        self.context.check("cuCtxDisablePeerAccess", status)
+    }
+
+    /// Does it with the own context current.
+    pub(super) fn at_home(&mut self, change: fn(&mut Self) -> Result<()>) -> Result<()> {
+        self.context.bind()?;
+        change(self)
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerDevice {
     /// A drop cannot return an error.
     fn drop(&mut self) {
         if self.enabled {
-            let _ = self.calls.bind().and_then(|()| self.disable());
+            let _ = self.at_home(Self::disable);
         }
     }
 }

@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 
 use super::Calls;
 use super::owned::Block;
-use crate::device::calls::catalogue::{Copy, Direction, Memory};
+use crate::device::calls::catalogue::{Copy, CopyDirection, Memory};
 use crate::device::calls::{Made, Steps};
 use crate::device::engine::Result;
 
@@ -15,9 +15,9 @@ pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
     let Copy { direction, memory, bytes, asynchronous } = copy;
     let block = |memory| Block::new(&calls.context, memory, bytes);
     let (from, to) = match direction {
-        Direction::ToDevice => (block(memory)?, block(Memory::Device)?),
-        Direction::ToHost => (block(Memory::Device)?, block(memory)?),
-        Direction::WithinDevice | Direction::WithinHost => (block(memory)?, block(memory)?),
+        CopyDirection::ToDevice => (block(memory)?, block(Memory::Device)?),
+        CopyDirection::ToHost => (block(Memory::Device)?, block(memory)?),
+        CopyDirection::WithinDevice | CopyDirection::WithinHost => (block(memory)?, block(memory)?),
     };
     let (c, own) = (Arc::clone(calls), calls.own.get()?);
     let (source, target, bytes) = (from.address()?, to.address()?, from.bytes().min(to.bytes()));
@@ -27,24 +27,26 @@ pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
         // Safety: both blocks hold as many bytes, and are kept until the copy is over.
         unsafe {
             match (direction, asynchronous) {
-                (Direction::ToDevice, false) => {
+                (CopyDirection::ToDevice, false) => {
                     c.check("cuMemcpyHtoD", sys::cuMemcpyHtoD_v2(target, host_source, bytes))
                 }
-                (Direction::ToDevice, true) => {
+                (CopyDirection::ToDevice, true) => {
                     c.check("cuMemcpyHtoDAsync", sys::cuMemcpyHtoDAsync_v2(target, host_source, bytes, own))
                 }
-                (Direction::ToHost, false) => c.check("cuMemcpyDtoH", sys::cuMemcpyDtoH_v2(host_target, source, bytes)),
-                (Direction::ToHost, true) => {
+                (CopyDirection::ToHost, false) => {
+                    c.check("cuMemcpyDtoH", sys::cuMemcpyDtoH_v2(host_target, source, bytes))
+                }
+                (CopyDirection::ToHost, true) => {
                     c.check("cuMemcpyDtoHAsync", sys::cuMemcpyDtoHAsync_v2(host_target, source, bytes, own))
                 }
-                (Direction::WithinDevice, false) => {
+                (CopyDirection::WithinDevice, false) => {
                     c.check("cuMemcpyDtoD", sys::cuMemcpyDtoD_v2(target, source, bytes))
                 }
-                (Direction::WithinDevice, true) => {
+                (CopyDirection::WithinDevice, true) => {
                     c.check("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(target, source, bytes, own))
                 }
-                (Direction::WithinHost, false) => c.check("cuMemcpy", sys::cuMemcpy(target, source, bytes)),
-                (Direction::WithinHost, true) => {
+                (CopyDirection::WithinHost, false) => c.check("cuMemcpy", sys::cuMemcpy(target, source, bytes)),
+                (CopyDirection::WithinHost, true) => {
                     c.check("cuMemcpyAsync", sys::cuMemcpyAsync(target, source, bytes, own))
                 }
             }

@@ -12,19 +12,19 @@ use cudarc::driver::sys::{
 
 use super::owned::Owned;
 use super::{Calls, stream};
-use crate::device::calls::catalogue::Graph;
-use crate::device::calls::{Line, Made, Steps};
+use crate::device::calls::catalogue::GraphCall;
+use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
 
-pub(super) fn steps(calls: &Arc<Calls>, call: Graph) -> Result<Box<dyn Steps>> {
+pub(super) fn steps(calls: &Arc<Calls>, call: GraphCall) -> Result<Box<dyn Steps>> {
     let (c, context, own) = (Arc::clone(calls), calls.context.clone(), calls.own.get()?);
     Ok(match call {
-        Graph::BeginCapture => Made::new(
+        GraphCall::BeginCapture => Made::new(
             move || stream(&c.context, CUstream_flags::CU_STREAM_NON_BLOCKING).map(Capturing::idle),
             begin(calls),
         )
         .boxed(),
-        Graph::EndCapture => {
+        GraphCall::EndCapture => {
             let (begin, kernel) = (begin(calls), Arc::clone(calls));
             let captured = move || {
                 let mut capturing = stream(&c.context, CUstream_flags::CU_STREAM_NON_BLOCKING).map(Capturing::idle)?;
@@ -43,17 +43,17 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Graph) -> Result<Box<dyn Steps>> {
             })
             .boxed()
         }
-        Graph::Create => Made::new(move || Ok(Owned::empty(&context, sys::cuGraphDestroy)), create).boxed(),
-        Graph::AddKernel => Made::new(move || empty(&c), {
+        GraphCall::Create => Made::new(move || Ok(Owned::empty(&context, sys::cuGraphDestroy)), create).boxed(),
+        GraphCall::AddKernel => Made::new(move || empty(&c), {
             let c = Arc::clone(calls);
             move |graph: &mut Owned<CUgraph>| add_kernel(&c, graph.get()?).map(drop)
         })
         .boxed(),
-        Graph::Instantiate => {
+        GraphCall::Instantiate => {
             let made = move || Ok((one_kernel(&c)?.0, Owned::empty(&c.context, sys::cuGraphExecDestroy)));
             Made::new(made, |(graph, place)| instantiate(graph.get()?, place)).boxed()
         }
-        Graph::Update => {
+        GraphCall::Update => {
             let made = move || Ok((executable(&c)?, one_kernel(&c)?.0));
             let c = Arc::clone(calls);
             Made::new(made, move |(executable, graph)| {
@@ -68,7 +68,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Graph) -> Result<Box<dyn Steps>> {
             })
             .boxed()
         }
-        Graph::SetParameters => {
+        GraphCall::SetParameters => {
             let made = move || executable(&c);
             let c = Arc::clone(calls);
             Made::new(made, move |executable| {
@@ -82,7 +82,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Graph) -> Result<Box<dyn Steps>> {
             })
             .boxed()
         }
-        Graph::Upload => {
+        GraphCall::Upload => {
             let made = move || executable(&c);
             let c = Arc::clone(calls);
             Made::new(made, move |executable| {
@@ -91,26 +91,26 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Graph) -> Result<Box<dyn Steps>> {
             })
             .boxed()
         }
-        Graph::FirstLaunch => {
+        GraphCall::FirstLaunch => {
             let made = move || executable(&c);
             let c = Arc::clone(calls);
             Made::new(made, move |executable| launch(&c, executable.raw.get()?, own)).boxed()
         }
-        Graph::Launch => {
+        GraphCall::Launch => {
             let made = move || launched(&c, own);
             let c = Arc::clone(calls);
             Made::new(made, move |executable| launch(&c, executable.raw.get()?, own)).boxed()
         }
-        Graph::DestroyExecutable => {
+        GraphCall::DestroyExecutable => {
             Made::new(move || launched(&c, own), |executable| executable.raw.end("cuGraphExecDestroy")).boxed()
         }
-        Graph::DestroyPendingExecutable => {
+        GraphCall::DestroyPendingExecutable => {
             let launcher = Arc::clone(calls);
             Made::new(move || launched(&c, own), |executable| executable.raw.end("cuGraphExecDestroy"))
                 .behind(move |executable| launch(&launcher, executable.raw.get()?, own))
                 .boxed()
         }
-        Graph::Destroy => {
+        GraphCall::Destroy => {
             Made::new(move || one_kernel(&c).map(|(graph, _)| graph), |graph| graph.end("cuGraphDestroy")).boxed()
         }
     })
@@ -231,7 +231,7 @@ fn executable(calls: &Calls) -> Result<Executable> {
 fn launched(calls: &Calls, own: CUstream) -> Result<Executable> {
     let executable = executable(calls)?;
     launch(calls, executable.raw.get()?, own)?;
-    calls.synchronize(Line::Own)?;
+    calls.synchronize(RigStream::Own)?;
     Ok(executable)
 }
 

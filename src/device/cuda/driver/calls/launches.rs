@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::sys::{
-    self, CUfunc_cache, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUlimit,
-    CUstream,
+    self, CUfunc_cache, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUlimit, CUstream,
 };
 
 use super::{Calls, LEGACY};
@@ -24,7 +24,10 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Launch) -> Result<Box<dyn Steps>> 
     Ok(match call {
         Launch::Plain => plain(move || c.launch(own, Duration::ZERO)),
         Launch::Legacy => plain(move || c.launch(LEGACY, Duration::ZERO)),
-        Launch::Programmatic => plain(move || programmatic(&c, own)),
+        Launch::Programmatic => {
+            has_programmatic_launches(calls)?;
+            plain(move || extended(&c, c.kernel, own, Duration::ZERO, true))
+        }
         Launch::Cooperative => plain(move || {
             let mut nanoseconds = 0u64;
             let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
@@ -62,13 +65,28 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Launch) -> Result<Box<dyn Steps>> 
     })
 }
 
-/// Launches the kernel so that it may start while the one before it ends.
+/// Fails where no kernel may start while the one before it ends.
+pub(super) fn has_programmatic_launches(calls: &Calls) -> Result<()> {
+    match calls.context.architecture()? {
+        (9.., _) => Ok(()),
+        _ => Err(calls.missing("a programmatic launch", "it takes a GPU of architecture 9.0 or newer")),
+    }
+}
+
+/// Launches a kernel of one argument by the extended call, with one attribute: whether it may start while the one before it
+/// ends.
 #[inline]
-pub(super) fn programmatic(calls: &Calls, stream: CUstream) -> Result<()> {
+pub(super) fn extended(
+    calls: &Calls,
+    kernel: CUfunction,
+    stream: CUstream,
+    duration: Duration,
+    programmatic: bool,
+) -> Result<()> {
     let mut attribute = CUlaunchAttribute {
         id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
         pad: [0; 4],
-        value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: programmatic.into() },
     };
     let config = CUlaunchConfig {
         gridDimX: 1,
@@ -82,10 +100,10 @@ pub(super) fn programmatic(calls: &Calls, stream: CUstream) -> Result<()> {
         attrs: &raw mut attribute,
         numAttrs: 1,
     };
-    let mut nanoseconds = 0u64;
+    let mut nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
     // Safety: the kernel takes one word; the driver copies configuration and arguments before it returns.
-    let status = unsafe { sys::cuLaunchKernelEx(&config, calls.kernel, arguments.as_mut_ptr(), ptr::null_mut()) };
+    let status = unsafe { sys::cuLaunchKernelEx(&config, kernel, arguments.as_mut_ptr(), ptr::null_mut()) };
     calls.check("cuLaunchKernelEx", status)
 }
 

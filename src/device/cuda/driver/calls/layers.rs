@@ -28,16 +28,20 @@ pub(super) fn steps(calls: &Arc<Calls>, layer: Layer) -> Result<Box<dyn Steps>> 
         Layer::Driver(count) => {
             Made::new(|| Ok(()), move |()| (0..count).try_for_each(|_| c.launch(own, Duration::ZERO))).boxed()
         }
+        Layer::Extended(count) => {
+            launches::has_programmatic_launches(calls)?;
+            let launch = move || launches::extended(&c, c.kernel, own, Duration::ZERO, true);
+            Made::new(|| Ok(()), move |()| (0..count).try_for_each(|_| launch())).boxed()
+        }
         Layer::Wrapper(count) => {
             let through = Through::new(&calls.context, &calls.image)?;
             Made::new(|| Ok(()), move |()| through.launch(count)).boxed()
         }
-        Layer::Chain { launches: count, programmatic } => {
+        Layer::Chain { launches: count, length, programmatic } => {
+            launches::has_programmatic_launches(calls)?;
             let call = move || {
-                (0..count).try_for_each(|_| match programmatic {
-                    true => launches::programmatic(&c, own),
-                    false => c.launch(own, Duration::ZERO),
-                })?;
+                let kernel = c.instruments.halves;
+                (0..count).try_for_each(|_| launches::extended(&c, kernel, own, length, programmatic))?;
                 // Safety: the stream is live.
                 c.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(own) })
             };

@@ -1,4 +1,4 @@
-//! Work whose end the host sees by itself, and a function of the host that a stream calls.
+//! Work whose end the host sees by itself, the device's clock, and a function of the host that a stream calls.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::{Calls, Line};
-use crate::device::cuda::driver::Span;
+use super::{Calls, RigStream};
+use crate::device::cuda::driver::PoolSpan;
 use crate::device::engine::Result;
 
 impl Calls {
-    /// Enqueues a kernel that takes this long and whose last action makes the word at the head of `flag` this value.
+    /// Enqueues a kernel that takes this long and whose last action makes the word at the head of `flag` this value. The second
+    /// 8 bytes become the device's time just before.
     ///
     /// The caller keeps the word until the stream is past it.
-    pub(crate) fn mark(&self, line: Line, duration: Duration, flag: Span, mut value: u32) -> Result<()> {
+    pub(crate) fn mark(&self, line: RigStream, duration: Duration, flag: PoolSpan, mut value: u32) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let mut nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -25,13 +26,68 @@ impl Calls {
         // Safety: the kernel takes these three words, which the driver copies before it returns; the flag is mapped for the
         // device, aligned, and kept by the caller.
         let status = unsafe {
-            sys::cuLaunchKernel(self.marker, 1, 1, 1, 1, 1, 1, 0, stream, arguments.as_mut_ptr(), ptr::null_mut())
+            sys::cuLaunchKernel(
+                self.instruments.marker,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        context.check("cuLaunchKernel", status)
+    }
+
+    /// Enqueues a kernel that tells the device's time as often as the host asks: the second 8 bytes of `flag` become the step of
+    /// the device's clock, and then the time, each time that its first word comes to the next number from `first` on. It ends
+    /// after `questions`, or when none comes for as long as `limit`.
+    ///
+    /// The caller keeps the flag until the stream is past it.
+    pub(crate) fn tell_time(
+        &self,
+        line: RigStream,
+        flag: PoolSpan,
+        mut first: u32,
+        mut questions: u32,
+        limit: Duration,
+    ) -> Result<()> {
+        let (context, stream) = self.stream(line)?;
+        context.bind()?;
+        let mut address = flag.address();
+        let mut nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let mut arguments = [
+            (&raw mut address).cast::<c_void>(),
+            (&raw mut first).cast(),
+            (&raw mut questions).cast(),
+            (&raw mut nanoseconds).cast(),
+        ];
+        // Safety: the kernel takes these four words, which the driver copies before it returns; the flag is mapped for the
+        // device, aligned, as long as a cell, and kept by the caller.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                self.instruments.clock,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                ptr::null_mut(),
+            )
         };
         context.check("cuLaunchKernel", status)
     }
 
     /// Whether a stream is idle, as the driver says.
-    pub(crate) fn is_idle(&self, line: Line) -> Result<bool> {
+    pub(crate) fn is_idle(&self, line: RigStream) -> Result<bool> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -42,7 +98,7 @@ impl Calls {
     }
 
     /// Enqueues a function of the host that wakes whoever waits by `wake`.
-    pub(crate) fn wake(&self, line: Line, wake: &Arc<Wake>) -> Result<()> {
+    pub(crate) fn wake(&self, line: RigStream, wake: &Arc<Wake>) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let data = Arc::into_raw(Arc::clone(wake)).cast_mut().cast::<c_void>();

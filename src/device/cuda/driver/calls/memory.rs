@@ -14,7 +14,7 @@ use cudarc::driver::sys::{
 use super::Calls;
 use super::owned::{Block, Owned, allocate, allocate_managed, allocate_pinned, pageable, register};
 use crate::device::calls::catalogue::{Allocate, Memory};
-use crate::device::calls::{Line, Made, Steps};
+use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
 
 pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>> {
@@ -40,7 +40,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
             let own = calls.own.get()?;
             let made = move || {
                 let place = made(Owned::empty(&context, sys::cuMemFree_v2), |p| allocate_async(p, bytes, own))?;
-                c.synchronize(Line::Own).map(|()| place)
+                c.synchronize(RigStream::Own).map(|()| place)
             };
             let c = Arc::clone(calls);
             Made::new(made, move |place: &mut Owned<CUdeviceptr>| {
@@ -210,7 +210,7 @@ fn trim(calls: &Arc<Calls>) -> Result<Box<dyn Steps>> {
         filler.check("cuMemAllocFromPoolAsync", status)?;
         // Safety: allocated, and not used again.
         filler.check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, own) })?;
-        filler.synchronize(Line::Own)?;
+        filler.synchronize(RigStream::Own)?;
         Ok(pool)
     };
     Ok(Made::new(filled, move |pool: &mut Owned<CUmemoryPool>| {

@@ -36,9 +36,9 @@ use cudarc::driver::sys::{
     self, CUctx_flags, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags, CUstreamWaitValue_flags,
 };
 
-use super::{Context, Span};
+use super::{Context, PoolSpan};
 use crate::device::calls::catalogue::Action;
-use crate::device::calls::{Line, Steps, WaitMode};
+use crate::device::calls::{RigStream, Steps, WaitMode};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 pub(crate) use marks::Wake;
@@ -49,6 +49,14 @@ const KERNEL: &str = "spin";
 
 /// The kernel that then writes a word: it takes the nanoseconds, the word's address, and what it becomes.
 const MARKER: &str = "spin_and_mark";
+
+/// The kernel that tells the device's time: it takes the address of the word by which the host asks, the number of the first
+/// question, how many there are, and for how many nanoseconds it waits for one.
+const CLOCK: &str = "tell_time";
+
+/// The kernel that keeps the stream busy in two halves, of which a programmatic launch overlaps one: it takes the nanoseconds of
+/// both.
+const HALVES: &str = "spin_in_halves";
 
 /// The legacy default stream, as the driver's header names it.
 const LEGACY: CUstream = 1 as CUstream;
@@ -70,13 +78,30 @@ pub(crate) struct Calls {
     #[allow(dead_code, reason = "kept for its kernel")]
     module: Owned<CUmodule>,
     kernel: CUfunction,
-    marker: CUfunction,
-    /// The machine code of the kernels.
+    instruments: Instruments,
+    /// The machine code of the kernel.
     image: Arc<[u8]>,
     /// How threads wait in the context by default.
     flags: u32,
     other_device: Option<Arc<Context>>,
     context: Arc<Context>,
+}
+
+/// The kernels that measure.
+struct Instruments {
+    marker: CUfunction,
+    clock: CUfunction,
+    halves: CUfunction,
+    #[allow(dead_code, reason = "kept for its kernels")]
+    module: Owned<CUmodule>,
+}
+
+impl Instruments {
+    fn new(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
+        let module = module(context, image)?;
+        let kernel = |name| function(context, module.get()?, name);
+        Ok(Self { marker: kernel(MARKER)?, clock: kernel(CLOCK)?, halves: kernel(HALVES)?, module })
+    }
 }
 
 // Safety: the driver's handles are not bound to a thread; each call binds the context to its own.
@@ -85,8 +110,14 @@ unsafe impl Send for Calls {}
 unsafe impl Sync for Calls {}
 
 impl Calls {
-    /// `image` is the machine code of a module with the kernels [`KERNEL`] and [`MARKER`].
-    pub(crate) fn new(context: &Arc<Context>, other_device: Option<Arc<Context>>, image: Vec<u8>) -> Result<Arc<Self>> {
+    /// `image` is the machine code of a module with the kernel [`KERNEL`] alone, `instruments` of one with [`MARKER`],
+    /// [`CLOCK`] and [`HALVES`].
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        other_device: Option<Arc<Context>>,
+        image: Vec<u8>,
+        instruments: &[u8],
+    ) -> Result<Arc<Self>> {
         context.bind()?;
         let default = CUstream_flags::CU_STREAM_DEFAULT;
         let apart = CUstream_flags::CU_STREAM_NON_BLOCKING;
@@ -105,7 +136,7 @@ impl Calls {
             of_thread: stream(context, apart)?,
             of_device,
             kernel: function(context, module.get()?, KERNEL)?,
-            marker: function(context, module.get()?, MARKER)?,
+            instruments: Instruments::new(context, instruments)?,
             module,
             image,
             flags,
@@ -113,7 +144,7 @@ impl Calls {
             context: context.clone(),
         };
         // So that the kernel is loaded before anything is held.
-        for line in [Line::Own, Line::Other, Line::NonBlocking, Line::Legacy, Line::Thread] {
+        for line in [RigStream::Own, RigStream::Other, RigStream::NonBlocking, RigStream::Legacy, RigStream::Thread] {
             calls.keep_busy(line, Duration::ZERO)?;
             calls.synchronize(line)?;
         }
@@ -126,7 +157,7 @@ impl Calls {
     }
 
     /// Has a stream wait until the flag at the head of `flag` is at least `target`, compared around its 32 bits.
-    pub(crate) fn hold(&self, line: Line, flag: Span, target: u32) -> Result<()> {
+    pub(crate) fn hold(&self, line: RigStream, flag: PoolSpan, target: u32) -> Result<()> {
         let at_least = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         let (context, stream) = self.stream(line)?;
         context.bind()?;
@@ -137,9 +168,9 @@ impl Calls {
     }
 
     /// Enqueues a kernel that takes this long.
-    pub(crate) fn keep_busy(&self, line: Line, duration: Duration) -> Result<()> {
+    pub(crate) fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
         let (context, stream) = self.stream(line)?;
-        if line == Line::Device {
+        if line == RigStream::Device {
             return Err(self.missing("work on another device", "only its streams are held"));
         }
         context.bind()?;
@@ -147,7 +178,7 @@ impl Calls {
     }
 
     /// Waits until a stream is idle.
-    pub(crate) fn synchronize(&self, line: Line) -> Result<()> {
+    pub(crate) fn synchronize(&self, line: RigStream) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -200,15 +231,15 @@ impl Calls {
         self.other_device.clone().ok_or_else(|| self.missing("another device", ONE_DEVICE))
     }
 
-    fn stream(&self, line: Line) -> Result<(&Arc<Context>, CUstream)> {
+    fn stream(&self, line: RigStream) -> Result<(&Arc<Context>, CUstream)> {
         let here = |stream: &Owned<CUstream>| Ok((&self.context, stream.get()?));
         match line {
-            Line::Own => here(&self.own),
-            Line::Other => here(&self.other),
-            Line::NonBlocking => here(&self.non_blocking),
-            Line::Thread => here(&self.of_thread),
-            Line::Legacy => Ok((&self.context, LEGACY)),
-            Line::Device => match (&self.other_device, &self.of_device) {
+            RigStream::Own => here(&self.own),
+            RigStream::Other => here(&self.other),
+            RigStream::NonBlocking => here(&self.non_blocking),
+            RigStream::Thread => here(&self.of_thread),
+            RigStream::Legacy => Ok((&self.context, LEGACY)),
+            RigStream::Device => match (&self.other_device, &self.of_device) {
                 (Some(context), Some(stream)) => Ok((context, stream.get()?)),
                 _ => Err(self.missing("another device", ONE_DEVICE)),
             },

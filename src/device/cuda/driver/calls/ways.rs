@@ -11,29 +11,30 @@ use cudarc::driver::sys::{
     self, CUdevice_attribute, CUdeviceptr, CUfunction, CUmemLocation, CUmemLocationType, CUmodule, CUstream,
 };
 
-use super::contexts::Peer;
+use super::contexts::PeerDevice;
 use super::memory::here;
 use super::owned::{Block, Owned};
-use super::{Calls, Line, function, module};
+use super::{Calls, RigStream, function, module};
 use crate::device::calls::catalogue::Memory;
-use crate::device::calls::ways::{Heading, Transfers, Way, no_room};
+use crate::device::calls::ways::{Heading, MovedBy, Transfers, no_room};
 use crate::device::cuda::driver::Context;
 use crate::device::engine::Result;
 
 /// The kernel that copies: it takes both addresses and the number of bytes.
 const KERNEL: &str = "transfer";
 
-/// The threads of its blocks, and how many blocks there are for each multiprocessor.
+/// The threads of its blocks, and how many blocks there are for each multiprocessor: a quarter of what it holds, so that two
+/// kernels run beside each other. It is more than enough for PCIe, where less than a hundred kilobytes are under way.
 const THREADS: u32 = 256;
-const BLOCKS: u32 = 8;
+const BLOCKS: u32 = 2;
 
 /// A block of each side for each direction: the first ones are of what goes away, the second ones of what comes back.
 struct Moves {
     calls: Arc<Calls>,
-    way: Way,
+    way: MovedBy,
     bytes: usize,
-    // The other device's access ends before its memory does.
-    peer: Option<(Arc<Context>, RefCell<Peer>)>,
+    // Access of each device to the other one ends before the memory does.
+    peer: Option<(Arc<Context>, RefCell<[PeerDevice; 2]>)>,
     /// Of the host, or of the other device.
     there: [Block; 2],
     here: [Block; 2],
@@ -52,20 +53,20 @@ impl Calls {
     /// The transfers of a way; `image` is the machine code of a module with the kernel [`KERNEL`], where one is needed.
     pub(crate) fn transfers(
         self: &Arc<Self>,
-        way: Way,
+        way: MovedBy,
         bytes: usize,
         image: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Box<dyn Transfers>> {
         self.bind()?;
         let memory = match way {
-            Way::Pageable => Memory::Pageable,
-            Way::Pinned | Way::ZeroCopy => Memory::Pinned,
-            Way::Registered => Memory::Registered,
-            Way::Managed | Way::Prefetched => self.movable()?,
-            Way::Peer { .. } => Memory::Device,
+            MovedBy::Pageable => Memory::Pageable,
+            MovedBy::Pinned | MovedBy::ZeroCopy => Memory::Pinned,
+            MovedBy::Registered => Memory::Registered,
+            MovedBy::Managed | MovedBy::Prefetched => self.movable()?,
+            MovedBy::Peer { .. } => Memory::Device,
         };
         let peer = match way {
-            Way::Peer { access } => Some(self.peer(access)?),
+            MovedBy::Peer { access } => Some(self.peer(access)?),
             _ => None,
         };
         // Managed memory may be on the device, too.
@@ -79,7 +80,7 @@ impl Calls {
         let here = [Memory::Device; 2].map(|memory| Block::new(&self.context, memory, bytes));
         let [first, second] = here;
         let kernel = match way {
-            Way::Managed | Way::ZeroCopy => Some(self.kernel(&image()?)?),
+            MovedBy::Managed | MovedBy::ZeroCopy => Some(self.kernel(&image()?)?),
             _ => None,
         };
         let calls = Arc::clone(self);
@@ -99,19 +100,14 @@ impl Calls {
         }
     }
 
-    /// The other device, and access to its memory, which is off.
-    fn peer(self: &Arc<Self>, access: bool) -> Result<(Arc<Context>, RefCell<Peer>)> {
+    /// The other device, and access of each to the memory of the other, which is off.
+    fn peer(&self, access: bool) -> Result<(Arc<Context>, RefCell<[PeerDevice; 2]>)> {
         let other = self.other()?;
-        let mut can = 1;
+        let peers = [PeerDevice::new(&self.context, &other), PeerDevice::new(&other, &self.context)];
         if access {
-            // Safety: writes one integer.
-            let status = unsafe { sys::cuDeviceCanAccessPeer(&mut can, self.context.device(), other.device()) };
-            self.check("cuDeviceCanAccessPeer", status)?;
+            peers.iter().try_for_each(|peer| peer.is_possible(self))?;
         }
-        match can {
-            0 => Err(self.missing("access to another device", "these GPUs cannot access each other's memory")),
-            _ => Ok((other.clone(), RefCell::new(Peer::new(self, &other)))),
-        }
+        Ok((other, RefCell::new(peers)))
     }
 
     /// Fails where so many blocks would take more than half of what a device has left.
@@ -133,14 +129,11 @@ impl Calls {
 
 impl Transfers for Moves {
     fn prepare(&self) -> Result<()> {
-        self.calls.bind()?;
-        if let (Way::Peer { access: true }, Some((_, peer))) = (self.way, &self.peer) {
-            return peer.borrow_mut().enable();
-        }
-        if matches!(self.way, Way::Managed | Way::Prefetched) {
-            self.prefetch(0, HOST, Line::Own)?;
-            self.prefetch(1, here(&self.calls), Line::Own)?;
-            self.calls.synchronize(Line::Own)?;
+        self.access(PeerDevice::enable)?;
+        if matches!(self.way, MovedBy::Managed | MovedBy::Prefetched) {
+            self.prefetch(0, HOST, RigStream::Own)?;
+            self.prefetch(1, here(&self.calls), RigStream::Own)?;
+            self.calls.synchronize(RigStream::Own)?;
         }
         Ok(())
     }
@@ -153,42 +146,56 @@ impl Transfers for Moves {
             self.back()?;
         }
         if heading != Heading::Back {
-            self.calls.synchronize(Line::Own)?;
+            self.calls.synchronize(RigStream::Own)?;
         }
         if heading != Heading::Away {
-            self.calls.synchronize(Line::NonBlocking)?;
+            self.calls.synchronize(self.line_back())?;
         }
         Ok(())
     }
 
     fn settle(&self) -> Result<()> {
-        match (self.way, &self.peer) {
-            (Way::Peer { access: true }, Some((_, peer))) => peer.borrow_mut().disable(),
-            _ => Ok(()),
-        }
+        self.access(PeerDevice::disable)
     }
 }
 
 impl Moves {
+    /// Changes the access of the two devices to each other, where the way has it. This device is current afterwards.
+    fn access(&self, change: fn(&mut PeerDevice) -> Result<()>) -> Result<()> {
+        let changed = match (self.way, &self.peer) {
+            (MovedBy::Peer { access: true }, Some((_, peers))) => {
+                peers.borrow_mut().iter_mut().try_for_each(|peer| peer.at_home(change))
+            }
+            _ => Ok(()),
+        };
+        self.calls.bind()?;
+        changed
+    }
+
+    /// The stream of the second transfer: between two devices, that of the device whose memory it reads.
+    fn line_back(&self) -> RigStream {
+        if self.peer.is_some() { RigStream::Device } else { RigStream::NonBlocking }
+    }
+
     /// Enqueues the first transfer.
     fn away(&self) -> Result<()> {
-        let (c, stream) = (&self.calls, self.stream(Line::Own)?);
+        let (c, stream) = (&self.calls, self.stream(RigStream::Own)?);
         let (from, to) = (&self.there[0], &self.here[0]);
         match (self.way, &self.peer) {
-            (Way::Pageable | Way::Pinned | Way::Registered, _) => {
+            (MovedBy::Pageable | MovedBy::Pinned | MovedBy::Registered, _) => {
                 // Safety: both blocks hold as many bytes, and are kept until the copy is over.
                 let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address()?, from.start()?, self.bytes, stream) };
                 c.check("cuMemcpyHtoDAsync", status)
             }
-            (Way::Prefetched, _) => self.prefetch(0, here(c), Line::Own),
-            (Way::Peer { .. }, Some((other, _))) => {
+            (MovedBy::Prefetched, _) => self.prefetch(0, here(c), RigStream::Own),
+            (MovedBy::Peer { .. }, Some((other, _))) => {
                 let (source, target) = (self.here[0].address()?, self.there[0].address()?);
                 // Safety: as above, each in its context.
                 let status =
                     unsafe { sys::cuMemcpyPeerAsync(target, other.raw(), source, c.context.raw(), self.bytes, stream) };
                 c.check("cuMemcpyPeerAsync", status)
             }
-            (Way::Managed | Way::ZeroCopy | Way::Peer { .. }, _) => {
+            (MovedBy::Managed | MovedBy::ZeroCopy | MovedBy::Peer { .. }, _) => {
                 self.launch(from.on_device()?, to.address()?, stream)
             }
         }
@@ -196,38 +203,40 @@ impl Moves {
 
     /// Enqueues the second transfer; where a thread of the host moves memory by touching it, does so.
     fn back(&self) -> Result<()> {
-        let (c, stream) = (&self.calls, self.stream(Line::NonBlocking)?);
+        let (c, stream) = (&self.calls, self.stream(self.line_back())?);
         let (from, to) = (&self.here[1], &self.there[1]);
         match (self.way, &self.peer) {
-            (Way::Pageable | Way::Pinned | Way::Registered, _) => {
+            (MovedBy::Pageable | MovedBy::Pinned | MovedBy::Registered, _) => {
                 // Safety: both blocks hold as many bytes, and are kept until the copy is over.
                 let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.start()?, from.address()?, self.bytes, stream) };
                 c.check("cuMemcpyDtoHAsync", status)
             }
-            (Way::Managed, _) => {
+            (MovedBy::Managed, _) => {
                 // Safety: managed memory of that size, written when it was made, which no work uses now.
                 let content = unsafe { slice::from_raw_parts(to.start()?.cast::<u8>(), self.bytes) };
                 black_box(content.iter().fold(0, |all, byte| all ^ byte));
                 Ok(())
             }
-            (Way::Prefetched, _) => self.prefetch(1, HOST, Line::NonBlocking),
-            (Way::Peer { .. }, Some((other, _))) => {
+            (MovedBy::Prefetched, _) => self.prefetch(1, HOST, RigStream::NonBlocking),
+            (MovedBy::Peer { .. }, Some((other, _))) => {
                 let (source, target) = (self.there[1].address()?, self.here[1].address()?);
-                // Safety: as above, each in its context.
+                other.bind()?;
+                // Safety: as above, each in its context. The stream is of the other device, which is current.
                 let status =
                     unsafe { sys::cuMemcpyPeerAsync(target, c.context.raw(), source, other.raw(), self.bytes, stream) };
+                c.bind()?;
                 c.check("cuMemcpyPeerAsync", status)
             }
-            (Way::ZeroCopy | Way::Peer { .. }, _) => self.launch(from.address()?, to.on_device()?, stream),
+            (MovedBy::ZeroCopy | MovedBy::Peer { .. }, _) => self.launch(from.address()?, to.on_device()?, stream),
         }
     }
 
-    fn stream(&self, line: Line) -> Result<CUstream> {
+    fn stream(&self, line: RigStream) -> Result<CUstream> {
         self.calls.stream(line).map(|(_, stream)| stream)
     }
 
     /// Asks the driver to move a block of managed memory.
-    fn prefetch(&self, place: usize, to: CUmemLocation, line: Line) -> Result<()> {
+    fn prefetch(&self, place: usize, to: CUmemLocation, line: RigStream) -> Result<()> {
         let (address, stream) = (self.there[place].address()?, self.stream(line)?);
         // Safety: managed memory of that size.
         let status = unsafe { sys::cuMemPrefetchAsync_v2(address, self.bytes, to, 0, stream) };
@@ -267,7 +276,7 @@ impl Moves {
 impl Drop for Moves {
     /// Nothing may use the blocks when they are freed. A drop cannot return an error.
     fn drop(&mut self) {
-        for line in [Line::Own, Line::NonBlocking] {
+        for line in [RigStream::Own, self.line_back()] {
             let _ = self.calls.synchronize(line);
         }
     }

@@ -17,7 +17,7 @@ use super::records::{Ran, Record};
 use crate::device::tracer::CAPACITY;
 
 /// What is collected; `None` while nobody records.
-static COLLECTED: Mutex<Option<(u32, Collected)>> = Mutex::new(None);
+static COLLECTED: Mutex<Option<(u32, DrainedRecords)>> = Mutex::new(None);
 
 /// How many buffers CUPTI has.
 static OUT: AtomicUsize = AtomicUsize::new(0);
@@ -29,7 +29,7 @@ const ALIGNMENT: usize = 8;
 
 /// What matters of the records so far.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct DrainedRecords {
     /// From CUPTI's correlation to the library's.
     pub(super) external: HashMap<u32, u64>,
     /// Work of the context, also of other opened devices of its GPU.
@@ -39,7 +39,7 @@ pub(super) struct Collected {
     pub(super) dropped: u64,
 }
 
-impl Collected {
+impl DrainedRecords {
     fn take(&mut self, record: Record, context: u32) {
         match record {
             Record::External { own, correlation } if self.external.len() < 4 * CAPACITY => {
@@ -80,7 +80,7 @@ impl Collecting {
             if collected.is_some() {
                 return Err("another recording in this process has CUPTI".to_owned());
             }
-            *collected = Some((context, Collected::default()));
+            *collected = Some((context, DrainedRecords::default()));
             Self(())
         };
         // Not under the lock, which the callbacks take.
@@ -93,7 +93,7 @@ impl Collecting {
     }
 
     /// What was collected. From now on records are thrown away, until another recording begins.
-    pub(super) fn end(&self) -> Collected {
+    pub(super) fn end(&self) -> DrainedRecords {
         lock().as_mut().map(|(_, collected)| std::mem::take(collected)).unwrap_or_default()
     }
 }
@@ -140,7 +140,7 @@ unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, v
     OUT.fetch_sub(1, Ordering::AcqRel);
 }
 
-fn lock() -> MutexGuard<'static, Option<(u32, Collected)>> {
+fn lock() -> MutexGuard<'static, Option<(u32, DrainedRecords)>> {
     COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn work_of_other_contexts_is_not_kept_and_what_is_too_much_is_counted() {
-        let mut collected = Collected::default();
+        let mut collected = DrainedRecords::default();
         collected.take(ran(2, 1), 1);
         assert!(collected.ran.is_empty());
         for correlation in 0..2 * CAPACITY as u32 + 1 {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
 
-use buffers::{Collected, Collecting};
+use buffers::{Collecting, DrainedRecords};
 use records::{OWN, Ran};
 
 use crate::device::cuda::driver::libraries::Library;
@@ -50,12 +50,12 @@ const READINGS: usize = 16;
 pub(crate) struct Cupti {
     collecting: Collecting,
     gpu: Arc<Gpu>,
-    begin: Reading,
+    begin: RecordReader,
 }
 
 /// CUPTI's clock, in nanoseconds, and the host's at one instant.
 #[derive(Clone, Copy)]
-struct Reading {
+struct RecordReader {
     cupti: u64,
     host: Instant,
 }
@@ -70,7 +70,7 @@ impl Cupti {
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
         let collecting = Collecting::begin(context)?;
-        let cupti = Self { collecting, gpu: gpu.clone(), begin: Reading::take()? };
+        let cupti = Self { collecting, gpu: gpu.clone(), begin: RecordReader::take()? };
         for kind in KINDS {
             // Safety: takes a number; what was enabled before a failure is disabled again.
             check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
@@ -79,7 +79,11 @@ impl Cupti {
     }
 
     /// From what was recorded to work and stalls, of this recording's calls alone.
-    fn traced(&self, end: Reading, Collected { external, mut ran, blocked, dropped }: Collected) -> Traced {
+    fn traced(
+        &self,
+        end: RecordReader,
+        DrainedRecords { external, mut ran, blocked, dropped }: DrainedRecords,
+    ) -> Traced {
         ran.retain(|ran| external.contains_key(&ran.correlation));
         in_turn(&mut ran);
         let at = |cupti| self.begin.host_time(end, cupti);
@@ -121,7 +125,7 @@ impl ActivitySource for Cupti {
             sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
         }
         disable();
-        let end = Reading::take().unwrap_or(self.begin);
+        let end = RecordReader::take().unwrap_or(self.begin);
         let mut collected = self.collecting.end();
         collected.dropped += dropped as u64;
         self.traced(end, collected)
@@ -143,7 +147,7 @@ fn disable() {
     }
 }
 
-impl Reading {
+impl RecordReader {
     /// The pair of readings that lie closest.
     fn take() -> Result<Self, String> {
         let mut best: Option<(Duration, Self)> = None;
@@ -201,8 +205,8 @@ mod tests {
     #[test]
     fn times_lie_on_the_line_through_both_readings() {
         let host = Instant::now();
-        let begin = Reading { cupti: 1_000_000, host };
-        let end = Reading { cupti: 2_000_000, host: host + Duration::from_nanos(1_000_200) };
+        let begin = RecordReader { cupti: 1_000_000, host };
+        let end = RecordReader { cupti: 2_000_000, host: host + Duration::from_nanos(1_000_200) };
         let after = |cupti| begin.host_time(end, cupti).duration_since(host).as_nanos();
         assert_eq!([after(1_000_000), after(1_500_000), after(2_000_000)], [0, 500_100, 1_000_200]);
         assert!(begin.host_time(end, 999_000) <= host);
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn readings_without_a_distance_give_the_host_clock_its_own_rate() {
-        let begin = Reading { cupti: 10, host: Instant::now() };
+        let begin = RecordReader { cupti: 10, host: Instant::now() };
         assert_eq!(begin.host_time(begin, 510).duration_since(begin.host).as_nanos(), 500);
     }
 

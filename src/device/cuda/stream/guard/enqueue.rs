@@ -6,7 +6,7 @@ use super::{Capturing, Mode, Scratch, StreamGuard, StreamInner};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
-    Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, Span, Stream,
+    Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
 };
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
@@ -88,18 +88,18 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues zeroing memory.
-    pub(crate) fn clear(&self, span: Span) -> Result<()> {
+    pub(crate) fn clear(&self, span: PoolSpan) -> Result<()> {
         self.fill(span, 0)
     }
 
     /// Enqueues setting every byte of `span`.
-    pub(crate) fn fill(&self, span: Span, byte: u8) -> Result<()> {
+    pub(crate) fn fill(&self, span: PoolSpan, byte: u8) -> Result<()> {
         self.may_fail(Injected::Launch, "fill")?;
         self.target().fill(span, byte)
     }
 
     /// Enqueues a copy within the device.
-    pub(crate) fn copy(&self, from: Span, to: Span) -> Result<()> {
+    pub(crate) fn copy(&self, from: PoolSpan, to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Launch, "copy")?;
         self.target().copy(from, to)
     }
@@ -110,8 +110,8 @@ impl<'a> StreamGuard<'a> {
         &self,
         descriptors: &Descriptors,
         algorithm: &Algorithm,
-        workspace: Option<Span>,
-        operands: [Span; 3],
+        workspace: Option<PoolSpan>,
+        operands: [PoolSpan; 3],
     ) -> Result<()> {
         self.may_fail(Injected::Launch, "matmul")?;
         let blas = self.stream.device.gpu.blas()?;
@@ -136,7 +136,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a copy of a whole block into `to`; of a pageable one without the lock, as the driver's call may block.
-    pub(crate) fn upload(self, from: &HostBlock, to: Span) -> Result<()> {
+    pub(crate) fn upload(self, from: &HostBlock, to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
         let (stream, guard) = self.unless_pageable(from);
         let outcome = stream.raw.upload(from, to);
@@ -145,13 +145,13 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a copy of the head of a piece into all of `to`.
-    pub(crate) fn upload_piece(&self, from: &HostPiece, to: Span) -> Result<()> {
+    pub(crate) fn upload_piece(&self, from: &HostPiece, to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
         self.stream.raw.upload_piece(from, to)
     }
 
     /// Copies borrowed bytes, and waits for that without the lock.
-    pub(crate) fn upload_and_wait(self, from: &[u8], to: Span) -> Result<()> {
+    pub(crate) fn upload_and_wait(self, from: &[u8], to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
         let stream = self.stream;
         drop(self);
@@ -159,7 +159,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
-    pub(crate) fn download(self, from: Span, to: &HostBlock) -> Result<()> {
+    pub(crate) fn download(self, from: PoolSpan, to: &HostBlock) -> Result<()> {
         self.may_fail(Injected::Copy, "download")?;
         let (stream, guard) = self.unless_pageable(to);
         let outcome = stream.raw.download(from, to);
@@ -168,7 +168,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
-    pub(crate) fn download_piece(&self, from: Span, to: &HostPiece) -> Result<()> {
+    pub(crate) fn download_piece(&self, from: PoolSpan, to: &HostPiece) -> Result<()> {
         self.may_fail(Injected::Copy, "download")?;
         self.stream.raw.download_piece(from, to)
     }
@@ -201,7 +201,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a wait until a flag is set.
-    pub(crate) fn wait_flag(&self, flag: Span, target: u32) -> Result<()> {
+    pub(crate) fn wait_flag(&self, flag: PoolSpan, target: u32) -> Result<()> {
         self.stream.raw.wait_flag(flag, target)
     }
 
@@ -266,7 +266,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
-    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<Span> {
+    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<PoolSpan> {
         let mut scratch = self.stream.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
         if let Some(known) = known.filter(|known| known.size() >= bytes) {
