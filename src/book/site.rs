@@ -18,6 +18,7 @@ use super::policy;
 use super::project::BookProject;
 use super::source::Source;
 use crate::error::{BookError, explained};
+use crate::present::styled_once;
 use crate::results::{Catalog, Results, nearest};
 
 /// Where a rendered book lies.
@@ -151,7 +152,7 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
         match expanded(&chapter.content, path, source) {
-            Ok(content) => chapter.content = content,
+            Ok(content) => chapter.content = styled_once(&content),
             Err(error) => failed = Err(error),
         }
         // An edit link leads to what a page is made of.

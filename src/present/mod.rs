@@ -19,6 +19,8 @@ mod table;
 mod value;
 
 pub use escape::escape;
+#[cfg(feature = "report")]
+pub(crate) use plot::styled_once;
 pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow, Point, Spacing,
     Stack, StackBar, StackPlot, Ticks, TimelinePlot,

@@ -24,4 +24,6 @@ pub use histogram::Histogram;
 pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
 pub use stacks::{Stack, StackBar, StackPlot};
+#[cfg(feature = "report")]
+pub(crate) use svg::styled_once;
 pub use timeline::TimelinePlot;

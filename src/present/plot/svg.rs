@@ -146,7 +146,28 @@ pub(super) struct Svg<'a> {
 }
 
 /// What texts and lines are painted with: there are thousands, so that each does not say it.
-const PAINTED: &str = ".plot text{fill:currentColor}.plot polyline,.plot line{stroke:currentColor}";
+const PAINTED: &str =
+    ".plot{font:13px sans-serif;fill:none}.plot text{fill:currentColor}.plot polyline,.plot line{stroke:currentColor}";
+
+/// What a picture needs that stands in a file of its own, and none within a page.
+const NAMESPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
+
+/// The style sheet of a picture.
+fn style() -> String {
+    let classes = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat();
+    format!("<style>{classes}{PAINTED}</style>\n")
+}
+
+/// A page with the style sheet of its pictures once, that of the first one, which holds for the whole page; and without what
+/// they need outside of a page.
+#[cfg(any(feature = "report", test))]
+pub(crate) fn styled_once(page: &str) -> String {
+    let (page, style) = (page.replace(NAMESPACE, ""), style());
+    match page.split_once(&style) {
+        Some((before, after)) => format!("{before}{style}{}", after.replace(&style, "")),
+        None => page,
+    }
+}
 
 /// The whole picture around what has been drawn. It has no empty line, so that it can stand in Markdown.
 pub(super) fn finished(
@@ -156,13 +177,12 @@ pub(super) fn finished(
     body: &str,
 ) -> String {
     let (title, description) = (escape(title), escape(description));
-    let style = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat() + PAINTED;
+    let style = style();
     let definitions: String = patterns.iter().map(|pattern| pattern.definition(id)).collect();
     format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" \
-         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"13\" fill=\"none\">\n\
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"{NAMESPACE}>\n\
          <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{description}</desc>\n\
-         <style>{style}</style>\n<defs>{definitions}</defs>\n{body}</svg>\n"
+         {style}<defs>{definitions}</defs>\n{body}</svg>\n"
     )
 }
 
@@ -302,6 +322,15 @@ mod tests {
         ] {
             assert_eq!(Paint::of(paint.to_backend_color()), paint);
         }
+    }
+
+    #[test]
+    fn a_page_has_the_style_sheet_of_its_pictures_once() {
+        let picture = |id| finished((id, &[]), ("T", "D"), (1, 1), "");
+        let page = styled_once(&format!("a\n{}b\n{}c\n{}", picture("x"), picture("y"), picture("z")));
+        assert_eq!((page.matches("<style>").count(), page.matches("<svg").count()), (1, 3), "{page}");
+        assert!(!page.contains("\n\n") && page.find("<style>") < page.find("id=\"y-title"), "{page}");
+        assert_eq!(styled_once("no picture"), "no picture");
     }
 
     #[test]
