@@ -117,7 +117,9 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{Activity, Allowed, Reason, WaitPlace};
+    #[cfg(feature = "report")]
+    use crate::audit::WaitPlace;
+    use crate::audit::{Activity, Allowed, Reason};
     use crate::device::{HostKind, Stream};
     use crate::tensor::Tensor;
 
