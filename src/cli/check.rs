@@ -181,14 +181,18 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
         }
         Some(path) if is_json(path) => {
             let results = recorded::read(path, carried)?;
-            if let Some(first) = results.recompute().contradictions.into_iter().next() {
+            let declared = recorded::catalog(&[], carried);
+            let warnings: Vec<Warning> =
+                Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
+            let contradiction = warnings.iter().find_map(|warning| match warning {
+                Warning::Contradiction { first, .. } => Some(first),
+                _ => None,
+            });
+            if let Some(first) = contradiction {
                 return Err(
                     FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")).into()
                 );
             }
-            let declared = recorded::catalog(&[], carried);
-            let warnings: Vec<Warning> =
-                Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
             checked.results = Some(Kept {
                 file: path.display().to_string(),
                 rows: results.rows.len(),
