@@ -101,7 +101,7 @@ fn run_once(experiment: &str, selection: Selection) -> Results {
     let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
     let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
     let experiment = suite.experiments_on("cpu")[0].as_ref();
-    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1;
+    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1.into();
     results
 }
 

@@ -5,8 +5,8 @@ use super::site::check_pages;
 use super::source::Source;
 use crate::error::BookError;
 use crate::results::{
-    Catalog, DeviceDescription, Environment, Host, Plan, Program, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
-    Selection,
+    Catalog, DeviceDescription, Environment, Host, Plan, Program, Results, Rows, Run, RunOutcome, SCHEMA_VERSION,
+    SYNCSCOPE, Selection,
 };
 
 /// Makes the book's pages of no measurement at all, and writes nothing.
@@ -58,7 +58,7 @@ pub(super) fn nothing() -> Results {
         selection: Selection::default(),
         plan: Plan::default(),
         runs: vec![run],
-        rows: Vec::new(),
+        rows: Rows::default(),
         timelines: Vec::new(),
         samples_sha256: None,
     }

@@ -294,7 +294,7 @@ mod tests {
         let catalog = Catalog::new([spec(Unit::Seconds)]);
         let warned = |unit| {
             let mut results = nothing();
-            results.rows = vec![Row { spec: spec(unit), series: Vec::new() }];
+            results.rows = vec![Row { spec: spec(unit), series: Vec::new() }].into();
             Warning::of_units(&results, &catalog).map(|warning| warning.to_string())
         };
         assert_eq!(warned(Unit::Seconds), None);
@@ -319,7 +319,7 @@ mod tests {
             floor: None,
         };
         let series = |run: &str| Series { run: run.to_owned(), outcome: Outcome::Skipped { reason: "R".to_owned() } };
-        results.rows = vec![Row { spec, series: vec![series("syncscope")] }];
+        results.rows = vec![Row { spec, series: vec![series("syncscope")] }].into();
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(
             warnings.len() == 1 && warnings[0].starts_with("The run syncscope-2 was interrupted: 1 of 1"),

@@ -85,7 +85,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     bar.finish();
     interrupt.ended();
     results.runs[0].order.push(left);
-    results.rows = rows;
+    results.rows = rows.into();
     match arguments.export {
         Some(format) => export::print(&results, format)?,
         None => job::print_summary(&results, &book, carried)?,

@@ -5,16 +5,14 @@
 
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
+use super::rows::Rows;
 use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
 use crate::units::Unit;
 
 /// Rows of one system to find things in.
 #[derive(Clone, Debug)]
 pub struct Lookup<'a> {
-    rows: Vec<&'a Row>,
-    /// The rows in the order of their identifiers; those of one, in the order of the file. A book makes a lookup for each
-    /// quantity in it, and to sort is cheaper than to hash.
-    by_id: Vec<&'a Row>,
+    rows: &'a Rows,
     runs: Vec<&'a str>,
 }
 
@@ -146,33 +144,33 @@ fn share(samples: &[f64], estimate: Estimate) -> Estimate {
 
 impl<'a> Lookup<'a> {
     /// A lookup among `rows`, for the runs with these identifiers.
-    pub fn new(rows: impl IntoIterator<Item = &'a Row>, runs: Vec<&'a str>) -> Self {
-        let left = |row: &&Row| row.series.iter().any(|series| runs.contains(&series.run.as_str()));
-        let rows: Vec<&Row> = rows.into_iter().filter(left).collect();
-        let mut by_id = rows.clone();
-        by_id.sort_by(|one, other| one.spec.id.cmp(&other.spec.id));
-        Self { rows, by_id, runs }
+    pub fn new(rows: &'a Rows, runs: Vec<&'a str>) -> Self {
+        Self { rows, runs }
     }
 
-    /// The rows, in the order of the file.
+    /// The rows that these runs left, in the order of the file.
     pub(super) fn rows(&self) -> impl Iterator<Item = &'a Row> {
-        self.rows.iter().copied()
+        self.rows.iter().filter(|row| self.left(row))
+    }
+
+    fn left(&self, row: &Row) -> bool {
+        row.series.iter().any(|series| self.runs.contains(&series.run.as_str()))
     }
 
     /// What each row is, in the order of the file.
     pub fn specs(&self) -> impl Iterator<Item = &'a MetricSpec> {
-        self.rows.iter().map(|row| &row.spec)
+        self.rows().map(|row| &row.spec)
     }
 
     /// Each row, in the order of the file, with its samples or the reason why it has none.
     pub fn metrics(&self) -> impl Iterator<Item = (&'a MetricSpec, Result<Metric<'a>, MissingReason>)> {
-        self.rows.iter().map(|row| (&row.spec, self.metric(row)))
+        self.rows().map(|row| (&row.spec, self.metric(row)))
     }
 
     /// The rows that are `wanted` and have samples, in the order of the file. What is not wanted is not put together: many
     /// look for a few rows among all.
     pub(crate) fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
-        let rows = self.rows.iter().filter(move |row| wanted(&row.spec));
+        let rows = self.rows().filter(move |row| wanted(&row.spec));
         rows.filter_map(|row| self.metric(row).ok())
     }
 
@@ -215,14 +213,12 @@ impl<'a> Lookup<'a> {
     }
 
     fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
-        self.all_of(id).iter().copied().filter(move |row| holds(&row.spec.parameters, select))
+        self.all_of(id).filter(move |row| holds(&row.spec.parameters, select))
     }
 
     /// The rows with this identifier.
-    pub(super) fn all_of(&self, id: &str) -> &[&'a Row] {
-        let start = self.by_id.partition_point(|row| row.spec.id.as_str() < id);
-        let count = self.by_id[start..].partition_point(|row| row.spec.id == id);
-        &self.by_id[start..start + count]
+    pub(super) fn all_of(&self, id: &str) -> impl Iterator<Item = &'a Row> {
+        self.rows.of(id).filter(|row| self.left(row))
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
@@ -308,6 +304,11 @@ mod tests {
         Row { spec, series: series.collect() }
     }
 
+    /// One row of half precision.
+    fn rows(unit: Unit, clock: Clock, outcomes: &[Outcome]) -> Rows {
+        vec![row("fp16", unit, clock, outcomes)].into()
+    }
+
     fn measured(samples: &[f64]) -> Outcome {
         let (order, started) = (Vec::new(), Vec::new());
         Outcome::Measured {
@@ -319,14 +320,14 @@ mod tests {
         }
     }
 
-    fn found(row: &Row) -> Result<Metric<'_>, MissingReason> {
-        Lookup::new([row], vec!["1", "2"]).find("a", &Parameters::new(), &Parameters::new())
+    fn found(rows: &Rows) -> Result<Metric<'_>, MissingReason> {
+        Lookup::new(rows, vec!["1", "2"]).find("a", &Parameters::new(), &Parameters::new())
     }
 
     #[test]
     fn of_several_rows_the_preferred_parameters_win_and_without_them_none_does() {
         let time = |dtype, sample| row(dtype, Unit::Seconds, Clock::DeviceEvents, &[measured(&[sample])]);
-        let rows = [time("fp16", 1.0), time("fp32", 7.0)];
+        let rows = Rows::from(vec![time("fp16", 1.0), time("fp32", 7.0)]);
         let lookup = Lookup::new(&rows, vec!["1"]);
         let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
         assert_eq!(found.runs, [[7.0]]);
@@ -337,7 +338,7 @@ mod tests {
             spec: MetricSpec { parameters: [("size".to_owned(), size.into())].into(), ..rows[0].spec.clone() },
             series: rows[0].series.clone(),
         };
-        let rows = [sized(4), sized(400), sized(40)];
+        let rows = vec![sized(4), sized(400), sized(40)].into();
         let nearest = Parameters::from([("size".to_owned(), Parameter::from(4000_usize))]);
         let found = Lookup::new(&rows, vec!["1"]);
         assert_eq!(found.find("a", &Parameters::new(), &nearest).unwrap().spec.parameters["size"], 400_usize.into());
@@ -345,19 +346,21 @@ mod tests {
 
     #[test]
     fn several_runs_stand_in_their_order_and_a_run_of_another_system_is_not_seen() {
-        let row = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[2.0, 3.0]), measured(&[9.0])]);
+        let samples = [measured(&[1.0]), measured(&[2.0, 3.0]), measured(&[9.0])];
+        let row = rows(Unit::Seconds, Clock::Host, &samples);
         let found = found(&row).unwrap();
         assert_eq!(found.runs, [&[1.0][..], &[2.0, 3.0]]);
         let estimate = found.estimate().unwrap();
         assert_eq!((estimate.median, estimate.runs), (1.75, 2), "each run counts once, by its median");
-        assert!(Lookup::new([&row], vec!["4"]).specs().next().is_none());
+        assert!(Lookup::new(&row, vec!["4"]).specs().next().is_none());
     }
 
     #[test]
     fn rows_are_paired_by_the_run_and_not_by_their_place_among_those_that_have_samples() {
         let failed = || Outcome::Failed { reason: "planted".to_owned() };
         let lookup_of = |row: &Row| {
-            let lookup = Lookup::new([row], vec!["1", "2", "3"]);
+            let rows = vec![row.clone()].into();
+            let lookup = Lookup::new(&rows, vec!["1", "2", "3"]);
             lookup.metrics().map(|(_, metric)| metric.unwrap().run_medians()).next().unwrap()
         };
         let [one, other] = [
@@ -365,7 +368,7 @@ mod tests {
             row("fp32", Unit::Seconds, Clock::Host, &[failed(), measured(&[20.0]), measured(&[40.0])]),
         ];
         assert_eq!((lookup_of(&one), lookup_of(&other)), (vec![1.0, 4.0], vec![20.0, 40.0]));
-        let rows = [one, other];
+        let rows = vec![one, other].into();
         let lookup = Lookup::new(&rows, vec!["1", "2", "3"]);
         let metrics: Vec<Metric<'_>> = lookup.metrics().map(|(_, metric)| metric.unwrap()).collect();
         assert_eq!(metrics[0].paired(&metrics[1]).run_medians(), [4.0]);
@@ -378,23 +381,23 @@ mod tests {
     #[test]
     fn a_row_without_samples_says_why_and_one_good_run_is_enough() {
         let skipped = Outcome::Skipped { reason: "no room".to_owned() };
-        let none = row("fp16", Unit::Seconds, Clock::Host, &[skipped.clone(), Outcome::Interrupted]);
+        let none = rows(Unit::Seconds, Clock::Host, &[skipped.clone(), Outcome::Interrupted]);
         assert_eq!(found(&none), Err(MissingReason::Skipped("no room".to_owned())));
-        assert!(found(&row("fp16", Unit::Seconds, Clock::Host, &[skipped, measured(&[1.0])])).is_ok());
-        let hollow = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[])]);
+        assert!(found(&rows(Unit::Seconds, Clock::Host, &[skipped, measured(&[1.0])])).is_ok());
+        let hollow = rows(Unit::Seconds, Clock::Host, &[measured(&[])]);
         assert!(matches!(found(&hollow), Err(MissingReason::Inconsistent(_))));
     }
 
     #[test]
     fn a_sample_that_is_no_number_is_no_estimate() {
-        let row = row("fp16", Unit::Ratio, Clock::Host, &[measured(&[1.0, f64::INFINITY])]);
+        let row = rows(Unit::Ratio, Clock::Host, &[measured(&[1.0, f64::INFINITY])]);
         let absent = found(&row).unwrap().estimate().unwrap_err();
         assert!(matches!(absent, MissingReason::Inconsistent(_)), "{absent}");
     }
 
     #[test]
     fn a_time_has_no_interval_below_0() {
-        let row = row("fp16", Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[9.0])]);
+        let row = rows(Unit::Seconds, Clock::Host, &[measured(&[1.0]), measured(&[9.0])]);
         let estimate = found(&row).unwrap().estimate().unwrap();
         assert_eq!((estimate.median, estimate.low), (5.0, 0.0));
     }
@@ -402,11 +405,11 @@ mod tests {
     #[test]
     fn yes_and_no_come_to_their_share() {
         let samples = [measured(&[1.0, 1.0, 1.0, 0.0])];
-        let observed = row("fp16", Unit::Ratio, Clock::Observed, &samples);
+        let observed = rows(Unit::Ratio, Clock::Observed, &samples);
         let share = found(&observed).unwrap().estimate().unwrap();
         assert_eq!(share.median, 0.75);
         assert!(share.low > 0.25 && share.high < 1.0, "{share:?}");
-        let timed = row("fp16", Unit::Ratio, Clock::Host, &samples);
+        let timed = rows(Unit::Ratio, Clock::Host, &samples);
         assert_eq!(found(&timed).unwrap().estimate().unwrap().median, 1.0);
     }
 }

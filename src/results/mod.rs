@@ -32,6 +32,7 @@ mod provenance;
 mod recompute;
 mod roofline;
 mod row;
+mod rows;
 mod run;
 mod same_code;
 mod selection;
@@ -57,6 +58,7 @@ pub use row::{
     Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
 };
 pub(crate) use row::{by_size, in_another_unit};
+pub use rows::Rows;
 pub use run::{
     ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,

@@ -119,6 +119,7 @@ impl Computed<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::row::{Derivation, MetricSpec, Parameter, Parameters, Series};
+    use super::super::rows::Rows;
     use super::*;
     use crate::measure::{Clock, StoppedBy};
 
@@ -138,7 +139,7 @@ mod tests {
     /// What becomes of a derived row of these values beside rows of known times. `None` where it cannot be computed.
     fn differs(formula: &str, samples: [f64; 2]) -> Option<bool> {
         let times = [("a.forced", [5.0, 6.0]), ("a.async", [2.0, 4.0])];
-        let mut rows: Vec<Row> =
+        let mut rows: Rows =
             times.iter().map(|(id, samples)| row(id, Provenance::measured(Clock::Host), *samples)).collect();
         let names = ["forced", "async"].map(|name| (name, format!("a.{name}")));
         let operands = names.into_iter().filter(|(name, _)| formula.contains(name));

@@ -140,6 +140,7 @@ fn dtype(spec: &MetricSpec) -> &str {
 #[cfg(test)]
 mod tests {
     use super::super::row::{Outcome, Parameters, Provenance, Row, Series};
+    use super::super::rows::Rows;
     use super::*;
     use crate::measure::{Clock, StoppedBy};
     use crate::units::Unit;
@@ -163,7 +164,8 @@ mod tests {
 
     /// The share of the first of `rows`, where all of them were measured in one run.
     fn share(rows: &[Row]) -> Option<f64> {
-        let lookup = Lookup::new(rows, vec!["1"]);
+        let rows = rows.to_vec().into();
+        let lookup = Lookup::new(&rows, vec!["1"]);
         let (_, metric) = lookup.metrics().next().unwrap();
         let metric = metric.unwrap();
         share_of_peak(&lookup, &metric, &metric.estimate().unwrap()).map(|share| share.share)
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn no_median_lies_above_its_peak() {
         let sizes = [10.0, 100.0, 1000.0];
-        let rows: Vec<Row> = sizes
+        let rows: Rows = sizes
             .iter()
             .zip([3.0, 1.0, 2.0])
             .map(|(bytes, seconds)| {
@@ -216,7 +218,7 @@ mod tests {
             row.spec.parameters.insert("size".to_owned(), Parameter::Integer(12));
             row
         };
-        let rows = [time("fp16"), time("fp32"), time("odd")];
+        let rows = vec![time("fp16"), time("fp32"), time("odd")].into();
         let lookup = Lookup::new(&rows, vec!["1"]);
         let found: Vec<(f64, f64)> = matmul_rates(&lookup).iter().map(|one| (one.intensity, one.rate)).collect();
         assert_eq!(found, [(4.0, 3e3), (2.0, 3e3)]);
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_rate_of_the_memory_is_that_of_the_largest_tensors() {
-        let rows = [copy_peak(10.0, 900.0), copy_peak(1000.0, 50.0), copy_peak(1000.0, 60.0)];
+        let rows = vec![copy_peak(10.0, 900.0), copy_peak(1000.0, 50.0), copy_peak(1000.0, 60.0)].into();
         assert_eq!(memory_rate(&Lookup::new(&rows, vec!["1"])), Some(60.0));
     }
 
@@ -260,7 +262,7 @@ mod tests {
     fn the_interval_of_a_share_has_its_smaller_end_first() {
         let time = row("a.time", "fp32", Unit::Seconds, Some(Work::launches(1.0, "1")), 2.0);
         let raw = row("p.raw", "fp32", Unit::Seconds, Some(Work::launches(1.0, "1").as_peak()), 1.0);
-        let rows = [time, raw];
+        let rows = vec![time, raw].into();
         let lookup = Lookup::new(&rows, vec!["1"]);
         let (_, metric) = lookup.metrics().next().unwrap();
         let metric = metric.unwrap();

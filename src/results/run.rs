@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::Environment;
 use super::lookup::Lookup;
 use super::row::{Outcome, Parameters, Row, Series};
+use super::rows::Rows;
 use super::selection::Selection;
 use crate::device::Telemetry;
 use crate::timeline::Timeline;
@@ -36,7 +37,7 @@ pub struct Results {
     /// The runs, each a process; the system of the first is the one that the file is about.
     pub runs: Vec<Run>,
     /// The rows, in the order in which they were measured first.
-    pub rows: Vec<Row>,
+    pub rows: Rows,
     /// The timelines that were recorded after the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<RecordedTimeline>,

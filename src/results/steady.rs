@@ -93,13 +93,14 @@ impl<'a> Lookup<'a> {
 
     /// The row that the formula of `row` names.
     pub(super) fn operand(&self, operand: &FormulaOperand, row: &Row) -> Option<&'a Row> {
-        self.all_of(&operand.id).iter().copied().find(|other| operand.is(other, &row.spec.parameters))
+        self.all_of(&operand.id).find(|other| operand.is(other, &row.spec.parameters))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::row::{Derivation, MetricSpec, Outcome, Parameters, Series};
+    use super::super::rows::Rows;
     use super::*;
     use crate::measure::{Clock, StoppedBy};
     use crate::units::Unit;
@@ -134,7 +135,7 @@ mod tests {
         row(id, Provenance::Derived { derivation, formula, operands }, &samples)
     }
 
-    fn operands(rows: &[Row], id: &str) -> Vec<String> {
+    fn operands(rows: &Rows, id: &str) -> Vec<String> {
         let lookup = Lookup::new(rows, vec!["1"]);
         let row = rows.iter().find(|row| row.spec.id == id).unwrap();
         lookup.operands(row).iter().map(|row| row.spec.id.clone()).collect()
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_derived_row_leads_to_the_measured_rows_also_by_way_of_derived_ones() {
-        let mut rows = vec![time("a.copies", &[1.0]), time("a.computes", &[1.0]), time("a.total", &[1.0])];
+        let mut rows = Rows::from(vec![time("a.copies", &[1.0]), time("a.computes", &[1.0]), time("a.total", &[1.0])]);
         rows.push(derived("a.sum", &["a.copies", "a.computes"]));
         rows.push(derived("a.gain", &["a.sum", "a.total", "a.copies"]));
         assert_eq!(operands(&rows, "a.gain"), ["a.total", "a.copies", "a.computes"]);
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn rows_that_name_each_other_come_to_an_end() {
-        let rows = [derived("a.x", &["a.y"]), derived("a.y", &["a.x"])];
+        let rows = Rows::from(vec![derived("a.x", &["a.y"]), derived("a.y", &["a.x"])]);
         assert!(operands(&rows, "a.x").is_empty());
     }
 
@@ -159,7 +160,11 @@ mod tests {
         let two: Vec<f64> =
             (0..40).map(|round| if round % 2 == 0 { 1.0 } else { 2.0 } + f64::from(round) * 1e-4).collect();
         let one: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round % 7) * 1e-3).collect();
-        let rows = [time("a.forced", &two), time("a.async", &one), derived("a.delta", &["a.forced", "a.async"])];
+        let rows = Rows::from(vec![
+            time("a.forced", &two),
+            time("a.async", &one),
+            derived("a.delta", &["a.forced", "a.async"]),
+        ]);
         let lookup = Lookup::new(&rows, vec!["1"]);
         let interval = |id: &str| {
             let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();

@@ -20,6 +20,7 @@ use super::lookup::Lookup;
 use super::migrate;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, each_once, titled};
+use super::rows::Rows;
 use super::run::{Plan, Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
 use crate::error::FileError;
@@ -180,7 +181,7 @@ impl System {
         self,
         id: String,
         specs: impl IntoIterator<Item = &'a MetricSpec> + Clone,
-    ) -> (Run, Vec<Row>) {
+    ) -> (Run, Rows) {
         let rows = self.rows.into_iter().map(|row| {
             let named = || specs.clone().into_iter().filter(|spec| spec.id == row.id);
             let known = named().find(|spec| spec.parameters == row.parameters).or_else(|| named().next());
@@ -268,7 +269,7 @@ impl Results {
     }
 
     /// Puts rows of a new run to those that are there: to the row that is the same, where no series of that run stands yet.
-    pub fn merge(&mut self, rows: Vec<Row>) {
+    pub fn merge(&mut self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             let taken = |known: &Row| row.series.iter().any(|series| known.outcome(&series.run).is_some());
             match self.rows.iter_mut().find(|known| known.spec == row.spec && !taken(known)) {

@@ -51,7 +51,7 @@ mod tests {
             parameters: [("operations", 7_usize), ("elements", 64)].map(|(n, v)| (n.to_owned(), v.into())).into(),
             ..row.spec
         };
-        results.rows = vec![row];
+        results.rows = vec![row].into();
         results.suite["experiments"] = serde_json::json!([
             { "gone": { "size": 3 } },
             { "launch-path": { "operations": [7], "elements": 64 } },

@@ -29,8 +29,8 @@ use crate::error::panic_message;
 use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
-    Selection, TelemetrySample, code_of, now,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Rows, Run, RunOutcome, SCHEMA_VERSION,
+    SYNCSCOPE, Selection, TelemetrySample, code_of, now,
 };
 
 /// The experiments of every run that its suite does not name: a suite that does states parameters itself.
@@ -52,7 +52,7 @@ pub struct Session<'a> {
 
 /// The results of a run that begins now and has measured nothing yet.
 pub fn empty_results(suite: serde_json::Value, selection: Selection, plan: Plan, environment: Environment) -> Results {
-    let (runs, rows, timelines) = (vec![empty_run(1, environment)], Vec::new(), Vec::new());
+    let (runs, rows, timelines) = (vec![empty_run(1, environment)], Rows::default(), Vec::new());
     let samples_sha256 = None;
     Results { schema_version: SCHEMA_VERSION, suite, selection, plan, runs, rows, timelines, samples_sha256 }
 }

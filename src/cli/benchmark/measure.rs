@@ -11,8 +11,8 @@ use super::{Benchmarks, Function};
 use crate::device::Device;
 use crate::measure::{Case, Clock, Protocol, Rounds, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, Run, RunOutcome, SCHEMA_VERSION,
-    Selection, Series, now,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
+    SCHEMA_VERSION, Selection, Series, now,
 };
 use crate::units::Unit;
 
@@ -77,7 +77,7 @@ fn none_yet(name: &str) -> Results {
         selection: Selection::default(),
         plan: Plan::default(),
         runs: Vec::new(),
-        rows: Vec::new(),
+        rows: Rows::default(),
         timelines: Vec::new(),
         samples_sha256: None,
     }

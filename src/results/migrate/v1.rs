@@ -251,8 +251,16 @@ impl From<OldRun> for Results {
         let run = Run { id, system, started, resumed, environment, telemetry, order, outcome };
         let (suite, selection, schema_version) = (suite(old.suite), old.selection, SCHEMA_VERSION);
         let (plan, runs) = (Plan::default(), vec![run]);
-        let mut results =
-            Results { schema_version, suite, selection, plan, runs, rows, timelines, samples_sha256: None };
+        let mut results = Results {
+            schema_version,
+            suite,
+            selection,
+            plan,
+            runs,
+            rows: rows.into(),
+            timelines,
+            samples_sha256: None,
+        };
         old.peers.into_iter().for_each(|peer| results.add_run(peer.into()));
         results
     }
