@@ -214,13 +214,12 @@ fn failure_of_a_dropped_stream(device: &Device) -> Result<(), Failed> {
     is_gather("the device, later", device.synchronize())?;
     device.synchronize()?;
     // The same where nothing is left of the stream: it is over, and another one is made.
-    let stream = device.stream()?;
-    let (x, rows) = (stream.ones::<f32>([3, 2])?, stream.tensor(&[0i64, 99], [2])?);
-    x.gather(&rows)?;
-    let event = device.event()?;
+    let (gate, stream, event) = (device.gate()?, device.stream()?, device.event()?);
+    let failed = fail_behind(&stream, &gate)?;
     stream.record(&event)?;
+    gate.open();
     is_gather("the event", event.synchronize())?;
-    drop((x, rows, stream));
+    drop((failed, stream));
     let _sweeps = device.stream()?;
     is_gather("the device, in the end", device.synchronize())?;
     Ok(device.synchronize()?)
