@@ -147,7 +147,7 @@ pub(super) struct Svg<'a> {
 
 /// What texts and lines are painted with: there are thousands, so that each does not say it.
 const PAINTED: &str =
-    ".plot{font:13px sans-serif;fill:none}.plot text{fill:currentColor}.plot polyline,.plot line{stroke:currentColor}";
+    ".plot{font:13px sans-serif;fill:none}.plot text{fill:currentColor}.plot path,.plot line{stroke:currentColor}";
 
 /// What a picture needs that stands in a file of its own, and none within a page.
 const NAMESPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
@@ -257,14 +257,32 @@ impl DrawingBackend for Svg<'_> {
         style: &S,
         fill: bool,
     ) -> DrawResult {
-        let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
+        let filled = self.filled(style.color());
         let ((x, y), (width, height)) = (from, (to.0 - from.0, to.1 - from.1));
-        self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), &paint)
+        let shape = format!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
+        if fill {
+            return self.shape(shape, &filled);
+        }
+        // Around a shape of its own paint it would not be seen.
+        if self.body.ends_with(&format!("<{shape} {filled}/>\n")) {
+            return Ok(());
+        }
+        let paint = self.outlined(style.color(), style.stroke_width());
+        self.shape(shape, &paint)
     }
 
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawResult {
         let paint = self.line(style.color(), style.stroke_width());
-        self.shape(format_args!("polyline points=\"{}\"", points(path)), &paint)
+        let line = format!("M{}", points(path));
+        // Three lines are a whisker, and a plot has hundreds: what follows a line of the same paint stands in its element.
+        let end = format!("\" {paint}/>\n");
+        let last = self.body.lines().next_back().unwrap_or_default();
+        if last.starts_with("<path ") && self.body.ends_with(&end) {
+            self.body.truncate(self.body.len() - end.len());
+            self.body.push_str(&(line + &end));
+            return Ok(());
+        }
+        self.shape(format_args!("path d=\"{line}\""), &paint)
     }
 
     fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
@@ -341,6 +359,27 @@ mod tests {
             assert!(page.contains(&format!("--{class}:")), "{class}");
             assert!(picture.contains(&format!(".{class}{{color:var(--{class},{alone})}}")), "{picture}");
         }
+    }
+
+    #[test]
+    fn lines_of_one_paint_are_one_element_and_an_outline_of_the_shape_s_own_paint_is_none() {
+        use plotters::prelude::*;
+
+        let mut body = String::new();
+        let svg = Svg { body: &mut body, size: (9, 9), id: "p", patterns: &[] };
+        let area = svg.into_drawing_area();
+        for (y, paint) in [(1, Paint::Whisker), (2, Paint::Whisker), (3, Paint::Muted)] {
+            area.draw(&PathElement::new(vec![(1, y), (5, y)], paint)).unwrap();
+        }
+        for paint in [Paint::Series(0), Paint::Series(1)] {
+            area.draw(&Rectangle::new([(1, 1), (4, 4)], Paint::Series(0).filled())).unwrap();
+            area.draw(&Rectangle::new([(1, 1), (4, 4)], paint)).unwrap();
+        }
+        drop(area);
+        let lines: Vec<&str> = body.lines().filter(|line| line.starts_with("<path")).collect();
+        let whiskers = r#"<path d="M1,1 5,1M1,2 5,2" class="plot-whisker"/>"#;
+        assert_eq!(lines, [whiskers, r#"<path d="M1,3 5,3" class="plot-muted"/>"#]);
+        assert_eq!(body.matches("<rect").count(), 3, "{body}");
     }
 
     #[test]
