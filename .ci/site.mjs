@@ -1,8 +1,9 @@
 // Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE
 //
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
-// leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; no serious or
-// critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and the time until a page can be used.
+// leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; a timeline is
+// zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
+// the time until a page can be used.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -67,8 +68,8 @@ async function open(options) {
   return page;
 }
 
-const fills = () => [...document.querySelectorAll('figure.plots svg :is([fill^="var("], [stroke^="var("])')]
-  .map((shape) => getComputedStyle(shape).fill + getComputedStyle(shape).stroke);
+const fills = () => [...document.querySelectorAll('figure.plots svg [class^="plot-"]')]
+  .map((shape) => getComputedStyle(shape).color);
 
 for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 1280]]) {
   const page = await open({ viewport: { width, height: 800 }, colorScheme });
@@ -163,6 +164,36 @@ await page.waitForSelector('#mdbook-searchbar-outer:not(.searching)');
 await page.locator('#mdbook-searchbar').pressSequentially('pinned');
 const hits = await page.waitForSelector('#mdbook-searchresults li a', { timeout: 10_000 }).catch(() => null);
 if (!hits) fault(where, 'nothing is found for "pinned"');
+
+// A timeline is zoomed and moved by keys and by buttons, and stays within the page.
+const withSpans = pages.find((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes('data-spans='));
+if (!withSpans) fault('the site', 'no timeline that can be zoomed');
+for (const width of withSpans ? [1280, 360] : []) {
+  where = `${withSpans} at ${width} px, zoomed`;
+  await page.setViewportSize({ width, height: 800 });
+  await page.goto(url(withSpans), { waitUntil: 'load' });
+  const panel = page.locator('.timeline[data-spans]').first();
+  await panel.getByRole('button', { name: 'Zoom', exact: true }).press('Enter');
+  const said = () => panel.getByRole('status').textContent();
+  const states = [await said()];
+  for (const act of ['+', 'ArrowRight', '-', '0']) {
+    await page.keyboard.press(act);
+    states.push(await said());
+  }
+  const [all, near, later, wider, again] = states;
+  if (!all.startsWith('All ') || new Set([all, near, later]).size < 3 || wider === later || again !== all) {
+    fault(where, `keys: ${states.join(' | ')}`);
+  }
+  await panel.getByRole('button', { name: 'Zoom in' }).click();
+  if (await said() !== near) fault(where, `the button to zoom: ${await said()}`);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (overflow > 0) fault(where, `${overflow} px wider than the screen`);
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
+    .forEach((violation) => fault(where, `${violation.impact}: ${violation.help}: ${violation.nodes[0].html.slice(0, 120)}`));
+}
+await page.setViewportSize({ width: 1280, height: 800 });
 
 where = 'the time until a page can be used';
 let slowest = 0;

@@ -5,6 +5,7 @@ use crate::error::BookError;
 use crate::measure::median;
 use crate::present::{TimelinePlot, escape};
 use crate::results::{Recorded, RecordedTimeline, Results, in_words};
+use crate::timeline::Timeline;
 use crate::units::Unit;
 
 /// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
@@ -21,7 +22,9 @@ pub(super) fn panel(
         Recorded::Timeline(timeline) => timeline,
         Recorded::Failed(reason) => return Ok(missing(&format!("not recorded: {reason}"))),
     };
-    let svg = picture(drawn, scenario, (results, machine), id)?.unwrap_or_default();
+    let plot = plot(drawn, scenario, machine, timeline);
+    let spans = plot.spans(&id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
+    let svg = plot.to_svg(&id).map_err(|source| BookError::Plot { id, source })?;
     let source = escape(&timeline.source);
     let with = match escape(&in_words(&found.parameters)) {
         words if words.is_empty() => String::new(),
@@ -37,7 +40,7 @@ pub(super) fn panel(
     };
     let [trace, data] = places(scenario, number);
     Ok(format!(
-        "<div class=\"timeline\">\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
+        "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
          <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
     ))
 }
@@ -52,9 +55,12 @@ pub(super) fn picture(
     let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
         return Ok(None);
     };
+    plot(drawn, scenario, machine, timeline).to_svg(&id).map(Some).map_err(|source| BookError::Plot { id, source })
+}
+
+fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
     let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
-    let plot = TimelinePlot { title, machine: machine.to_owned(), timeline };
-    plot.to_svg(&id).map(Some).map_err(|source| BookError::Plot { id, source })
+    TimelinePlot { title, machine: machine.to_owned(), timeline }
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.

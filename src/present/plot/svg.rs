@@ -64,7 +64,7 @@ impl Paint {
         }
     }
 
-    fn class(self) -> &'static str {
+    pub(super) fn class(self) -> &'static str {
         let place = match self {
             Self::Text => 0,
             Self::Muted => 1,

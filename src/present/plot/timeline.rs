@@ -2,6 +2,9 @@
 //!
 //! Each kind has its own pattern beside its colour, and the legend shows the kinds that occur.
 
+#[cfg(feature = "report")]
+use std::collections::BTreeSet;
+
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
@@ -32,6 +35,10 @@ const AXIS: i32 = 28;
 const MOST_LANES: usize = 32;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
+
+/// How many spans a page holds beside the picture; a program for traces shows more.
+#[cfg(feature = "report")]
+const MOST_SPANS: usize = 4000;
 
 /// The kinds, in the order of the legend.
 const KINDS: [Kind; 6] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy, Kind::Wait];
@@ -82,6 +89,37 @@ impl TimelinePlot<'_> {
         let rest = if left_out > 0 { format!(" {left_out} more lanes are not drawn.") } else { String::new() };
         let length = Unit::Seconds.format(seconds, 3);
         format!("Timeline of {length}, recorded on {}.{lanes}{rest}", self.machine)
+    }
+
+    /// What is drawn as JSON, from which a page's script draws any part of it: the length in nanoseconds, each kind with its
+    /// class and its fill, the names of the spans, and each lane with four numbers a span: its kind, name, start and end.
+    /// The fills are of the picture that has this `id`. None where a page would hold too many.
+    #[cfg(feature = "report")]
+    pub(crate) fn spans(&self, id: &str) -> Option<String> {
+        let Sketch { lanes, kinds, .. } = self.sketch();
+        if lanes.iter().map(|drawing| drawing.lane.spans.len()).sum::<usize>() > MOST_SPANS {
+            return None;
+        }
+        let names: BTreeSet<&str> =
+            lanes.iter().flat_map(|drawing| &drawing.lane.spans).map(|span| &*span.name).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let numbers = |span: &&Span| {
+            let kind = kinds.iter().position(|kind| *kind == span.kind).unwrap_or_default();
+            let name = names.binary_search(&&*span.name).unwrap_or_default();
+            [kind as u64, name as u64, span.start_ns, span.end_ns]
+        };
+        let lanes: Vec<_> = lanes
+            .iter()
+            .map(|drawing| (&drawing.name, drawing.lane.spans.iter().flat_map(numbers).collect::<Vec<_>>()))
+            .collect();
+        let painted = |kind: &Kind| {
+            let (paint, pattern) = look(*kind);
+            let fill = pattern.map_or("currentColor".to_owned(), |pattern| format!("url(#{id}-{})", pattern.name));
+            (kind.name(), paint.class(), fill)
+        };
+        let kinds: Vec<_> = kinds.iter().map(painted).collect();
+        let end = self.timeline.end_ns().max(1);
+        Some(serde_json::json!({ "end": end, "kinds": kinds, "names": names, "lanes": lanes }).to_string())
     }
 
     /// What is drawn, each span looked at a fixed number of times.
@@ -253,6 +291,35 @@ mod tests {
         timeline.spans[0].name = "<script>{{#include x}}".to_owned();
         let svg = plot(&timeline).to_svg("a b").unwrap();
         assert!(!svg.contains("<script") && !svg.contains("{{") && svg.contains("url(#a-b-synchronize)"), "{svg}");
+    }
+
+    #[cfg(feature = "report")]
+    #[test]
+    fn a_page_s_script_gets_each_span_with_its_lane_its_kind_and_its_name() {
+        let mut timeline = timeline();
+        let spans: serde_json::Value = serde_json::from_str(&plot(&timeline).spans("p").unwrap()).unwrap();
+        let index = |list: &str, name: &str| {
+            let mut names = spans[list].as_array().unwrap().iter().map(|one| one.get(0).unwrap_or(one));
+            names.position(|known| known == name).unwrap()
+        };
+        let [first, last] = [timeline.spans[0].clone(), timeline.spans.last().unwrap().clone()];
+        for (span, place) in
+            [(&first, 0), (&last, timeline.spans.iter().filter(|span| span.track == last.track).count() - 1)]
+        {
+            let numbers = spans["lanes"][span.track][1].as_array().unwrap();
+            let own = serde_json::json!([
+                index("kinds", span.kind.name()),
+                index("names", &span.name),
+                span.start_ns,
+                span.end_ns
+            ]);
+            assert_eq!(numbers[4 * place..4 * place + 4], own.as_array().unwrap()[..], "{spans}");
+        }
+        assert_eq!(spans["end"], timeline.end_ns());
+        let synchronize = &spans["kinds"][index("kinds", "synchronize")];
+        assert_eq!(*synchronize, serde_json::json!(["synchronize", "plot-second", "url(#p-synchronize)"]));
+        timeline.spans = vec![first; MOST_SPANS + 1];
+        assert_eq!(plot(&timeline).spans("p"), None);
     }
 
     #[test]
