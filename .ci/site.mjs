@@ -195,6 +195,21 @@ for (const width of withSpans ? [1280, 360] : []) {
 }
 await page.setViewportSize({ width: 1280, height: 800 });
 
+// The language of a listing is chosen by keys, and holds on the next page.
+const withTabs = pages.filter((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes('class="languages"'));
+if (withTabs.length < 2) fault('the site', 'no listings in several languages');
+for (const [place, name] of withTabs.entries()) {
+  where = `${name}, languages`;
+  await page.goto(url(name), { waitUntil: 'load' });
+  const chosen = () => page.getByRole('tab', { selected: true }).first().textContent();
+  if (place === 0) {
+    await page.getByRole('tab').first().focus();
+    await page.keyboard.press('ArrowRight');
+  }
+  const shown = await page.locator('.languages').first().locator('[role=tabpanel]:visible').getAttribute('data-language');
+  if (await chosen() !== 'CUDA C++' || shown !== 'CUDA C++') fault(where, `${await chosen()} is chosen, ${shown} is shown`);
+}
+
 where = 'the time until a page can be used';
 let slowest = 0;
 for (const name of pages.filter((name) => name !== 'print.html')) {

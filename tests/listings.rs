@@ -1,4 +1,5 @@
-//! The listings of the book compile and run as they stand; those in Python, which need a GPU, compile.
+//! The listings of the book compile and run as they stand; those in Python, which need a GPU, compile. Those in CUDA C++ need
+//! `nvcc`: `.ci/run` compiles them. `tests/listings-gpu` runs both on a GPU.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

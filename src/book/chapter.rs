@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, DocumentFigure, DocumentTable, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
     LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled,
@@ -16,12 +16,12 @@ use crate::error::BookError;
 use crate::results::Results;
 use crate::units::counted;
 
-/// The chapter as Markdown. `listing` is the text of the document's listing, where it has one; `judged` are its claims,
+/// The chapter as Markdown. `listings` are the texts of the document's listings, in its order; `judged` are its claims,
 /// judged by the runs that it shows; `titles` are those of all chapters of the book.
 pub(super) fn render(
     templates: &Templates<'_>,
     (document, titles): (&Document, &BTreeMap<String, String>),
-    listing: Option<&str>,
+    listings: &[&str],
     machines: &Machines<'_>,
     judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
@@ -60,7 +60,7 @@ pub(super) fn render(
         question => safe_html(document.question.trim()),
         answers => render_text::answers(document, machines, judged),
         method => safe_html(document.method.trim()),
-        listing => listing.map(|text| safe_html(text.trim_end())),
+        listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
         figures,
         lesson => lesson::of(document, machines, titles),
@@ -70,6 +70,13 @@ pub(super) fn render(
         exercises => render_text::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
+}
+
+/// A listing with its language.
+fn listing((name, text): (&String, &&str)) -> Value {
+    let language = Language::of(name);
+    let (language, fence) = language.map_or(("", ""), |language| (language.name(), language.fence()));
+    context! { language, fence => safe_html(fence), text => safe_html(text.trim_end()) }
 }
 
 fn figure_context(

@@ -170,9 +170,10 @@ impl Source {
         let judged: Vec<Vec<Judgement>> =
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
         let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
-        let listing = document.listing.as_ref().map(|name| project.text(&format!("src/{name}"))).transpose()?;
+        let listings = document.listings.iter().map(|name| project.text(&format!("src/{name}")));
+        let listings = listings.collect::<Result<Vec<&str>, _>>()?;
         let machines = Machines::of(results);
-        let text = chapter::render(templates, (document, titles), listing, &machines, &judged)?;
+        let text = chapter::render(templates, (document, titles), &listings, &machines, &judged)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);
         }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use syncscope::present::escape;
 use syncscope::results::Outcome;
 
 use super::*;
@@ -156,15 +157,19 @@ fn a_render_that_fails_leaves_the_earlier_book() {
 #[test]
 fn a_document_s_listing_stands_in_its_chapter_as_it_is() {
     let files = whole_source();
+    let languages = [("python", "PyTorch"), ("cpp", "CUDA C++"), ("rust,noplayground", "Rust")];
     let mut shown = 0;
     for document in documents() {
-        let Some(listing) = &document.listing else { continue };
-        let text = BookProject::embedded().text(&format!("src/{listing}")).unwrap().to_owned();
         let chapter = page(files, &format!("book/src/{}.md", document.id));
-        assert!(chapter.contains(&format!("```rust,noplayground\n{}\n```", text.trim_end())), "{listing}");
-        shown += 1;
+        for (listing, (fence, language)) in document.listings.iter().zip(languages) {
+            let text = BookProject::embedded().text(&format!("src/{listing}")).unwrap().to_owned();
+            assert!(chapter.contains(&format!("```{fence}\n{}\n```", text.trim_end())), "{listing}");
+            assert!(chapter.contains(&format!("<p class=\"language\">In {}</p>", escape(language))), "{listing}");
+            shown += 1;
+        }
     }
-    assert!(shown > 0 && !page(fixture_book(), "site/sync-points.html").contains("play-button"));
+    assert!(shown > 0 && shown % languages.len() == 0, "{shown} listings");
+    assert!(!page(fixture_book(), "site/sync-points.html").contains("play-button"));
 }
 
 #[test]

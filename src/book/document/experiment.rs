@@ -42,7 +42,7 @@ impl Document {
             headline: None,
             lesson: None,
             method: String::new(),
-            listing: None,
+            listings: Vec::new(),
             tables: Vec::new(),
             figures: Vec::new(),
             claims: Vec::new(),

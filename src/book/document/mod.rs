@@ -10,6 +10,7 @@ mod claim;
 mod experiment;
 mod figure;
 mod hardware;
+mod language;
 mod lesson;
 mod measured;
 mod panel;
@@ -26,6 +27,7 @@ pub use case::TableCase;
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
+pub(super) use language::Language;
 pub use lesson::{Lesson, Prediction, Question, QuizChoice};
 pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
 pub use panel::{
@@ -64,8 +66,9 @@ pub struct Document {
     pub headline: Option<Headline>,
     /// What runs, in a few words (Markdown).
     pub method: String,
-    /// The listing that shows how it reads in code: a file under `book/src/`.
-    pub listing: Option<String>,
+    /// How it reads in code, once in each language: files under `book/src/` that end with `.py`, `.cu` or `.rs`.
+    #[serde(default)]
+    pub listings: Vec<String>,
     /// Its tables, in its order. Rows of its experiment that none of them names stand behind them, with plots.
     #[serde(default)]
     pub tables: Vec<DocumentTable>,

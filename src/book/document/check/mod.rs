@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use source::Source;
 
-use super::{Document, is_taken};
+use super::{Document, Language, is_taken};
 use crate::error::FileError;
 use crate::results::nearest;
 use crate::yaml::Way;
@@ -29,7 +29,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
         return Err(source.error(&top.key("id"), message, String::new()));
     }
     check_source(document, &source)?;
-    check_listing(document, &source)?;
+    check_listings(document, &source)?;
     check_anchors(document, &source)?;
     table::check(document, &source)?;
     figure::check(document, &source)?;
@@ -57,12 +57,24 @@ pub(super) fn check_beside(
     Ok(())
 }
 
-/// A listing is a file of the book.
-fn check_listing(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+/// A listing is a file of the book, and the only one in its language.
+fn check_listings(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
     let files = &document.names.files;
-    let Some(name) = document.listing.as_ref().filter(|name| !files.contains(*name)) else { return Ok(()) };
-    let hint = nearest(name, files.iter().map(String::as_str));
-    Err(source.error(&Way::default().key("listing"), format!("the book has no file `{name}` in `src`"), hint))
+    for (place, name) in document.listings.iter().enumerate() {
+        let wrong =
+            |message: String, hint| Err(source.error(&Way::default().key("listings").item(place), message, hint));
+        if !files.contains(name) {
+            let hint = nearest(name, files.iter().map(String::as_str));
+            return wrong(format!("the book has no file `{name}` in `src`"), hint);
+        }
+        let Some(language) = Language::of(name) else {
+            return wrong(format!("`{name}` does not end with the {}", Language::endings()), String::new());
+        };
+        if document.listings[..place].iter().any(|other| Language::of(other) == Some(language)) {
+            return wrong(format!("another listing is in {}, too", language.name()), String::new());
+        }
+    }
+    Ok(())
 }
 
 /// A text that the project does not name is cited by its file; one that is nearly named is a mistake.
@@ -155,7 +167,7 @@ tables:
             texts,
             chapters: Arc::new(["overlap".to_owned()].into()),
             pages: Arc::new(["glossary".to_owned()].into()),
-            files: Arc::new(["listing.rs".to_owned()].into()),
+            files: Arc::new(["listing.rs", "other.rs", "listing.txt"].map(str::to_owned).into()),
         }
     }
 
@@ -206,9 +218,16 @@ tables:
 
     #[test]
     fn a_listing_that_there_is_not_has_its_place_and_the_nearest_file() {
-        let message = error("listing: lisitng.rs\n");
-        assert_eq!(message, "d.yaml:14:10: the book has no file `lisitng.rs` in `src`; did you mean `listing.rs`?");
-        assert!(parse(&format!("{HEAD}listing: listing.rs\n")).is_ok());
+        let message = error("listings: [listing.rs, lisitng.rs]\n");
+        assert_eq!(message, "d.yaml:14:24: the book has no file `lisitng.rs` in `src`; did you mean `listing.rs`?");
+        let message = error("listings: [listing.rs, other.rs]\n");
+        assert_eq!(message, "d.yaml:14:24: another listing is in Rust, too");
+        let message = error("listings: [listing.txt]\n");
+        assert!(
+            message.starts_with("d.yaml:14:12: `listing.txt` does not end with the ending of a language: "),
+            "{message}"
+        );
+        assert!(parse(&format!("{HEAD}listings: [listing.rs]\n")).is_ok());
     }
 
     #[test]
