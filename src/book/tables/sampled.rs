@@ -25,11 +25,11 @@ impl SamplingOrder {
         match self {
             SamplingOrder::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
             SamplingOrder::ByCase => format!(
-                "ClaimSubject {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
+                "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
                  between two cases may look like a difference."
             ),
             SamplingOrder::Apart => format!(
-                "ClaimSubject {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
+                "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
                  like a difference."
             ),
             SamplingOrder::Unknown => {
@@ -71,4 +71,17 @@ fn is_measured(row: &Row) -> bool {
 fn together(one: &Row, other: &Row) -> Option<bool> {
     let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
     runs.reduce(|all, in_turn| all && in_turn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_is_told_of_the_machine_in_a_sentence_of_plain_words() {
+        let all = [SamplingOrder::InTurn, SamplingOrder::ByCase, SamplingOrder::Apart, SamplingOrder::Unknown];
+        for sentence in all.map(|order| order.sentence("an H200")) {
+            assert!(sentence.starts_with("On an H200, ") || sentence.contains(" from an H200 "), "{sentence}");
+        }
+    }
 }
