@@ -120,24 +120,9 @@ mod tests {
     #[cfg(feature = "report")]
     use crate::audit::WaitPlace;
     use crate::audit::{Activity, Allowed, Reason};
-    use crate::device::{HostKind, Stream};
+    use crate::device::HostKind;
     use crate::tensor::Tensor;
-
-    /// Holds the stream until a call of `region` waits.
-    fn held<R>(stream: &Stream, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<R, DeviceError> {
-        let device = stream.device();
-        let gate = device.gate()?;
-        stream.wait_gate(&gate)?;
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !device.engine().tracer().has_begun_a_barrier() {
-                    std::thread::yield_now();
-                }
-                gate.open();
-            });
-            region()
-        })
-    }
+    use crate::timeline::by_hand::held;
 
     /// A region with a wait of each kind.
     fn planted() -> Region {

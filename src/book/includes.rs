@@ -57,6 +57,13 @@ impl Refusal {
     }
 }
 
+/// The line and column, from 1, of a byte of a text.
+pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..at];
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
 /// Why a directive cannot be followed, and what may have been meant.
 type Why = (String, String);
 
@@ -83,9 +90,7 @@ impl File<'_> {
 
     /// A refusal of the directive that a part of it begins with.
     fn refusal(&self, directive: &str, (message, hint): Why) -> Refusal {
-        let before = self.whole.find(directive).map_or("", |start| &self.whole[..start]);
-        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-        let place = (before.matches('\n').count() + 1, column);
+        let place = place(self.whole, self.whole.find(directive).unwrap_or_default());
         Refusal { file: self.path.to_owned(), place, message: format!("{directive}: {message}"), hint }
     }
 

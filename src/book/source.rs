@@ -12,7 +12,7 @@ use super::audits::AuditChapter;
 use super::claims::Judged;
 use super::document::{Document, is_taken};
 use super::glossary::{self, Glossary};
-use super::includes::{self, Files};
+use super::includes::{self, Files, place};
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
 use super::project::BookProject;
@@ -20,7 +20,7 @@ use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
 use super::{audits, chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
 use crate::clean;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::results::{Catalog, Results, nearest};
 
 /// The files of an mdBook, by their path within it.
@@ -99,7 +99,7 @@ impl Source {
         }
         let summary = summary(&templates, &documents, &beyond, &notebooks, &audits)?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
-        source.check_links()?;
+        source.check_links(project)?;
         source.check_includes(project)?;
         Ok(source)
     }
@@ -229,7 +229,7 @@ impl Source {
     }
 
     /// Every link of a page to another one leads to a page that there is.
-    fn check_links(&self) -> Result<(), BookError> {
+    fn check_links(&self, project: &BookProject) -> Result<(), BookError> {
         for (path, content) in self.files.iter().filter(|(path, _)| is_page(path)) {
             let text = String::from_utf8_lossy(content);
             let targets = Parser::new(&text).filter_map(|event| match event {
@@ -242,12 +242,22 @@ impl Source {
                 if is_page && !self.files.contains_key(&Path::new("src").join(page)) {
                     let pages = self.files.keys().filter(|path| self::is_page(path));
                     let names = pages.filter_map(|path| path.file_name()?.to_str());
-                    let message = format!("its link to `{page}` leads to no page{}", nearest(page, names));
-                    return Err(BookError::Reference { page: path.display().to_string(), message });
+                    let (message, hint) = (format!("its link to `{page}` leads to no page"), nearest(page, names));
+                    let (origin, (line, column)) = self.place_of_link(path, &target, project);
+                    return Err(FileError::Invalid { origin, line, column, message, hint }.into());
                 }
             }
         }
         Ok(())
+    }
+
+    /// The file in which a link of a page was written, and its line and column there: 0 where a template made it.
+    fn place_of_link(&self, path: &Path, target: &str, project: &BookProject) -> (String, (usize, usize)) {
+        let page = path.strip_prefix("src").unwrap_or(path);
+        let written = self.origins.get(page).map_or(path, |origin| origin.strip_prefix("..").unwrap_or(origin));
+        let text = project.text(&written.display().to_string()).unwrap_or_default();
+        let place = text.find(&format!("]({target})")).map(|at| place(text, at + "](".len()));
+        (project.name(written), place.unwrap_or_default())
     }
 
     /// Links the first use of each term on each page, where the project has a glossary.

@@ -53,6 +53,8 @@ pub enum Warning {
     },
     /// Computed rows that cannot be computed again.
     Unchecked {
+        /// The first of them, with its parameters.
+        first: String,
         /// How many there are.
         rows: usize,
     },
@@ -114,8 +116,8 @@ impl Warning {
         if let Some(first) = contradictions.first() {
             warnings.push(Warning::Contradiction { first: first.to_string(), rows: contradictions.len() });
         }
-        if unchecked > 0 {
-            warnings.push(Warning::Unchecked { rows: unchecked });
+        if let Some(first) = unchecked.first() {
+            warnings.push(Warning::Unchecked { first: first.clone(), rows: unchecked.len() });
         }
         for experiment in results.experiments() {
             warnings.extend(Self::about(results, experiment));
@@ -214,9 +216,10 @@ impl fmt::Display for Warning {
                 "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
                 counted(*rows, "computed row")
             ),
-            Warning::Unchecked { rows } => write!(
+            Warning::Unchecked { first, rows } => write!(
                 f,
-                "{} cannot be computed again: the file does not say from which rows, or does not hold them.",
+                "{} cannot be computed again: the file does not say from which rows, or does not hold them. The first is \
+                 {first}.",
                 counted(*rows, "computed row")
             ),
             Warning::OtherUnit { first, rows } => write!(

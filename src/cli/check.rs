@@ -189,9 +189,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                 _ => None,
             });
             if let Some(first) = contradiction {
-                return Err(
-                    FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")).into()
-                );
+                return Err(recorded::contradicts(path, first).into());
             }
             checked.results = Some(Kept {
                 file: path.display().to_string(),

@@ -1,5 +1,6 @@
 //! Reading results files as this program understands them, and the rows that texts may name.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use super::Carried;
@@ -17,6 +18,11 @@ pub(super) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError>
     let mut results = Results::read(path)?;
     describe(&mut results, &carried.registry);
     Ok(results)
+}
+
+/// That a computed row of a file does not follow from the samples beside it.
+pub(super) fn contradicts(path: &Path, first: &impl Display) -> FileError {
+    FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}"))
 }
 
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and

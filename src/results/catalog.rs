@@ -186,12 +186,20 @@ pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Strin
 
 /// The name that is most like `unknown`, where one is like it.
 pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Of a short name one mistake is a large part.
-    let is_one_off = |name: &str| name.len() > 1 && strsim::osa_distance(unknown, name) <= 1;
-    let likeness = |name: &&str| f64::from(u8::from(is_one_off(name))) + strsim::jaro_winkler(unknown, name);
+    most_alike(known.map(|name| (unknown, name)))
+}
+
+/// Of pairs of what was written and a name that there is, the name of the pair that is most alike, where one is.
+pub(crate) fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, N)>) -> Option<N> {
+    let likeness = |written: &str, name: &str| {
+        // Of a short name one mistake is a large part.
+        let is_one_off = name.len() > 1 && strsim::osa_distance(written, name) <= 1;
+        f64::from(u8::from(is_one_off)) + strsim::jaro_winkler(written, name)
+    };
+    let compared = pairs.map(|(written, name)| (likeness(written.as_ref(), name.as_ref()), name));
     // Of names that are as like, the first.
-    let best = known.reduce(|best, name| if likeness(&name) > likeness(&best) { name } else { best });
-    best.filter(|name| likeness(name) > 0.7)
+    let best = compared.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.filter(|(likeness, _)| *likeness > 0.7).map(|(_, name)| name)
 }
 
 #[cfg(test)]

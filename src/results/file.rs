@@ -1,6 +1,6 @@
 //! Reading and writing results files (JSON).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -35,28 +35,34 @@ impl Results {
         }
     }
 
-    /// Finds the first reference that leads nowhere.
+    /// Finds the first reference that leads nowhere, and the first row that contradicts itself.
     fn check(&self) -> Result<(), String> {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
         }
-        let mut runs = BTreeSet::new();
-        if let Some(run) = self.runs.iter().find(|run| !runs.insert(run.id.as_str())) {
+        let mut systems = BTreeMap::new();
+        if let Some(run) = self.runs.iter().find(|run| systems.insert(run.id.as_str(), run.system.as_str()).is_some()) {
             return Err(format!("two runs are named `{}`", run.id));
         }
-        let mut seen = HashSet::new();
-        for row in &self.rows {
+        let mut places = HashMap::new();
+        for (place, row) in self.rows.iter().enumerate() {
             let title = row.spec.title();
+            row.check().map_err(|why| format!("`{title}` {why}"))?;
+            let mut seen = HashSet::new();
             for run in row.series.iter().map(|series| series.run.as_str()) {
-                if !runs.contains(run) {
+                let Some(system) = systems.get(run) else {
                     return Err(format!("`{title}` has samples of a run `{run}`, which is not there"));
-                }
-                if !seen.insert((title.clone(), run)) {
+                };
+                let first = *places.entry((title.clone(), *system)).or_insert(place);
+                if !seen.insert(run) || self.rows[first].outcome(run).is_some() && first != place {
                     return Err(format!("`{title}` has samples of the run `{run}` twice"));
+                }
+                if first != place {
+                    return Err(format!("`{title}` is two rows of {system}: one row holds what all of its runs left"));
                 }
             }
         }
-        match self.timelines.iter().find(|scenario| !runs.contains(scenario.run.as_str())) {
+        match self.timelines.iter().find(|scenario| !systems.contains_key(scenario.run.as_str())) {
             Some(scenario) => {
                 Err(format!("`{}` was recorded by a run `{}`, which is not there", scenario.name, scenario.run))
             }
@@ -114,7 +120,10 @@ fn io(path: &Path, source: std::io::Error) -> FileError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::formula::FormulaOperand;
+    use super::super::row::{Outcome, Provenance, Row};
     use super::*;
+    use crate::measure::Clock;
 
     fn kept() -> (String, Results) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
@@ -162,5 +171,78 @@ mod tests {
         let text = results.to_json(Path::new("r.json")).unwrap();
         let error = Results::parse(&text, Path::new("r.json")).unwrap_err().to_string();
         assert!(error.contains("has samples of the run `syncscope-1` twice"), "{error}");
+    }
+
+    /// A row by hand, in a file by itself.
+    fn refused(change: impl FnOnce(&mut Vec<Row>)) -> Option<String> {
+        let (_, mut results) = kept();
+        let two = |row: &&Row| row.series[0].outcome.samples().is_some_and(|samples| samples.len() > 1);
+        let of = |is_derived: bool| {
+            let is_kind = |row: &&Row| matches!(row.spec.provenance, Provenance::Derived { .. }) == is_derived;
+            results.rows.iter().filter(two).find(is_kind).unwrap().clone()
+        };
+        let mut rows = vec![of(false), of(true)];
+        change(&mut rows);
+        let mut second = results.runs[0].clone();
+        second.id = "second".to_owned();
+        results.runs.push(second);
+        results.rows = rows.into();
+        let text = results.to_json(Path::new("r.json")).unwrap();
+        Results::parse(&text, Path::new("r.json")).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_row_that_contradicts_itself_is_refused_by_its_name() {
+        fn measured(outcome: &mut Outcome) -> (&mut Vec<f64>, &mut Vec<u32>, &mut Vec<f64>) {
+            let Outcome::Measured { samples, order, started, .. } = outcome else { panic!("{outcome:?}") };
+            (samples, order, started)
+        }
+        let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
+        let work = |amount: f64| Some(crate::results::Work::launches(amount, "1"));
+        assert_eq!(refused(|_| ()), None);
+        for (change, says) in [
+            (
+                Box::new(|rows: &mut Vec<Row>| rows[0].series.clear()) as Box<dyn Fn(&mut Vec<Row>)>,
+                "no run left anything",
+            ),
+            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).1.push(0)), "places of its samples"),
+            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).2.push(0.0)), "times at which its samples began"),
+            (
+                Box::new(|rows| {
+                    let samples = rows[0].series[0].outcome.samples().unwrap().to_vec();
+                    rows[0].series[0].outcome = Outcome::Derived { samples };
+                }),
+                "is measured, and its samples of the run `syncscope-1` are computed",
+            ),
+            (
+                Box::new(|rows| rows[1].series[0].outcome = rows[0].series[0].outcome.clone()),
+                "is computed from other rows, and its samples of the run `syncscope-1` are measured",
+            ),
+            (
+                Box::new(|rows| rows[0].spec.provenance = Provenance::Measured { clock: Clock::Host, iterations: 0 }),
+                "0 iterations",
+            ),
+            (Box::new(|rows| rows[0].spec.work = work(0.0)), "work of 0"),
+            (Box::new(|rows| rows[0].spec.work = work(-3.0)), "work of -3"),
+            (
+                Box::new(|rows| {
+                    let Provenance::Derived { operands, .. } = &mut rows[1].spec.provenance else { panic!() };
+                    *operands = vec![operand(), operand()];
+                }),
+                "two rows `a`",
+            ),
+            (
+                Box::new(|rows| {
+                    let mut split = rows[0].clone();
+                    split.spec.label.push_str(" once more");
+                    split.series[0].run = "second".to_owned();
+                    rows.push(split);
+                }),
+                "is two rows of syncscope",
+            ),
+        ] {
+            let message = refused(|rows| change(rows)).unwrap_or_else(|| panic!("{says}"));
+            assert!(message.starts_with("r.json: `") && message.contains(says), "{says}: {message}");
+        }
     }
 }

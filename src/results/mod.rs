@@ -42,7 +42,7 @@ mod system;
 mod work;
 
 pub use catalog::{Catalog, UnknownParameter, nearest};
-pub(crate) use catalog::{nearest_name, nearest_number};
+pub(crate) use catalog::{most_alike, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;

@@ -19,9 +19,9 @@ const ROUNDING: f64 = 1e-9;
 pub struct Recomputation {
     /// The rows that do not follow from those that they name.
     pub contradictions: Vec<Contradiction>,
-    /// How many rows have a value in a run and cannot be computed again: one whose formula is prose, or names rows that the
-    /// file does not have.
-    pub unchecked: usize,
+    /// The rows, with their parameters, that have a value in a run and cannot be computed again: the formula is prose, or names
+    /// rows that the file does not have.
+    pub unchecked: Vec<String>,
 }
 
 /// A derived row that does not follow from the rows that its formula names.
@@ -67,7 +67,7 @@ impl Results {
                     _ => None,
                 });
                 let of_runs: Vec<_> = of_runs.collect();
-                found.unchecked += usize::from(of_runs.contains(&None));
+                found.unchecked.extend(of_runs.contains(&None).then(|| row.spec.title()));
                 found.contradictions.extend(of_runs.into_iter().flatten().flatten());
             }
         }
@@ -108,7 +108,7 @@ impl Computed<'_> {
             let of_unit =
                 sets.iter().filter(|(_, _, unit)| *unit == self.row.spec.unit).map(|(_, samples, _)| samples[round]);
             let scale = of_unit.fold(computed.abs().max(stored.abs()), |scale, value| scale.max(value.abs()));
-            if computed.is_finite() && (computed - stored).abs() > ROUNDING * scale {
+            if !computed.is_finite() || (computed - stored).abs() > ROUNDING * scale {
                 return Some(Some(differs(round, stored, Some(computed))));
             }
         }
@@ -167,6 +167,13 @@ mod tests {
         ] {
             assert_eq!(differs(formula, right), Some(false), "{formula}");
             assert_eq!(differs(formula, [right[0], right[1] + 1e-6]), Some(true), "{formula}");
+        }
+    }
+
+    #[test]
+    fn a_formula_that_gives_no_number_contradicts_every_value() {
+        for formula in ["forced / (async − async)", "(forced − forced) / (async − async)"] {
+            assert_eq!(differs(formula, [1.0, 1.0]), Some(true), "{formula}");
         }
     }
 

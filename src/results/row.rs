@@ -4,7 +4,7 @@
 //! in it, so that a file renders whole on any machine, also for an experiment that the reading program does not know.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::formula::FormulaOperand;
 use super::work::Work;
 use crate::measure::{Clock, StoppedBy};
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 /// A row: what was to be measured, and what came of it in each run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -154,6 +154,25 @@ impl MetricSpec {
         titled(&self.id, &self.parameters)
     }
 
+    /// Finds what cannot be of a row.
+    fn check(&self) -> Result<(), String> {
+        match &self.provenance {
+            Provenance::Measured { iterations: 0, .. } => return Err("has samples of 0 iterations".to_owned()),
+            Provenance::Measured { .. } => {}
+            Provenance::Derived { operands, .. } => {
+                let mut names = BTreeSet::new();
+                if let Some(twice) = operands.iter().find(|operand| !names.insert(operand.name.as_str())) {
+                    return Err(format!("is computed from two rows `{}`", twice.name));
+                }
+            }
+        }
+        let amounts = self.work.iter().flat_map(|work| [Some(work.amount), work.bytes]).flatten();
+        match amounts.into_iter().find(|amount| *amount <= 0.0) {
+            Some(amount) => Err(format!("holds a work of {amount} a sample")),
+            None => Ok(()),
+        }
+    }
+
     /// Whether it stands for the same measurement as another: identifier and parameters.
     pub fn is(&self, id: &str, parameters: &Parameters) -> bool {
         self.id == id && self.parameters == *parameters
@@ -174,6 +193,40 @@ impl Provenance {
 }
 
 impl Row {
+    /// Finds what of it contradicts itself, to be read behind its name.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.spec.check()?;
+        let is_computed = matches!(self.spec.provenance, Provenance::Derived { .. });
+        for Series { run, outcome } in &self.series {
+            match outcome {
+                Outcome::Measured { .. } if is_computed => {
+                    return Err(format!(
+                        "is computed from other rows, and its samples of the run `{run}` are measured"
+                    ));
+                }
+                Outcome::Derived { .. } if !is_computed => {
+                    return Err(format!("is measured, and its samples of the run `{run}` are computed"));
+                }
+                Outcome::Measured { samples, order, started, .. } => {
+                    let counts = [
+                        ("the places of its samples", order.len()),
+                        ("the times at which its samples began", started.len()),
+                    ];
+                    let wrong = counts.into_iter().find(|(_, count)| *count != 0 && *count != samples.len());
+                    if let Some((what, count)) = wrong {
+                        let of = counted(samples.len(), "sample");
+                        return Err(format!("has {of} of the run `{run}`, and {what} are {count}"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        match self.series.is_empty() {
+            true => Err("is a row of which no run left anything".to_owned()),
+            false => Ok(()),
+        }
+    }
+
     /// What a run left of it.
     pub fn outcome(&self, run: &str) -> Option<&Outcome> {
         self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)

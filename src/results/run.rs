@@ -58,7 +58,6 @@ pub struct Plan {
     pub with: Vec<String>,
 }
 
-/// One run.
 impl Default for Plan {
     fn default() -> Self {
         Self { runs: 1, with: Vec::new() }

@@ -134,7 +134,8 @@ impl System {
                 return Err(format!("`{title}` stands there twice"));
             }
         }
-        let (run, rows) = self.clone().into_run(String::new(), catalog.specs());
+        let (run, rows) = self.clone().into_run(format!("{}-1", self.name), catalog.specs());
+        rows.iter().try_for_each(|row| row.check().map_err(|why| format!("`{}` {why}", row.spec.title())))?;
         for (_, metric) in Lookup::new(&rows, vec![&run.id]).metrics() {
             if let Some(MissingReason::Inconsistent(message)) = metric.and_then(|metric| metric.estimate()).err() {
                 return Err(message);

@@ -170,25 +170,12 @@ macro_rules! assert_no_sync {
 mod tests {
     use super::*;
     use crate::device::Stream;
+    use crate::timeline::by_hand::held;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Runs `region` with a stream that is held until a synchronization point has begun.
-    fn held<R>(device: &Device, region: impl FnOnce(&Stream) -> Result<R, DeviceError>) -> Result<R, DeviceError> {
-        let (stream, gate) = (device.stream()?, device.gate()?);
-        stream.wait_gate(&gate)?;
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !device.engine().tracer().has_begun_a_barrier() {
-                    std::thread::yield_now();
-                }
-                gate.open();
-            });
-            region(&stream)
-        })
-    }
-
     fn audited<R>(device: &Device, region: impl FnOnce(&Stream) -> Result<R, DeviceError>) -> (R, Audit) {
-        device.audit(|| held(device, region)).unwrap()
+        let stream = device.stream().unwrap();
+        device.audit(|| held(&stream, || region(&stream))).unwrap()
     }
 
     fn ones(audit: &Audit) -> Vec<(&str, SyncKind)> {
@@ -225,7 +212,8 @@ mod tests {
     #[test]
     fn a_stall_fails_the_assertion_with_its_place_unless_it_is_allowed() {
         let device = Device::open("cpu:0").unwrap();
-        let stall = || held(&device, |stream| stream.ones::<f32>([])?.item());
+        let stream = device.stream().unwrap();
+        let stall = || held(&stream, || stream.ones::<f32>([])?.item());
         assert_eq!(assert_no_sync!(device, allow: ["item"], { stall() }), 1.0);
         let panic = catch_unwind(AssertUnwindSafe(|| assert_no_sync!(device, { stall() }))).unwrap_err();
         let text = crate::error::panic_message(&*panic);

@@ -1,7 +1,9 @@
-//! Timelines made by hand, for tests.
+//! Timelines made by hand, and waits that are sure to be ones, for tests.
 
 use super::span::{Span, Timeline, Track};
+use crate::device::Stream;
 use crate::device::kind::{Kind, SyncKind};
+use crate::error::DeviceError;
 
 /// A span of `kind` on stream or host from `start` to `end`.
 pub(crate) fn span(kind: Kind, stream: u32, (start_ns, end_ns): (u64, u64), correlation: u64) -> Span {
@@ -33,4 +35,20 @@ pub(crate) fn timeline(spans: Vec<Span>) -> Timeline {
         dropped: 0,
         region_ns: 0,
     }
+}
+
+/// Runs `region` while the stream is held, until a synchronization point has begun.
+pub(crate) fn held<R>(stream: &Stream, region: impl FnOnce() -> Result<R, DeviceError>) -> Result<R, DeviceError> {
+    let device = stream.device();
+    let gate = device.gate()?;
+    stream.wait_gate(&gate)?;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !device.engine().tracer().has_begun_a_barrier() {
+                std::thread::yield_now();
+            }
+            gate.open();
+        });
+        region()
+    })
 }

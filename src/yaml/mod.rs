@@ -85,10 +85,10 @@ pub(crate) fn parse_filled<T: DeserializeOwned>(
 }
 
 /// What is wrong where nothing stands.
-pub(crate) const BLANK: &str = "nothing stands here: say what is meant, or leave the key out";
+const BLANK: &str = "nothing stands here: say what is meant, or leave the key out";
 
 /// Whether a value says nothing.
-pub(crate) fn is_blank(value: &Value) -> bool {
+fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 

@@ -130,8 +130,10 @@ fn a_link_to_a_page_that_there_is_not_is_refused_with_the_nearest_page() {
     let (_parent, folder) = written();
     let model = folder.join("src/model.md");
     let text = fs::read_to_string(&model).unwrap();
+    let line = text.matches('\n').count() + 2;
     fs::write(&model, text + "\nSee [the words](glosary.md#event).\n").unwrap();
     let results = fixture::run_with_every_outcome();
     let error = Source::of(&[results], &project(&folder), &catalog()).err().unwrap().to_string();
-    assert_eq!(error, "src/model.md: its link to `glosary.md` leads to no page; did you mean `glossary.md`?");
+    let says = "its link to `glosary.md` leads to no page; did you mean `glossary.md`?";
+    assert_eq!(error, format!("{}:{line}:17: {says}", model.display()));
 }

@@ -3,7 +3,8 @@
 use super::dimension::Dimension;
 use crate::book::document::{Document, Figure, TableCase};
 use crate::results::{
-    MetricSpec, Parameter, Parameters, Selector, Spelled, behind, name_of, nearest, nearest_name, nearest_number,
+    MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of, nearest, nearest_name,
+    nearest_number,
 };
 use crate::units::Unit;
 
@@ -123,12 +124,10 @@ fn operand(document: &Document, name: &str) -> Option<Operand> {
 fn unknown(document: &Document, name: &str) -> UnknownName {
     let parts: Vec<&str> = name.split('.').collect();
     let near = |names: Vec<String>| nearest(name, names.iter().map(String::as_str));
+    let peaks = || document.names.hardware.names().map(|name| format!("peak.{name}")).collect::<Vec<_>>();
     let (what, hint) = match parts.as_slice() {
         ["published", ..] => ("published figure of the document", near(published_names(document))),
-        ["peak", _, _] => {
-            let names = document.names.hardware.names().map(|name| format!("peak.{name}")).collect();
-            ("peak rate of the hardware", near(names))
-        }
+        ["peak", _, _] => ("peak rate of the hardware", near(peaks())),
         path => {
             if let Some(near) = misspelt(document, path) {
                 let message =
@@ -136,7 +135,9 @@ fn unknown(document: &Document, name: &str) -> UnknownName {
                 let hint = format!("; did you mean `{near}`?");
                 return UnknownName { is_of_id: true, hint, ..message.into() };
             }
-            ("measurement", hint(document, path))
+            let of_row = hint(document, path);
+            let of_others = || near(published_names(document).into_iter().chain(peaks()).collect());
+            ("measurement", if of_row.is_empty() { of_others() } else { of_row })
         }
     };
     UnknownName { name: Some(name.to_owned()), hint, ..format!("`{name}` names no {what}").into() }
@@ -296,12 +297,13 @@ fn hint(document: &Document, path: &[&str]) -> String {
         Some(hint).filter(|hint| !hint.is_empty())
     });
     let near_row = || {
-        // What tells rows apart is no part of their names.
-        let known: Vec<Selector> = rows_of(document, of).flat_map(|row| row.selectors.iter().cloned()).collect();
-        let is_name = |part: &&str| !is_selector(part, &known) && number_in(part, &known).is_none();
-        let rest: Vec<&str> = path.iter().copied().filter(is_name).collect();
-        let names: Vec<String> = rows_of(document, of).map(|row| row.parts[own..].join(".")).collect();
-        nearest(&rest.join("."), names.iter().map(String::as_str))
+        // What tells the rows of a name apart is no part of it.
+        let pair = |row: &Spelled| {
+            let is_name = |part: &&str| !is_selector(part, &row.selectors) && number_in(part, &row.selectors).is_none();
+            let written: Vec<&str> = path.iter().copied().filter(is_name).collect();
+            (written.join("."), row.parts[own..].join("."))
+        };
+        most_alike(rows_of(document, of).map(pair)).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
     };
     let hint = near_selector.unwrap_or_else(near_row);
     match wrong.filter(|_| hint.is_empty()) {

@@ -83,13 +83,13 @@ fn crate_name(folder: &Path) -> anyhow::Result<String> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let name = name.trim_matches('-');
-    // Cargo takes neither a digit in front, nor its own or the library's name.
+    // Cargo takes neither a digit in front, nor its own, its folders' or the library's name.
     let refused = |why: &str| Err(UsageError(format!("{}: {why}; take another folder", folder.display())).into());
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return refused("a crate is named after its folder, and its name begins with a letter");
     }
-    if ["syncscope", "test", "core", "std"].contains(&name) {
-        return refused("a crate is named after its folder, and a crate of its own has that name");
+    if ["syncscope", "test", "core", "std", "build", "deps", "examples", "incremental"].contains(&name) {
+        return refused("a crate is named after its folder, and Cargo has another use for that name");
     }
     Ok(name.to_owned())
 }
@@ -104,5 +104,6 @@ mod tests {
         assert_eq!(name("a/My Experiments (2)"), Some("my-experiments--2".to_owned()));
         assert_eq!(name("a/../b_c"), Some("b_c".to_owned()));
         assert_eq!((name("2nd"), name("/"), name("syncscope")), (None, None, None));
+        assert!(["build", "Deps", "examples", "incremental"].iter().all(|folder| name(folder).is_none()));
     }
 }

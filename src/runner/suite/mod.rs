@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use self::check::{SuiteFault, check};
+use self::check::{SuiteFault, check, narrowed};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
@@ -79,8 +79,9 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source: Value = yaml::parse(text, origin)?;
-        let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source })?;
+        let source: Value = yaml::parse_filled(text, origin, None)?;
+        let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source: source.clone() })
+            .map_err(|error| narrowed(error, &source, text, registry))?;
         let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
         check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
     }
@@ -391,9 +392,12 @@ mod tests {
     #[test]
     fn counts_of_rounds_and_runs_have_a_bound_and_the_refusal_its_place() {
         for (text, place) in [
-            (GOOD.replace("samples: 3", "samples: 3, warmup: 18446744073709551615"), "s.yaml:2:"),
-            (GOOD.replace("samples: 3", "samples: 18446744073709551615"), "s.yaml:2:"),
-            (GOOD.replace("sampling", "runs: 4294967295\nsampling"), "s.yaml:2:"),
+            (GOOD.replace("samples: 3", "samples: 3, warmup: 18446744073709551615"), "s.yaml:2:33: "),
+            (GOOD.replace("samples: 3", "samples: 18446744073709551615"), "s.yaml:2:22: "),
+            (GOOD.replace("sampling", "runs: 4294967295\nsampling"), "s.yaml:2:7: "),
+            (GOOD.replace("iters: 5", "small: 9, iters: 100000000000"), "s.yaml:4:37: "),
+            (GOOD.replace("iters: 5", "small: 9, loops: [3, 100000000000]"), "s.yaml:4:41: "),
+            (format!("{GOOD}engines: {{ cpu: [sync-points: {{ iters: 1, steps: 9999999 }}] }}\n"), "s.yaml:5:50: "),
         ] {
             let text = error(&text);
             assert!(text.starts_with(place) && text.contains("more than"), "{text}");
@@ -426,6 +430,39 @@ mod tests {
         }
         let text = error(&GOOD.replace("iters: 5", "loops: []"));
         assert!(text.starts_with("s.yaml:4:27: an empty list"), "{text}");
+    }
+
+    #[test]
+    fn a_value_that_a_bound_refuses_has_its_place_and_an_experiment_with_nothing_behind_it_its_own() {
+        for (wrong, place) in [
+            ("small: 9, kernels: [0.1, -2.0]", "s.yaml:4:45: "),
+            ("small: 9, kernels: [0.1, 1.0e+9]", "s.yaml:4:45: "),
+            ("small: 9, iters: 0", "s.yaml:4:37: "),
+        ] {
+            let text = error(&GOOD.replace("iters: 5", wrong));
+            assert!(text.starts_with(place), "{wrong}: {text}");
+        }
+        let text = error(&GOOD.replace(" { iters: 5 }", ""));
+        assert!(text.starts_with("s.yaml:4:") && text.contains("nothing stands here"), "{text}");
+        let text = error(&GOOD.replace("samples: 3", "samples: 3, time_limit: -1"));
+        assert!(text.starts_with("s.yaml:2:37: "), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_out_of_all_experiments_is_refused_where_it_leaves_out_none() {
+        for (tail, place, says) in [
+            ("except: [layers]\n", "s.yaml:5:1: ", "all: true"),
+            ("all: false\nexcept: [layers]\n", "s.yaml:6:1: ", "all: true"),
+            ("all: true\nexcept: [layers, layers]\n", "s.yaml:6:18: ", "twice"),
+            ("all: true\nexcept: [layers, self-audit]\n", "s.yaml:6:18: ", "every run"),
+            ("all: true\nexcept: [sync-points]\n", "s.yaml:6:10: ", "`experiments`"),
+        ] {
+            let text = error(&format!("{GOOD}{tail}"));
+            assert!(text.starts_with(place) && text.contains(says), "{tail}: {text}");
+        }
+        // What runs on one engine alone is left out on the other.
+        let of_engine = "all: true\nexcept: [layers]\nengines: { cpu: [layers: {}] }\n";
+        assert!(parse(&format!("{GOOD}{of_engine}")).is_ok());
     }
 
     #[test]

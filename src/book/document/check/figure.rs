@@ -28,7 +28,7 @@ type Wrong<'a> = &'a dyn Fn(&Way, String, String) -> FileError;
 fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
     let rows = &document.names.rows;
     if let Some(scenario) = &panel.timeline {
-        if draws_rows(panel) || panel.roofline {
+        if draws_rows(panel) || panel.roofline || panel.matrix.is_some() {
             let what = format!("draws the timeline `{scenario}` and something else");
             return Err(wrong(&way.key("timeline"), what, String::new()));
         }
@@ -79,6 +79,10 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
                 format!("draws a bar of {} parts, and {} can be told apart", stack.parts.len(), StackPlot::MOST_PARTS);
             return Err(wrong(&way.key("parts"), what, String::new()));
         }
+        if let Some(place) = twice(stack.parts.iter()) {
+            let what = format!("draws `{}` twice", stack.parts[place]);
+            return Err(wrong(&way.key("parts").item(place), what, String::new()));
+        }
         for (place, id) in stack.parts.iter().enumerate() {
             units.push(unit(table, id, &way.key("parts").item(place), wrong)?);
         }
@@ -122,20 +126,22 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
     }
     let selects = |id: &str, select: &Parameters, way: &Way| match rows.unknown_parameter(&[id], select) {
         Some(unknown) => {
-            let what = match &unknown.value {
-                Some(value) => format!("selects `{}` that is `{value}`, which no row `{id}` has", unknown.name),
-                None => format!("selects by `{}`, which is no parameter of `{id}`", unknown.name),
+            let (name, way) = (&unknown.name, way.key("select"));
+            let (way, what) = match &unknown.value {
+                Some(value) => (way.key(name), format!("selects `{name}` that is `{value}`, which no row `{id}` has")),
+                None => (way.name(name), format!("selects by `{name}`, which is no parameter of `{id}`")),
             };
-            Err(wrong(&way.key("select"), what, unknown.hint))
+            Err(wrong(&way, what, unknown.hint))
         }
         None => Ok(()),
     };
     selects(&matrix.id, &matrix.select, way)?;
     let known = rows.parameters(&[&matrix.id]);
-    let mut parameters = matrix.rows.iter().chain([&matrix.across]);
-    if let Some(name) = parameters.find(|name| !known.contains_key(name.as_str())) {
+    let rows_of = matrix.rows.iter().enumerate().map(|(place, name)| (way.key("rows").item(place), name));
+    let mut parameters = rows_of.chain([(way.key("across"), &matrix.across)]);
+    if let Some((way, name)) = parameters.find(|(_, name)| !known.contains_key(name.as_str())) {
         let what = format!("names `{name}`, which is no parameter of `{}`", matrix.id);
-        return Err(wrong(way, what, nearest(name, known.keys().copied())));
+        return Err(wrong(&way, what, nearest(name, known.keys().copied())));
     }
     for (place, column) in matrix.columns.iter().enumerate() {
         let way = way.key("columns").item(place);
@@ -243,6 +249,7 @@ mod tests {
             ("{parts: [d.a], whole: d.z, error: d.a}", "draws `d.z`, which table `t` does not hold"),
             ("{parts: [d.a, d.a, d.a, d.a, d.a], whole: d.a, error: d.a}", "a bar of 5 parts, and 4 can be told apart"),
             ("{parts: [], whole: d.a, error: d.a}", "neither as bars nor as lines nor stacked"),
+            ("{parts: [d.a, d.a], whole: d.a, error: d.a}", "draws `d.a` twice"),
         ] {
             let message = error(stack);
             assert!(message.contains(says), "{message}");
@@ -285,6 +292,31 @@ mod tests {
             let message = error_of(id, beside);
             assert!(message.contains(says), "{message}");
         }
+    }
+
+    /// Each with a mark before what is wrong in it.
+    #[test]
+    fn a_wrong_name_in_a_matrix_has_its_own_place() {
+        for (matrix, says) in [
+            ("{id: d.share, rows: [dtype, ^siez], across: size, columns: []", "did you mean `size`?"),
+            ("{id: d.share, rows: [dtype], across: ^siez, columns: []", "did you mean `size`?"),
+            ("{id: d.share, select: {^dtyp: fp16}, rows: [], across: size, columns: []", "did you mean `dtype`?"),
+            ("{id: d.share, select: {dtype: ^fp17}, rows: [], across: size, columns: []", "did you mean `fp16`?"),
+            ("{id: d.share, rows: [], across: size, columns: [{value: ^9, name: N}]", "the only value is 8"),
+        ] {
+            let line = format!(
+                "figures: [{{id: f, title: F, caption: C, panels: [{{matrix: {matrix}, legend: [a, b, c]}}}}]}}]\n"
+            );
+            let message = error(&line.replace('^', ""));
+            let column = 1 + line.find('^').unwrap();
+            assert!(
+                message.starts_with(&format!("d.yaml:14:{column}: ")) && message.contains(says),
+                "{matrix}: {message}"
+            );
+        }
+        let both = "timeline: d.a, matrix: {id: d.share, rows: [], across: size, columns: [], legend: [a, b, c]}";
+        let message = error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{{{both}}}]}}]\n"));
+        assert!(message.contains("the timeline `d.a` and something else"), "{message}");
     }
 
     #[test]
