@@ -16,6 +16,9 @@ use toml::Spanned;
 use super::includes::within;
 use crate::error::{FileError, explained};
 
+/// The most bytes of a `book.toml`: of many keys, reading takes much longer than twice as long for twice as many.
+const MOST_BYTES: usize = 64 << 10;
+
 /// What mdBook itself finds wrong with the value of a key is left to it.
 type Any = Option<IgnoredAny>;
 
@@ -110,6 +113,9 @@ struct Playground {
 /// # Errors
 /// [`FileError`] says what it states that a book may not state, and where.
 pub(super) fn parse(text: &str, origin: &str, has: impl Fn(&Path) -> bool) -> Result<Config, FileError> {
+    if text.len() > MOST_BYTES {
+        return Err(FileError::whole(origin, format!("it is longer than {} KB", MOST_BYTES >> 10)));
+    }
     let at = |span: Option<Range<usize>>, message: String| {
         let (line, column) = span.map_or((0, 0), |span| place(text, span.start));
         FileError::Invalid { origin: origin.to_owned(), line, column, message, hint: String::new() }
@@ -182,6 +188,12 @@ mod tests {
         ] {
             assert!(refusal(text).contains(says), "{text}: {}", refusal(text));
         }
+    }
+
+    #[test]
+    fn a_configuration_of_any_length_is_refused_before_it_is_read() {
+        let keys: String = (0..100_000).map(|number| format!("a{number} = 'x'\n")).collect();
+        assert!(refusal(&format!("[output.html.code.hidelines]\n{keys}")).contains("it is longer than 64 KB"));
     }
 
     #[test]

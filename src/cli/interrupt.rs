@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 // Ends the process as it is: a library that is told of the end may wait for its device, and with it for a closed gate.
 use signal_hook::low_level::exit;
 
-use super::End;
+use super::{End, ending};
 
 /// How long a sample may take to end after the first signal.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -51,7 +51,7 @@ impl Interrupt {
                 }
             });
         };
-        ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
+        ending::listen(handler)?;
         Ok(interrupt)
     }
 
@@ -79,7 +79,7 @@ impl Forward {
             }
             told.pass(1);
         };
-        ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
+        ending::listen(handler)?;
         Ok(forward)
     }
 

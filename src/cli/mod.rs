@@ -20,6 +20,7 @@ mod completions;
 mod course;
 mod device;
 mod devices;
+mod ending;
 mod experiments;
 mod export;
 mod facts;

@@ -149,6 +149,21 @@ fn an_experiment_named_like_a_page_of_the_book_has_a_page_beside_it() {
 }
 
 #[test]
+fn names_and_headings_of_any_length_have_pages_and_data() {
+    let folder = measured();
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let long = "long".repeat(100);
+    let mut results: serde_json::Value = serde_json::from_str(&text.replace("launch-path", &long)).unwrap();
+    for row in results["rows"].as_array_mut().unwrap() {
+        let heading = format!("{long} {}", row["spec"]["group"].as_str().unwrap());
+        row["spec"]["group"] = heading.into();
+    }
+    fs::write(folder.path().join("long.json"), results.to_string()).unwrap();
+    let output = report(&["render", "long.json", "--out", "out"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[test]
 fn a_pipe_and_a_device_in_a_course_are_refused_before_they_are_read() {
     let folder = course();
     let pipe = folder.path().join("course/src/pipe");

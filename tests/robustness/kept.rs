@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use syncscope::results::{Outcome, Results, RunOutcome};
@@ -27,8 +27,12 @@ fn in_a_long_sample(folder: &Path) -> Child {
 
 /// The same for the results file of this name without its ending.
 fn in_a_long_sample_for(folder: &Path, out: &str) -> Child {
+    begun(program(folder), folder, out)
+}
+
+/// The same of a program that is begun in a way of its own.
+fn begun(mut run: Command, folder: &Path, out: &str) -> Child {
     fs::write(folder.join("suite.yaml"), LONG).unwrap();
-    let mut run = program(folder);
     run.args(RUN).args(["--out", &format!("{out}.json")]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = run.spawn().unwrap();
     until(|| {
@@ -47,7 +51,7 @@ fn until(condition: impl Fn() -> bool) {
 }
 
 fn signal(run: &Child, signal: &str) {
-    let status = std::process::Command::new("kill").args([signal, &run.id().to_string()]).status();
+    let status = Command::new("kill").args([signal, &run.id().to_string()]).status();
     assert!(status.unwrap().success());
 }
 
@@ -245,11 +249,33 @@ fn a_second_signal_ends_the_run_at_once_and_loses_nothing() {
     assert!(text.contains("run --resume results.json") && !text.contains("checkpoint"), "{text}");
 }
 
+/// The program with the signal of a terminal that goes away as `trap` says, an option of `env`.
+fn trapped(folder: &Path, trap: &str) -> Child {
+    let own = program(folder);
+    let mut run = Command::new("env");
+    run.args([trap, "--"]).arg(own.get_program()).current_dir(folder);
+    run.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    begun(run, folder, "results")
+}
+
 #[test]
-fn a_run_goes_on_without_a_terminal() {
+fn a_terminal_that_goes_away_ends_a_run_and_keeps_what_it_measured() {
     let folder = folder();
-    let mut run = in_a_long_sample(folder.path());
+    let mut run = trapped(folder.path(), "--default-signal=HUP");
     signal(&run, "-HUP");
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_ends_by_another_signal_alone() {
+    let folder = folder();
+    let mut run = trapped(folder.path(), "--ignore-signal=HUP");
+    let status = fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "it listens for the end of its terminal");
+    signal(&run, "-HUP");
+    signal(&run, "-TERM");
     assert_eq!(run.wait().unwrap().code(), Some(130));
     assert!(kept(&folder.path().join("results.json")) > 0);
 }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest, Sha256};
+
 use super::{
     Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, PanelScale, PanelSeries, Shows,
     TableCase,
@@ -17,6 +19,8 @@ use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_word
 /// How many lines and how many bars a plot has room for.
 const LINES: usize = 4;
 const BARS: usize = 16;
+/// The most letters of a name that is made of a title: of two, files are named.
+const MOST_LETTERS: usize = 80;
 
 impl Document {
     /// The document with tables and plots of what no document of a book shows of its experiment: rows and recorded
@@ -253,8 +257,15 @@ fn untaken(name: &str, taken: &[String]) -> String {
     std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
+/// A title as a name. Of a long one it has the beginning, and a digest that no other has.
 fn anchor(title: &str) -> String {
     let letters = title.to_lowercase();
     let words = letters.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-")
+    let name = words.collect::<Vec<_>>().join("-");
+    if name.len() <= MOST_LETTERS {
+        return name;
+    }
+    let digest = Sha256::digest(title);
+    let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{digest}", &name[..MOST_LETTERS])
 }

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -24,7 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::{End, UsageError, program};
+use super::{End, UsageError, ending, program};
 use answer::answer;
 
 /// Connections at a time: far from the files that a process may open.
@@ -52,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     // Reachable from this machine alone.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
     listener.set_nonblocking(true)?;
-    ctrlc::set_handler(|| std::process::exit(End::Well as i32)).context("cannot listen for Ctrl-C")?;
+    ending::listen(|| std::process::exit(End::Well as i32))?;
     say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { serve(tokio::net::TcpListener::from_std(listener)?, site.into()).await })
