@@ -173,6 +173,28 @@ mod tests {
         assert!(error.contains("has samples of the run `syncscope-1` twice"), "{error}");
     }
 
+    #[test]
+    fn a_row_that_a_later_run_describes_otherwise_is_one_row_of_its_system() {
+        let (_, mut results) = kept();
+        let mut later = results.runs[0].clone();
+        let (first, id) = (later.id.clone(), "later".to_owned());
+        later.id.clone_from(&id);
+        results.runs.push(later);
+        let mut again: Vec<Row> = results.rows.to_vec();
+        for row in &mut again {
+            row.spec.label.push_str(" by another name");
+            row.series.retain(|series| series.run == first);
+            row.series.iter_mut().for_each(|series| series.run.clone_from(&id));
+        }
+        let rows = results.rows.len();
+        again.retain(|row| !row.series.is_empty());
+        results.merge(again);
+        assert_eq!(results.rows.len(), rows);
+        let text = results.to_json(Path::new("r.json")).unwrap();
+        assert!(Results::parse(&text, Path::new("r.json")).is_ok(), "what was measured can be read");
+        assert!(results.rows.iter().all(|row| !row.spec.label.contains("another name")));
+    }
+
     /// A row by hand, in a file by itself.
     fn refused(change: impl FnOnce(&mut Vec<Row>)) -> Option<String> {
         let (_, mut results) = kept();
@@ -222,7 +244,6 @@ mod tests {
                 Box::new(|rows| rows[0].spec.provenance = Provenance::Measured { clock: Clock::Host, iterations: 0 }),
                 "0 iterations",
             ),
-            (Box::new(|rows| rows[0].spec.work = work(0.0)), "work of 0"),
             (Box::new(|rows| rows[0].spec.work = work(-3.0)), "work of -3"),
             (
                 Box::new(|rows| {

@@ -167,7 +167,7 @@ impl MetricSpec {
             }
         }
         let amounts = self.work.iter().flat_map(|work| [Some(work.amount), work.bytes]).flatten();
-        match amounts.into_iter().find(|amount| *amount <= 0.0) {
+        match amounts.into_iter().find(|amount| *amount < 0.0) {
             Some(amount) => Err(format!("holds a work of {amount} a sample")),
             None => Ok(()),
         }

@@ -7,7 +7,7 @@
 //! on one machine: what both of them name (the device's model, its fingerprint, the driver, the host's processor) must be
 //! the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -269,13 +269,33 @@ impl Results {
         self.rows.retain(|row| !row.series.is_empty());
     }
 
-    /// Puts rows of a new run to those that are there: to the row that is the same, where no series of that run stands yet.
+    /// Puts rows of a new run to those that are there. Of one system a row is one, and is what its first run says; where the
+    /// system has none, the row goes to the same one of another system.
     pub fn merge(&mut self, rows: impl IntoIterator<Item = Row>) {
+        let systems: HashMap<&str, &str> = self.runs.iter().map(|run| (run.id.as_str(), run.system.as_str())).collect();
+        let system_of = |series: &Series| systems.get(series.run.as_str()).copied();
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, row) in self.rows.iter().enumerate() {
+            places.entry(row.spec.id.clone()).or_default().push(place);
+        }
         for row in rows {
-            let taken = |known: &Row| row.series.iter().any(|series| known.outcome(&series.run).is_some());
-            match self.rows.iter_mut().find(|known| known.spec == row.spec && !taken(known)) {
-                Some(known) => known.series.extend(row.series),
-                None => self.rows.push(row),
+            let places = places.entry(row.spec.id.clone()).or_default();
+            let find = |is_wanted: &dyn Fn(&Row) -> bool| {
+                let taken = |known: &Row| row.series.iter().any(|series| known.outcome(&series.run).is_some());
+                places.iter().copied().find(|place| is_wanted(&self.rows[*place]) && !taken(&self.rows[*place]))
+            };
+            let of_system = |known: &Row| {
+                let is_own = |series: &Series| row.series.iter().any(|own| system_of(own) == system_of(series));
+                known.spec.unit == row.spec.unit
+                    && known.spec.parameters == row.spec.parameters
+                    && known.series.iter().any(is_own)
+            };
+            match find(&of_system).or_else(|| find(&|known| known.spec == row.spec)) {
+                Some(place) => self.rows[place].series.extend(row.series),
+                None => {
+                    places.push(self.rows.len());
+                    self.rows.push(row);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Timelines made by hand, and waits that are sure to be ones, for tests.
 
 use super::span::{Span, Timeline, Track};
+use crate::affinity;
 use crate::device::Stream;
 use crate::device::kind::{Kind, SyncKind};
 use crate::error::DeviceError;
@@ -43,12 +44,13 @@ pub(crate) fn held<R>(stream: &Stream, region: impl FnOnce() -> Result<R, Device
     let gate = device.gate()?;
     stream.wait_gate(&gate)?;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let opens = || {
             while !device.engine().tracer().has_begun_a_barrier() {
                 std::thread::yield_now();
             }
             gate.open();
-        });
+        };
+        affinity::elsewhere(|| scope.spawn(opens));
         region()
     })
 }
