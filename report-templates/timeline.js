@@ -148,7 +148,8 @@
             view.addEventListener('pointercancel', ended, { once: true });
         });
         new ResizeObserver(() => view.clientWidth === width || show()).observe(view);
-        return element('div', {}, element('p', { class: 'controls' }, ...buttons), view, said);
+        const whole = element('div', {}, element('p', { class: 'controls' }, ...buttons), view, said);
+        return { whole, view, show };
     };
 
     document.querySelectorAll('.timeline[data-spans]').forEach(panel => {
@@ -163,10 +164,11 @@
             button.setAttribute('aria-expanded', `${isOpen}`);
             button.textContent = isOpen ? 'Close' : 'Zoom';
             if (isOpen) {
-                button.before(opened);
-                opened.querySelector('.view').focus();
+                button.before(opened.whole);
+                opened.show();
+                opened.view.focus();
             } else {
-                opened.remove();
+                opened.whole.remove();
             }
         });
         panel.querySelector('.source').before(button);
