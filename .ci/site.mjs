@@ -68,6 +68,18 @@ async function open(options) {
   return page;
 }
 
+// Evaluated, not added: the page's policy allows no script of others.
+async function holdToAccessibility(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  for (const violation of found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))) {
+    const [first] = violation.nodes;
+    fault(where, `${violation.impact}: ${violation.help} (${violation.nodes.length}): ${first.target} ${first.html.slice(0, 120)}`);
+  }
+}
+
+const pagesWith = (text) => pages.filter((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes(text));
+
 const fills = () => [...document.querySelectorAll('figure.plots svg [class^="plot-"]')]
   .map((shape) => getComputedStyle(shape).color);
 
@@ -116,15 +128,7 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
       if (printed.some((colour, i) => colour !== light[i])) fault(where, 'plots are dark on paper');
       await page.emulateMedia({ media: null, colorScheme });
     }
-    if (width === 1280 && name !== 'print.html') {
-      // Evaluated, not added: the page's policy allows no script of others.
-      await page.evaluate(axe);
-      const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-      for (const violation of found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))) {
-        const [first] = violation.nodes;
-        fault(where, `${violation.impact}: ${violation.help} (${violation.nodes.length}): ${first.target} ${first.html.slice(0, 120)}`);
-      }
-    }
+    if (width === 1280 && name !== 'print.html') await holdToAccessibility(page);
   }
   await page.close();
 }
@@ -166,7 +170,7 @@ const hits = await page.waitForSelector('#mdbook-searchresults li a', { timeout:
 if (!hits) fault(where, 'nothing is found for "pinned"');
 
 // A timeline is zoomed and moved by keys and by buttons, and stays within the page.
-const withSpans = pages.find((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes('data-spans='));
+const [withSpans] = pagesWith('data-spans=');
 if (!withSpans) fault('the site', 'no timeline that can be zoomed');
 for (const width of withSpans ? [1280, 360] : []) {
   where = `${withSpans} at ${width} px, zoomed`;
@@ -188,15 +192,12 @@ for (const width of withSpans ? [1280, 360] : []) {
   if (await said() !== near) fault(where, `the button to zoom: ${await said()}`);
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (overflow > 0) fault(where, `${overflow} px wider than the screen`);
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  found.violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
-    .forEach((violation) => fault(where, `${violation.impact}: ${violation.help}: ${violation.nodes[0].html.slice(0, 120)}`));
+  await holdToAccessibility(page);
 }
 await page.setViewportSize({ width: 1280, height: 800 });
 
 // The language of a listing is chosen by keys, and holds on the next page.
-const withTabs = pages.filter((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes('class="languages"'));
+const withTabs = pagesWith('class="languages"');
 if (withTabs.length < 2) fault('the site', 'no listings in several languages');
 for (const [place, name] of withTabs.entries()) {
   where = `${name}, languages`;

@@ -19,6 +19,11 @@
         return [1, 2, 5, 10].map(factor => factor * power).find(round => round >= step * 0.9999);
     };
 
+    const attributed = (made, attributes) => {
+        Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+        return made;
+    };
+
     const closer = panel => {
         const { end, kinds, names, lanes } = JSON.parse(panel.dataset.spans);
         const picture = panel.querySelector('svg');
@@ -27,20 +32,20 @@
         let [from, to, width] = [0, end, 0];
 
         const element = (name, attributes, ...children) => {
-            const made = document.createElement(name);
-            Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+            const made = attributed(document.createElement(name), attributes);
             made.append(...children);
             return made;
         };
-        const svg = document.createElementNS(picture.namespaceURI, 'svg');
-        svg.setAttribute('class', 'plot');
-        svg.setAttribute('aria-hidden', 'true');
-        const draw = (name, attributes, text = '') => {
-            const shape = document.createElementNS(picture.namespaceURI, name);
-            Object.entries(attributes).forEach(([key, value]) => shape.setAttribute(key, value));
-            shape.textContent = text;
-            svg.append(shape);
-            return shape;
+        const shape = (name, attributes, text = '') => {
+            const made = attributed(document.createElementNS(picture.namespaceURI, name), attributes);
+            made.textContent = text;
+            return made;
+        };
+        const svg = shape('svg', { class: 'plot', 'aria-hidden': 'true' });
+        const draw = (name, attributes, text) => {
+            const drawn = shape(name, attributes, text);
+            svg.append(drawn);
+            return drawn;
         };
 
         const x = ns => (ns - from) / (to - from) * width;
@@ -70,10 +75,8 @@
                 const [kindName, paint, fill] = kinds[kind];
                 const [left, right] = [Math.max(x(start), -2), Math.min(x(stop), width + 2)];
                 const bar = { x: left, y: top + NAME, width: Math.max(right - left, 0.5), height: BAR };
-                const shape = draw('rect', { ...bar, class: paint, fill, stroke: 'currentColor' });
-                const note = document.createElementNS(picture.namespaceURI, 'title');
-                note.textContent = `${names[what]} (${kindName}): ${duration(stop - start)}, from ${duration(start)} on`;
-                shape.append(note);
+                const note = `${names[what]} (${kindName}): ${duration(stop - start)}, from ${duration(start)} on`;
+                draw('rect', { ...bar, class: paint, fill, stroke: 'currentColor' }).append(shape('title', {}, note));
                 const [at, room] = [Math.max(left, 0), names[what].length * LETTER];
                 if (at >= free && Math.min(right, width) - at >= room) {
                     draw('text', { x: at, y: top + NAME + BAR + 14, class: 'plot-text' }, names[what]);
