@@ -260,6 +260,12 @@ impl Device {
         self.rig().map(calls::ways::Ways::new)
     }
 
+    /// An all-reduce over all devices of this one's engine, of so many bytes for each.
+    #[cfg(feature = "report")]
+    pub(crate) fn all_reduce(&self, bytes: usize) -> Result<calls::ranks::AllReduce> {
+        calls::ranks::AllReduce::new(self.rig()?, bytes)
+    }
+
     #[cfg(feature = "report")]
     fn rig(&self) -> Result<Box<dyn calls::Rig>> {
         match self.engine.rig() {

@@ -79,12 +79,12 @@ impl IdleDevice {
             })
             .host_time("idle-device.other", "Synchronize the idle device each iteration", |(stream, idle)| {
                 let idle = idle.clone();
-                Ok(self.iterate(stream, move || idle.synchronize()))
+                Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
             })
             .work(self.launches())
             .host_time("idle-device.same", "Synchronize the busy device each iteration", |(stream, _)| {
                 let busy = stream.device().clone();
-                Ok(self.iterate(stream, move || busy.synchronize()))
+                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
             })
             .work(self.launches())
             .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
@@ -98,7 +98,7 @@ impl IdleDevice {
             .setup(|device| device.stream())
             .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], |stream| {
                 let busy = stream.clone();
-                Ok(self.iterate(stream, move || busy.synchronize()))
+                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
             })
             .run();
     }
@@ -109,12 +109,12 @@ impl IdleDevice {
             .setup(|device| Ok((device.stream()?, device.stream()?)))
             .host_time("idle-device.stream.other", "Synchronize the idle stream each iteration", |(stream, idle)| {
                 let idle = idle.clone();
-                Ok(self.iterate(stream, move || idle.synchronize()))
+                Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
             })
             .work(self.launches())
             .host_time("idle-device.stream.same", "Synchronize the busy stream each iteration", |(stream, _)| {
                 let busy = stream.clone();
-                Ok(self.iterate(stream, move || busy.synchronize()))
+                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
             })
             .work(self.launches())
             .difference(
@@ -142,18 +142,25 @@ impl IdleDevice {
         let mut names = Device::list().into_iter().map(|listed| listed.name);
         names.find(|name| name != device.name() && name.split(':').next() == Some(engine))
     }
+}
 
-    fn iterate<W>(&self, stream: &Stream, wait: W) -> impl FnMut() -> Result<(), DeviceError> + use<W>
-    where
-        W: Fn() -> Result<(), DeviceError>,
-    {
-        let (iters, n, stream) = (self.iters.get(), self.size.get(), stream.clone());
-        move || {
-            for _ in 0..iters {
-                black_box(random_matmul(&stream, n)?);
-                wait()?;
-            }
-            stream.device().synchronize()
+/// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works
+/// is done.
+pub(super) fn iterate<W>(
+    stream: &Stream,
+    size: NonZeroUsize,
+    iters: NonZeroUsize,
+    wait: W,
+) -> impl FnMut() -> Result<(), DeviceError> + use<W>
+where
+    W: Fn() -> Result<(), DeviceError>,
+{
+    let (iters, n, stream) = (iters.get(), size.get(), stream.clone());
+    move || {
+        for _ in 0..iters {
+            black_box(random_matmul(&stream, n)?);
+            wait()?;
         }
+        stream.device().synchronize()
     }
 }

@@ -47,6 +47,7 @@ experiments! {
     cold_start::ColdStart,
     layers::Layers,
     memory_ways::MemoryWays,
+    multi_device::MultiDevice,
     wait_parts::WaitParts,
     pytorch_calls::PytorchCalls,
     ceilings::Ceilings,

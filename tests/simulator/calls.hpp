@@ -17,6 +17,9 @@ API int cuCtxResetPersistingL2Cache() { return OK; }
 API int cuCtxCreate_v4(void **context, void *, u32, int) { *context = current = &limit_values; return OK; }
 API int cuCtxDestroy_v2(void *) { return OK; }
 API int cuDevicePrimaryCtxSetFlags_v2(int, u32) { return OK; }
+API int cuDeviceCanAccessPeer(int *can, int, int) { *can = 1; return OK; }
+API int cuCtxEnablePeerAccess(void *, u32) { return OK; }
+API int cuCtxDisablePeerAccess(void *) { return OK; }
 API int cuDevicePrimaryCtxGetState(int, u32 *flags, int *active) { *flags = 0; *active = 1; return OK; }
 
 API int cuStreamCreateWithPriority(Stream **stream, u32, int) { *stream = new Stream; return OK; }
@@ -39,6 +42,13 @@ API int cuMemcpyDtoH_v2(void *to, u64 from, size_t bytes) { return copy_and_wait
 API int cuMemcpyDtoD_v2(u64 to, u64 from, size_t bytes) { return copy(to, from, bytes, default_stream()); }
 API int cuMemcpy(u64 to, u64 from, size_t bytes) { return copy_and_wait(to, from, bytes); }
 API int cuMemcpyAsync(u64 to, u64 from, size_t bytes, Stream *stream) { return copy(to, from, bytes, stream); }
+API int cuMemcpyPeerAsync(u64 to, void *, u64 from, void *, size_t bytes, Stream *stream) { return copy(to, from, bytes, stream); }
+API int cuMemcpyPeer(u64 to, void *, u64 from, void *, size_t bytes) { return copy_and_wait(to, from, bytes); }
+API int cuMemsetD32_v2(u64 to, u32 word, size_t words) {
+    default_stream()->push([=] { std::fill_n((u32 *)to, words, word); });
+    default_stream()->queue->synchronize();
+    return OK;
+}
 API int cuMemsetD8_v2(u64 to, unsigned char byte, size_t bytes) {
     return cuMemsetD8Async(to, byte, bytes, default_stream());
 }

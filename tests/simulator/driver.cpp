@@ -197,18 +197,25 @@ static const size_t TOTAL = (size_t)1 << 32;
 static thread_local void *current = nullptr;
 static int context_object;
 
+// SIMULATOR_DEVICES says how many there are: one, where it says nothing. Their memory is that of the host.
+static int device_count() {
+    static const char *const count = std::getenv("SIMULATOR_DEVICES");
+    return count ? std::atoi(count) : 1;
+}
+static int context_objects[16];
+
 API int cuInit(u32) { return OK; }
 API int cuDriverGetVersion(int *version) { *version = 13000; return OK; }
-API int cuDeviceGetCount(int *count) { *count = 1; return OK; }
-API int cuDeviceGet(int *device, int) { *device = 0; return OK; }
+API int cuDeviceGetCount(int *count) { *count = device_count(); return OK; }
+API int cuDeviceGet(int *device, int number) { *device = number; return number < device_count() ? OK : INVALID; }
 API int cuDeviceGetName(char *name, int len, int) { strncpy(name, "Simulated driver", len); return OK; }
-API int cuDeviceGetPCIBusId(char *name, int len, int) { strncpy(name, "0000:00:00.0", len); return OK; }
+API int cuDeviceGetPCIBusId(char *name, int len, int device) { snprintf(name, len, "0000:%02x:00.0", device); return OK; }
 API int cuDeviceTotalMem_v2(size_t *bytes, int) { *bytes = TOTAL; return OK; }
 API int cuDeviceGetAttribute(int *value, int attribute, int) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : 1;
     return OK;
 }
-API int cuDevicePrimaryCtxRetain(void **context, int) { *context = &context_object; return OK; }
+API int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &context_objects[device & 15]; return OK; }
 API int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API int cuCtxGetCurrent(void **context) { *context = current; return OK; }
 API int cuCtxSetCurrent(void *context) { current = context; return OK; }
@@ -673,3 +680,53 @@ API int cublasLtMatmul(void *, void *, const void *, u64 a, Layout *first, u64 b
 }
 
 #include "calls.hpp"
+
+// NCCL: ranks of one thread. What a group has is enqueued at its end, and waits on each stream until all ranks have come.
+struct Meeting {
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t ranks, arrived = 0, left = 0;
+    std::vector<const float *> from;
+};
+struct Rank { int number; size_t ranks; };
+struct Contribution { const float *from; float *to; size_t count; Rank *rank; Stream *stream; };
+static thread_local std::vector<Contribution> group;
+API int ncclGetVersion(int *version) { *version = 22803; return OK; }
+API const char *ncclGetErrorString(int) { return "of the simulated library"; }
+API int ncclCommInitAll(Rank **ranks, int count, const int *) {
+    for (int number = 0; number < count; ++number) ranks[number] = new Rank{number, (size_t)count};
+    return OK;
+}
+API int ncclCommDestroy(Rank *rank) { delete rank; return OK; }
+API int ncclGroupStart() { group.clear(); return OK; }
+API int ncclAllReduce(const float *from, float *to, size_t count, int, int, Rank *rank, Stream *stream) {
+    group.push_back({from, to, count, rank, stream});
+    return OK;
+}
+API int ncclGroupEnd() {
+    auto meeting = std::make_shared<Meeting>();
+    meeting->ranks = group.size();
+    for (const Contribution &own : group) meeting->from.push_back(own.from);
+    for (const Contribution &own : group) {
+        if (own.rank->ranks != group.size()) return INVALID;
+        own.stream->push([meeting, own] {
+            std::unique_lock<std::mutex> lock(meeting->mutex);
+            ++meeting->arrived;
+            meeting->changed.notify_all();
+            meeting->changed.wait(lock, [&] { return meeting->arrived == meeting->ranks; });
+            lock.unlock();
+            for (size_t element = 0; element < own.count; ++element) {
+                float sum = 0;
+                for (const float *from : meeting->from) sum += from[element];
+                own.to[element] = sum;
+            }
+            // Nobody's memory is free before all have read it.
+            lock.lock();
+            ++meeting->left;
+            meeting->changed.notify_all();
+            meeting->changed.wait(lock, [&] { return meeting->left == meeting->ranks; });
+        });
+    }
+    group.clear();
+    return OK;
+}

@@ -21,16 +21,20 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Whether each time makes and ends a context of the driver, which takes most of a second on a GPU.
-    pub(crate) fn makes_a_context(&self) -> bool {
-        matches!(self.action, Action::Device(DeviceCall::CreateContext | DeviceCall::DestroyContext))
+    /// Whether each time makes and ends a context of the driver, or connects devices, which takes most of a second on a GPU.
+    pub(crate) fn takes_long(&self) -> bool {
+        matches!(
+            self.action,
+            Action::Device(DeviceCall::CreateContext | DeviceCall::DestroyContext)
+                | Action::AllReduce(AllReduceCall::First)
+        )
     }
 
     /// Whether the process is another one for later calls once this one was made. After `cuStreamAttachMemAsync`, each launch on
     /// an idle device, and each copy of managed memory, takes some ten microseconds longer for as long as the process lives
-    /// (seen in each of three processes on an H200, driver 580).
+    /// (seen in each of three processes on an H200, driver 580). NCCL enables access between the devices that it connects.
     pub(crate) fn leaves_a_trace(&self) -> bool {
-        self.action == Action::Memory(Allocate::Attach)
+        matches!(self.action, Action::Memory(Allocate::Attach) | Action::AllReduce(_))
     }
 }
 
@@ -62,6 +66,8 @@ pub(crate) enum Action {
     Launch(Launch),
     /// Is about contexts and devices.
     Device(DeviceCall),
+    /// Is an all-reduce over this device and another one.
+    AllReduce(AllReduceCall),
     /// Launches through a layer.
     Layer(Layer),
     /// A call of the engine's own interface.
@@ -261,6 +267,15 @@ pub(crate) enum DeviceCall {
     CopyPeerAsync(usize),
 }
 
+/// All-reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllReduceCall {
+    /// The first one of a connection.
+    First,
+    /// One of a connection that has made others.
+    Later,
+}
+
 /// The calls of a family on an engine; `sizes` are those of transfers.
 pub(crate) fn calls(engine: &str, family: Family, sizes: &[usize]) -> Vec<Call> {
     if engine == "cpu" {
@@ -277,7 +292,9 @@ pub(crate) fn calls(engine: &str, family: Family, sizes: &[usize]) -> Vec<Call> 
         Family::Object => objects(),
         Family::Graph => graphs(),
         Family::Launch => launches(),
-        Family::Device => devices().into_iter().chain(ends.iter().flat_map(|bytes| peers(*bytes))).collect(),
+        Family::Device => {
+            devices().into_iter().chain(ends.iter().flat_map(|bytes| peers(*bytes))).chain(all_reduces()).collect()
+        }
     }
 }
 
@@ -480,4 +497,9 @@ fn peers(bytes: usize) -> impl Iterator<Item = Call> {
         bytes: Some(bytes),
         ..call(name, None, on, Action::Device(peer))
     })
+}
+
+fn all_reduces() -> [Call; 2] {
+    let all_reduce = |way, which| call("ncclAllReduce", Some(way), On::Stream, Action::AllReduce(which));
+    [all_reduce("first", AllReduceCall::First), all_reduce("later", AllReduceCall::Later)]
 }

@@ -15,6 +15,7 @@ mod own;
 mod own_waiting;
 mod own_ways;
 pub(crate) mod parts;
+pub(crate) mod ranks;
 mod trial;
 pub(crate) mod waiting;
 pub(crate) mod ways;
@@ -175,6 +176,12 @@ pub(crate) trait Rig {
     /// # Errors
     /// [`NotApplicable`](crate::error::DeviceError::NotApplicable) says what is not here.
     fn transfers(&self, way: ways::MovedBy, bytes: usize) -> Result<Box<dyn ways::Transfers>>;
+
+    /// The ranks of an all-reduce over all devices of the engine, of so many bytes each.
+    ///
+    /// # Errors
+    /// [`NotApplicable`](crate::error::DeviceError::NotApplicable) says what is not here.
+    fn ranks(&self, bytes: usize) -> Result<Box<dyn ranks::Ranks>>;
 }
 
 /// A call, step by step.

@@ -13,6 +13,7 @@ use super::Gated;
 use super::catalogue::Action;
 use super::own_waiting::OwnWaiting;
 use super::own_ways::OwnTransfers;
+use super::ranks::Ranks;
 use super::waiting::Waiting;
 use super::ways::{MovedBy, Transfers};
 use super::{Family, Made, On, Rig, RigStream, Steps, WaitMode};
@@ -229,6 +230,14 @@ impl Rig for OwnCalls {
 
     fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
         OwnTransfers::new(&self.shared.device, way, bytes).map(|transfers| Box::new(transfers) as _)
+    }
+
+    fn ranks(&self, _: usize) -> Result<Box<dyn Ranks>> {
+        Err(DeviceError::NotApplicable {
+            what: "an all-reduce".to_owned(),
+            device: self.shared.device.name().to_owned(),
+            reason: "the devices of this engine are one host, which has nothing to exchange".to_owned(),
+        })
     }
 }
 

@@ -31,7 +31,7 @@ impl CallUnderTest {
     /// Makes the call some times with nothing pending, so that whatever it loads is loaded, and gives the longest time.
     pub(crate) fn rehearse(&mut self) -> Result<Duration> {
         let mut longest = 0.0f64;
-        let rehearsals = if self.call.makes_a_context() { 2 } else { REHEARSALS };
+        let rehearsals = if self.call.takes_long() { 2 } else { REHEARSALS };
         for rehearsal in 0..rehearsals {
             let seconds = self.time(None, None)?;
             // The first one loads what the call needs.
@@ -179,6 +179,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::catalogue::{Action, calls};
+    use super::super::ranks::Ranks;
     use super::super::ways::{MovedBy, Transfers};
     use super::super::{Family, Made, OwnCalls, Rig, waiting};
     use super::*;
@@ -224,6 +225,10 @@ mod tests {
 
         fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
             self.rig.transfers(way, bytes)
+        }
+
+        fn ranks(&self, bytes: usize) -> Result<Box<dyn Ranks>> {
+            self.rig.ranks(bytes)
         }
     }
 

@@ -125,9 +125,19 @@ pub(crate) struct MemoryWay {
 impl MemoryWay {
     /// Seconds of the host from the call that enqueues a transfer until it is over.
     pub(crate) fn time(&self, heading: Heading) -> Result<f64> {
+        self.time_beside(heading, || Ok(()), || Ok(()))
+    }
+
+    /// As [`time`](Self::time), with other work beside the transfer: from before it is enqueued until both are over.
+    pub(crate) fn time_beside(
+        &self,
+        heading: Heading,
+        enqueue: impl FnOnce() -> Result<()>,
+        wait: impl FnOnce() -> Result<()>,
+    ) -> Result<f64> {
         let timed = self.transfers.prepare().and_then(|()| {
             let start = Instant::now();
-            let outcome = self.transfers.transfer(heading);
+            let outcome = enqueue().and_then(|()| self.transfers.transfer(heading)).and_then(|()| wait());
             let seconds = start.elapsed().as_secs_f64();
             outcome.map(|()| seconds)
         });

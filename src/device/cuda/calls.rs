@@ -14,6 +14,7 @@ use super::memory::pinned::Purpose;
 use super::waiting::CudaWaiting;
 use crate::affinity;
 use crate::device::calls::catalogue::Action;
+use crate::device::calls::ranks::Ranks;
 use crate::device::calls::waiting::Waiting;
 use crate::device::calls::ways::{MovedBy, Transfers};
 use crate::device::calls::{Rig, RigStream, Steps, WaitMode};
@@ -147,6 +148,13 @@ impl Rig for CudaRig {
 
     fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
         self.calls.transfers(way, bytes, || self.device.gpu.kernels.image_with(Kernel::TRANSFER))
+    }
+
+    fn ranks(&self, bytes: usize) -> Result<Box<dyn Ranks>> {
+        let gpus = (0..context::device_count()?).map(Gpu::open).collect::<Result<Vec<_>>>()?;
+        let contexts: Vec<_> = gpus.iter().map(|gpu| gpu.context.clone()).collect();
+        // The library starts threads, which are to run elsewhere.
+        affinity::elsewhere(|| self.calls.ranks(&contexts, bytes))
     }
 }
 

@@ -121,6 +121,18 @@ impl Engine for CudaEngine {
     }
 }
 
+/// The version of NCCL; `None` where there is none.
+#[cfg(feature = "report")]
+fn nccl_version() -> Option<String> {
+    super::driver::nccl::Nccl::load().ok()?.version()
+}
+
+/// Only the report measures it.
+#[cfg(not(feature = "report"))]
+fn nccl_version() -> Option<String> {
+    None
+}
+
 fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
     let unavailable = || "not available".to_owned();
     let (gpu, context) = (&device.gpu, &device.gpu.context);
@@ -145,6 +157,9 @@ fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, Stri
         ("copy engines", context.copy_engines()?.to_string()),
         ("gates", gates.to_owned()),
     ];
+    // It is a large library, of use to several GPUs alone.
+    let nccl = if context::device_count()? > 1 { nccl_version() } else { None };
+    let nccl = nccl.map(|version| ("NCCL", version));
     let settings = sensors.map(Sensors::settings).unwrap_or_default();
-    Ok(sensed.chain(facts).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())
+    Ok(sensed.chain(facts).chain(nccl).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -132,7 +132,7 @@ impl DriverCalls {
 
     fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
         let (patience, tried) = (self.patience.duration(), call.clone());
-        let trials = if call.makes_a_context() { count(1) } else { self.trials };
+        let trials = if call.takes_long() { count(1) } else { self.trials };
         let mut group = group(bench, heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
         for held in Gated::ALL {
             group = group.having([("held", held.name().into())]).observed(
@@ -157,7 +157,7 @@ impl DriverCalls {
         let (timed, trials, patience) = (call.clone(), self.trials.get(), self.patience.duration());
         let (mut modes, mut busy) = (WaitMode::of(bench.engine()), self.busy.duration());
         let (first, mut group) = (modes[0], group(bench, heading, call));
-        if call.makes_a_context() {
+        if call.takes_long() {
             (modes, busy) = (&modes[..1], self.busy_for_contexts.duration());
             group = group.trials(FEW);
         }

@@ -131,7 +131,7 @@ impl Library {
 }
 
 /// Where toolkits usually lie.
-fn usual_folders() -> Vec<PathBuf> {
+pub(super) fn usual_folders() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> =
         ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(env::var_os).map(PathBuf::from).collect();
     roots.extend(["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from));

@@ -21,6 +21,7 @@
 //! | `module`, `compiler` | kernels: loaded, compiled |
 //! | `calls` | the driver's calls, to be measured one by one |
 //! | `blas` | matrix multiplications of the vendor's library |
+//! | `nccl` | sums over several devices by the vendor's library |
 
 pub(crate) mod blas;
 #[cfg(feature = "report")]
@@ -32,6 +33,8 @@ mod graph;
 mod host;
 pub(crate) mod libraries;
 mod module;
+#[cfg(feature = "report")]
+pub(crate) mod nccl;
 mod pool;
 mod status;
 mod stream;

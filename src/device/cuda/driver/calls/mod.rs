@@ -10,6 +10,7 @@
 //! | `first` | what loading and launching the first kernel takes |
 //! | `layers` | launches through layers, and in the ways that the driver offers |
 //! | `marks` | work whose end the host sees by itself, and functions of the host behind it |
+//! | `ranks` | all-reduces over several devices |
 //! | `ways` | transfers of memory between the host, the device and another device |
 //! | the others | the calls of a family |
 
@@ -24,6 +25,7 @@ mod marks;
 mod memory;
 mod objects;
 mod owned;
+mod ranks;
 mod waits;
 mod ways;
 
@@ -218,6 +220,7 @@ impl Calls {
             Action::Graph(call) => graphs::steps(self, call),
             Action::Launch(call) => launches::steps(self, call),
             Action::Device(call) => contexts::steps(self, call),
+            Action::AllReduce(call) => ranks::steps(self, call),
             Action::Layer(layer) => layers::steps(self, layer),
             Action::Own(call) => Err(DeviceError::InvalidArgument {
                 operation: "steps",

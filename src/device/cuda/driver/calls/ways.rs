@@ -111,7 +111,7 @@ impl Calls {
     }
 
     /// Fails where so many blocks would take more than half of what a device has left.
-    fn room(&self, context: &Arc<Context>, blocks: usize, bytes: usize) -> Result<()> {
+    pub(super) fn room(&self, context: &Arc<Context>, blocks: usize, bytes: usize) -> Result<()> {
         let (mut free, mut total) = (0, 0);
         context.bind()?;
         // Safety: writes two sizes; the context is current.

@@ -1,0 +1,385 @@
+//! `multi-device`: what waits where one thread drives several devices of an engine.
+//!
+//! - *pair*: the loops of [`idle-device`](super::IdleDevice) for each pair of devices: the device `busy` works, and each
+//!   iteration synchronizes it (*same*) or the device `idle` (*other*).
+//! - *wait*: a kernel of a known length on each of the `devices`. The host enqueues one and waits for it before it enqueues the
+//!   next (*in-turn*), or enqueues all and then waits for each (*together*). *one* is one device alone; what the others add
+//!   to it is *further*. *idle* is the synchronizing alone, with nothing pending on any of them.
+//! - *copy*: a copy to another device (*alone*), a kernel of a known length on this device (*kernel*), and both at once.
+//! - *all-reduce*: a sum over all devices by the engine's own library for it (NCCL): until all its calls have returned
+//!   (*enqueue*), and until all devices are done (*done*). *rate* is how fast each device moves bytes for it, as NCCL's own
+//!   tests compute it (“bus bandwidth”, doc/PERFORMANCE.md in nccl-tests).
+//! - *first*: what connecting the devices takes (*connect*), and the calls of the first all-reduce (*enqueue*) and of the
+//!   second one (*again*).
+//! - *overlap*: an all-reduce (*all-reduce*), a matmul on each device (*matmul*), and both at once on streams of their own.
+//!
+//! *hidden* is the share of the shorter one of two that costs no time beside the longer one: 1 where they overlap, 0 where one
+//! runs after the other.
+//!
+//! One thread drives all devices. NCCL enables access between devices, which changes what later copies take, so its rows are
+//! measured after all others.
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bench::random_matmul;
+use super::each_round::EachRound;
+use super::idle_device::iterate;
+use super::{Bench, Experiment, Formula, count, counts};
+use crate::device::calls::ranks::{AllReduce, FirstCalls};
+use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
+use crate::device::{Device, Stream};
+use crate::error::DeviceError;
+use crate::measure::{Clock, Stopwatch};
+use crate::results::{Derivation, Work};
+use crate::units::{Seconds, Unit};
+
+/// How often devices are connected.
+const FEW: NonZeroUsize = count(3);
+
+/// What waits where one thread drives several devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MultiDevice {
+    /// Iterations of the loop of a pair.
+    #[serde(deserialize_with = "counts::million")]
+    pub iters: NonZeroUsize,
+    /// Rows and columns of its matrices.
+    #[serde(deserialize_with = "counts::million")]
+    pub size: NonZeroUsize,
+    /// The lengths of the kernels that are waited for.
+    pub kernels: Vec<Seconds>,
+    /// The bytes of the copy to another device.
+    #[serde(deserialize_with = "counts::size")]
+    pub copy: NonZeroUsize,
+    /// The length of the kernel beside it.
+    pub beside: Seconds,
+    /// The bytes of all-reduces.
+    #[serde(deserialize_with = "counts::sizes")]
+    pub sizes: Vec<NonZeroUsize>,
+    /// The bytes of the all-reduce beside a matmul.
+    #[serde(deserialize_with = "counts::size")]
+    pub gradients: NonZeroUsize,
+    /// Rows and columns of the matrices of this matmul.
+    #[serde(deserialize_with = "counts::million")]
+    pub matmul: NonZeroUsize,
+}
+
+impl Default for MultiDevice {
+    fn default() -> Self {
+        Self {
+            iters: count(200),
+            size: count(100),
+            kernels: vec![Seconds::of(2e-5), Seconds::milliseconds(1)],
+            copy: count(256 << 20),
+            beside: Seconds::milliseconds(1),
+            sizes: [4, 64 << 10, 1 << 20, 256 << 20].map(count).to_vec(),
+            gradients: count(256 << 20),
+            matmul: count(4096),
+        }
+    }
+}
+
+impl Experiment for MultiDevice {
+    const NAME: &'static str = "multi-device";
+    const SUMMARY: &'static str = "What waits where one thread drives several devices";
+
+    fn default_for(engine: &str) -> Self {
+        match engine {
+            "cpu" => Self { iters: count(20), ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iters)
+    }
+
+    fn run(&self, bench: &mut Bench) {
+        let devices = Devices::of(bench.engine());
+        self.pairs(bench, &devices);
+        self.kernels.iter().for_each(|kernel| waits(bench, &devices, *kernel));
+        self.copy(bench, &devices);
+        self.sizes.iter().for_each(|bytes| all_reduce(bench, &devices, bytes.get()));
+        first(bench, &devices);
+        self.overlap(bench, &devices);
+        same(bench, &devices);
+    }
+}
+
+/// The devices of an engine, by their names; two names where there are fewer, of rows that are left out.
+struct Devices {
+    names: Vec<String>,
+    lacking: Option<String>,
+}
+
+impl Devices {
+    fn of(engine: &str) -> Self {
+        let listed = Device::list().into_iter().map(|listed| listed.name);
+        let names: Vec<_> = listed.filter(|name| name.split(':').next() == Some(engine)).collect();
+        match names.len() {
+            0 | 1 => Self {
+                names: [0, 1].map(|number| format!("{engine}:{number}")).to_vec(),
+                lacking: Some("there is one device of this engine".to_owned()),
+            },
+            _ => Self { names, lacking: None },
+        }
+    }
+
+    /// All of them, each with a stream.
+    fn streams(&self) -> Result<Vec<Stream>, DeviceError> {
+        self.names.iter().map(|name| Device::open(name)?.stream()).collect()
+    }
+}
+
+impl MultiDevice {
+    /// All ordered pairs: one group for each.
+    fn pairs(&self, bench: &mut Bench, devices: &Devices) {
+        let numbers = 0..devices.names.len();
+        let pairs = numbers.clone().flat_map(|busy| numbers.clone().map(move |idle| (busy, idle)));
+        for (busy, idle) in pairs.filter(|(busy, idle)| busy != idle) {
+            let parameters = [
+                ("busy", busy.into()),
+                ("idle", idle.into()),
+                ("size", self.size.get().into()),
+                ("iters", self.iters.get().into()),
+            ];
+            let names = [busy, idle].map(|number| devices.names[number].clone());
+            let launches = || Work::launches(2.0 * self.iters.get() as f64, "2 · iters");
+            bench
+                .group("Each pair of devices", parameters)
+                .skipped(devices.lacking.clone())
+                .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)))
+                .host_time("multi-device.pair.other", "Synchronize the idle device each iteration", |(stream, idle)| {
+                    let idle = idle.clone();
+                    Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
+                })
+                .work(launches())
+                .host_time("multi-device.pair.same", "Synchronize the busy device each iteration", |(stream, _)| {
+                    let busy = stream.device().clone();
+                    Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
+                })
+                .work(launches())
+                .difference(
+                    "multi-device.pair.delta",
+                    "Busy − idle device",
+                    ["multi-device.pair.same", "multi-device.pair.other"],
+                )
+                .run();
+        }
+    }
+
+    /// A copy to another device beside a kernel of this one.
+    fn copy(&self, bench: &mut Bench, devices: &Devices) {
+        let (bytes, busy) = (self.copy.get(), self.beside.duration());
+        let spin = move |stream: &Stream| stream.spin(busy);
+        bench
+            .group(
+                "A copy to another device beside a kernel",
+                [("bytes", bytes.into()), ("busy_seconds", busy.as_secs_f64().into())],
+            )
+            .skipped(devices.lacking.clone())
+            .setup(move |device| {
+                let way = device.ways()?.of(MovedBy::Peer { access: true }, bytes)?;
+                Ok((Rc::new(way), device.stream()?))
+            })
+            .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
+                let way = Rc::clone(way);
+                Ok(move || way.time(Heading::Away))
+            })
+            .host_time("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
+                let stream = stream.clone();
+                Ok(move || spin(&stream).and_then(|()| stream.synchronize()))
+            })
+            .time_by(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
+                let (way, stream) = (Rc::clone(way), stream.clone());
+                Ok(move || way.time_beside(Heading::Away, || spin(&stream), || stream.synchronize()))
+            })
+            .derived(
+                "multi-device.copy.hidden",
+                "Hidden share of the shorter one",
+                Unit::Ratio,
+                hidden([
+                    ("copy", "multi-device.copy.alone"),
+                    ("kernel", "multi-device.copy.kernel"),
+                    ("both", "multi-device.copy.both"),
+                ]),
+            )
+            .run();
+    }
+
+    /// An all-reduce beside a matmul on each device.
+    fn overlap(&self, bench: &mut Bench, devices: &Devices) {
+        let (bytes, size) = (self.gradients.get(), self.matmul.get());
+        let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
+        let multiply =
+            move |streams: &[Stream]| streams.iter().try_for_each(|stream| random_matmul(stream, size).map(drop));
+        bench
+            .group("An all-reduce beside a matmul", parameters)
+            .last()
+            .skipped(devices.lacking.clone())
+            .setup(move |device| Ok((Rc::new(device.all_reduce(bytes)?), Rc::new(devices.streams()?))))
+            .host_time(
+                "multi-device.overlap.all-reduce",
+                "The all-reduce",
+                |(sum, _): &(Rc<AllReduce>, Rc<Vec<Stream>>)| {
+                    let sum = Rc::clone(sum);
+                    Ok(move || sum.enqueue().and_then(|()| sum.synchronize()))
+                },
+            )
+            .host_time("multi-device.overlap.matmul", "The matmuls", move |(_, streams)| {
+                let streams = Rc::clone(streams);
+                Ok(move || multiply(&streams).and_then(|()| synchronize(&streams)))
+            })
+            .host_time("multi-device.overlap.both", "Both at once", move |(sum, streams)| {
+                let (sum, streams) = (Rc::clone(sum), Rc::clone(streams));
+                Ok(move || {
+                    multiply(&streams)?;
+                    sum.enqueue()?;
+                    synchronize(&streams)?;
+                    sum.synchronize()
+                })
+            })
+            .derived(
+                "multi-device.overlap.hidden",
+                "Hidden share of the shorter one",
+                Unit::Ratio,
+                hidden([
+                    ("sum", "multi-device.overlap.all-reduce"),
+                    ("matmul", "multi-device.overlap.matmul"),
+                    ("both", "multi-device.overlap.both"),
+                ]),
+            )
+            .run();
+    }
+}
+
+/// Which share of the shorter one of two pieces of work costs no time beside the longer one; the third row is both at once.
+fn hidden([first, second, both]: [(&'static str, &'static str); 3]) -> Formula {
+    let (a, b, both_at_once) = (first.0, second.0, both.0);
+    Formula::of(format!("({a} + {b} − {both_at_once}) / ({a} + {b} − max({a}, {b}))"), [first, second, both])
+        .is(Derivation::Computation)
+}
+
+fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {
+    streams.iter().try_for_each(Stream::synchronize)
+}
+
+/// A kernel of this length on each device, waited for in turn or together.
+fn waits(bench: &mut Bench, devices: &Devices, kernel: Seconds) {
+    let length = kernel.duration();
+    let parameters = [("devices", devices.names.len().into()), ("kernel_seconds", length.as_secs_f64().into())];
+    bench
+        .group("Waiting for several devices", parameters)
+        .skipped(devices.lacking.clone())
+        .setup(|_| devices.streams().map(Rc::new))
+        .host_time("multi-device.wait.idle", "Synchronize all, nothing pending", |streams: &Rc<Vec<Stream>>| {
+            let streams = Rc::clone(streams);
+            Ok(move || synchronize(&streams))
+        })
+        .host_time("multi-device.wait.one", "One device", move |streams| {
+            let streams = Rc::clone(streams);
+            Ok(move || in_turn(&streams[..1], length))
+        })
+        .host_time("multi-device.wait.in-turn", "All devices, one after the other", move |streams| {
+            let streams = Rc::clone(streams);
+            Ok(move || in_turn(&streams, length))
+        })
+        .host_time("multi-device.wait.together", "All devices, together", move |streams| {
+            let streams = Rc::clone(streams);
+            Ok(move || {
+                streams.iter().try_for_each(|stream| stream.spin(length))?;
+                synchronize(&streams)
+            })
+        })
+        .difference(
+            "multi-device.wait.further",
+            "Together − one device",
+            ["multi-device.wait.together", "multi-device.wait.one"],
+        )
+        .run();
+}
+
+fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
+    streams.iter().try_for_each(|stream| stream.spin(length).and_then(|()| stream.synchronize()))
+}
+
+/// An all-reduce of so many bytes.
+fn all_reduce(bench: &mut Bench, devices: &Devices, bytes: usize) {
+    let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into())];
+    bench
+        .group("All-reduce", parameters)
+        .last()
+        .skipped(devices.lacking.clone())
+        .setup(move |device| device.all_reduce(bytes).map(Rc::new))
+        .host_time_within("multi-device.all-reduce.enqueue", "Enqueue on all devices", |sum: &Rc<AllReduce>| {
+            let sum = Rc::clone(sum);
+            Ok(move |stopwatch: &mut Stopwatch| enqueue(&sum, stopwatch))
+        })
+        .host_time("multi-device.all-reduce.done", "Until all devices are done", |sum| {
+            let sum = Rc::clone(sum);
+            Ok(move || sum.enqueue().and_then(|()| sum.synchronize()))
+        })
+        .derived(
+            "multi-device.all-reduce.rate",
+            "Bytes that each device moves",
+            Unit::BytesPerSecond,
+            Formula::of("2 · (devices − 1) / devices · bytes / done", [("done", "multi-device.all-reduce.done")]),
+        )
+        .run();
+}
+
+/// The calls of an all-reduce by the stopwatch; the wait for it is beside it.
+fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<(), DeviceError> {
+    stopwatch.time(|| sum.enqueue())?;
+    sum.synchronize()
+}
+
+/// What the first calls of a connection take: of one connection for each round.
+fn first(bench: &mut Bench, devices: &Devices) {
+    let part = |row: usize, part: fn(&FirstCalls) -> f64| {
+        move |connections: &Rc<EachRound<FirstCalls>>| {
+            let connections = Rc::clone(connections);
+            Ok(move || connections.part(row, part))
+        }
+    };
+    bench
+        .group("First calls", [("devices", devices.names.len().into())])
+        .trials(FEW)
+        .last()
+        .skipped(devices.lacking.clone())
+        .setup(|device| {
+            let sum = RefCell::new(device.all_reduce(size_of::<f32>())?);
+            Ok(EachRound::new(move || sum.borrow_mut().first_calls()))
+        })
+        .time_by(Clock::Host, "multi-device.first.connect", "Connect the devices", part(0, |calls| calls.connect))
+        .time_by(
+            Clock::Host,
+            "multi-device.first.enqueue",
+            "Enqueue the first all-reduce",
+            part(1, |calls| calls.first),
+        )
+        .time_by(Clock::Host, "multi-device.first.again", "Enqueue the second one", part(2, |calls| calls.second))
+        .run();
+}
+
+/// The wait for all devices with nothing pending, twice.
+fn same(bench: &mut Bench, devices: &Devices) {
+    bench
+        .group("The same code twice", [("devices", devices.names.len().into())])
+        .skipped(devices.lacking.clone())
+        .setup(|_| devices.streams().map(Rc::new))
+        .twice(
+            ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
+            |streams: &Rc<Vec<Stream>>| {
+                let streams = Rc::clone(streams);
+                Ok(move || in_turn(&streams, Duration::from_micros(20)))
+            },
+        )
+        .run();
+}
