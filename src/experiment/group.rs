@@ -8,7 +8,7 @@ use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate,
+    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
 };
 use crate::units::Unit;
 
@@ -55,7 +55,7 @@ pub struct Formula {
 
 impl Formula {
     /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`evaluate`] says how it is written.
+    /// numeric parameters of the row. [`evaluate`](crate::results::evaluate) says how it is written.
     pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
         let operand =
             |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
@@ -445,21 +445,20 @@ fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
     let Provenance::Derived { formula, operands, .. } = &spec.provenance else {
         return Outcome::Failed { reason: "a measured row has no formula".to_owned() };
     };
-    let of =
-        |operand: &FormulaOperand| bench.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters));
-    let samples = match operands.iter().map(of).collect::<Result<Vec<&[f64]>, Outcome>>() {
+    let of = |operand: &FormulaOperand| {
+        let samples = bench.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
+        Ok((operand.name.clone(), samples))
+    };
+    let found = match operands.iter().map(of).collect::<Result<Vec<(String, &[f64])>, Outcome>>() {
         Err(Outcome::Skipped { reason }) if reason == NOT_CHOSEN => {
             return skipped("the rows that it is computed from were left out by choice");
         }
         Err(absent) => return absent,
-        Ok(samples) => samples,
+        Ok(found) => found,
     };
-    let rounds = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
-    let value = |round: usize, word: &str| match operands.iter().position(|operand| operand.name == word) {
-        Some(place) => samples[place].get(round).copied(),
-        None => spec.parameters.get(word)?.number(),
-    };
-    let computed = (0..rounds).map(|round| evaluate(formula, &|word| value(round, word)));
+    let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
+    let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+    let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
     match computed.collect() {
         Some(samples) => Outcome::Derived { samples },
         None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },

@@ -52,6 +52,20 @@ pub fn evaluate(formula: &str, value: &dyn Fn(&str) -> Option<f64>) -> Option<f6
     Reader { text: formula.chars().peekable(), value }.whole()
 }
 
+/// The value of a row's formula in a round, from `0`: a word is an operand's sample of that round, or else a numeric parameter
+/// of the row. `None` where an operand has no such sample, or as [`evaluate`] says.
+pub(crate) fn evaluate_round(
+    formula: &str,
+    operands: &[(&str, &[f64])],
+    parameters: &Parameters,
+    round: usize,
+) -> Option<f64> {
+    evaluate(formula, &|word| match operands.iter().find(|(name, _)| *name == word) {
+        Some((_, samples)) => samples.get(round).copied(),
+        None => parameters.get(word)?.number(),
+    })
+}
+
 /// Computes a formula while it reads it; `None` where it is none.
 struct Reader<'a> {
     text: Peekable<Chars<'a>>,

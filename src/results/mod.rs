@@ -47,6 +47,7 @@ pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
+pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
 pub(crate) use lookup::preferred;
 pub use lookup::{Lookup, Metric};

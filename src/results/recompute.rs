@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::formula::{FormulaOperand, evaluate};
+use super::formula::{FormulaOperand, evaluate_round};
 use super::lookup::Lookup;
 use super::row::{Outcome, Provenance, Row};
 use super::run::Results;
@@ -92,7 +92,7 @@ impl Computed<'_> {
             let row = self.lookup.operand(operand, self.row)?;
             sets.push((&operand.name, row.outcome(run)?.samples()?, row.spec.unit));
         }
-        let parameter = |word: &str| self.row.spec.parameters.get(word)?.number();
+        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, *samples)).collect();
         let differs = |round: usize, stored: f64, computed: Option<f64>| {
             let (row, unit) = (self.row.spec.title(), self.row.spec.unit);
             Contradiction { row, run: run.to_owned(), formula: self.formula.to_owned(), round, computed, stored, unit }
@@ -101,9 +101,7 @@ impl Computed<'_> {
             if sets.iter().any(|(_, samples, _)| samples.len() <= round) {
                 return Some(Some(differs(round, stored, None)));
             }
-            let sample =
-                |word: &str| sets.iter().find(|(name, ..)| *name == word).map(|(_, samples, _)| samples[round]);
-            let computed = evaluate(self.formula, &|word| sample(word).or_else(|| parameter(word)))?;
+            let computed = evaluate_round(self.formula, &operands, &self.row.spec.parameters, round)?;
             // A small difference of two large values has lost digits.
             let of_unit =
                 sets.iter().filter(|(_, _, unit)| *unit == self.row.spec.unit).map(|(_, samples, _)| samples[round]);

@@ -25,7 +25,8 @@ struct NcclRanks {
     ranks: Vec<Rank>,
     elements: usize,
     nccl: &'static Nccl,
-    home: Arc<Context>,
+    // The stream that it lends is there as long.
+    calls: Arc<Calls>,
 }
 
 struct Rank {
@@ -72,19 +73,20 @@ impl Rank {
 }
 
 impl NcclRanks {
-    /// Ranks of these devices, not connected; `home` is current again after each call. The first one is on the stream `lent`,
-    /// where there is one, which outlives it.
-    fn new(home: &Arc<Context>, contexts: &[Arc<Context>], bytes: usize, lent: Option<CUstream>) -> Result<Self> {
+    /// Ranks of these devices, not connected; the first one is on the stream of the rig where `lent` says so. The rig's device is
+    /// current again after each call.
+    fn new(calls: &Arc<Calls>, contexts: &[Arc<Context>], bytes: usize, lent: bool) -> Result<Self> {
         let nccl = Nccl::load()?;
         let elements = (bytes / size_of::<f32>()).max(1);
+        let lent = if lent { Some(calls.own.get()?) } else { None };
         let streams = [lent].into_iter().chain(std::iter::repeat(None));
         let ranks = contexts
             .iter()
             .zip(streams)
             .map(|(context, lent)| Rank::new(context, elements, lent))
             .collect::<Result<_>>();
-        home.bind()?;
-        Ok(Self { connection: None, ranks: ranks?, elements, nccl, home: home.clone() })
+        calls.bind()?;
+        Ok(Self { connection: None, ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
     }
 }
 
@@ -92,7 +94,7 @@ impl Ranks for NcclRanks {
     fn connect(&mut self) -> Result<()> {
         let contexts: Vec<_> = self.ranks.iter().map(|rank| rank.context.clone()).collect();
         let connection = Connection::new(self.nccl, &contexts);
-        self.home.bind()?;
+        self.calls.bind()?;
         self.connection = Some(connection?);
         Ok(())
     }
@@ -104,7 +106,7 @@ impl Ranks for NcclRanks {
             reason: "the ranks are not connected".to_owned(),
         })?;
         let enqueued = connection.all_reduce(&memory, self.elements);
-        self.home.bind()?;
+        self.calls.bind()?;
         enqueued
     }
 
@@ -114,14 +116,14 @@ impl Ranks for NcclRanks {
             // Safety: the stream is live.
             rank.context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(rank.stream) })
         });
-        self.home.bind()?;
+        self.calls.bind()?;
         waited
     }
 
     fn check(&self) -> Result<()> {
         let expected = CONTRIBUTION * self.ranks.len() as f32;
         let found = self.ranks.iter().map(|rank| rank.last(self.elements)).collect::<Result<Vec<_>>>();
-        self.home.bind()?;
+        self.calls.bind()?;
         match found?.iter().all(|sum| *sum == expected) {
             true => Ok(()),
             false => Err(DeviceError::CallFailed {
@@ -135,7 +137,7 @@ impl Ranks for NcclRanks {
     fn disconnect(&mut self) {
         self.connection = None;
         // The next call binds it again where this fails.
-        let _ = self.home.bind();
+        let _ = self.calls.bind();
     }
 }
 
@@ -149,14 +151,14 @@ impl Drop for NcclRanks {
 
 impl Calls {
     /// The ranks of these devices, for so many bytes.
-    pub(crate) fn ranks(&self, contexts: &[Arc<Context>], bytes: usize) -> Result<Box<dyn Ranks>> {
+    pub(crate) fn ranks(self: &Arc<Self>, contexts: &[Arc<Context>], bytes: usize) -> Result<Box<dyn Ranks>> {
         if contexts.len() < 2 {
             return Err(self.missing("an all-reduce", ONE_DEVICE));
         }
         for context in contexts {
             self.room(context, 2, bytes)?;
         }
-        Ok(Box::new(NcclRanks::new(&self.context, contexts, bytes, None)?))
+        Ok(Box::new(NcclRanks::new(self, contexts, bytes, false)?))
     }
 }
 
@@ -165,7 +167,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: AllReduceCall) -> Result<Box<dyn S
     let contexts = [calls.context.clone(), calls.other()?];
     let c = Arc::clone(calls);
     let connected = move || {
-        let mut ranks = NcclRanks::new(&c.context, &contexts, size_of::<f32>(), Some(c.own.get()?))?;
+        let mut ranks = NcclRanks::new(&c, &contexts, size_of::<f32>(), true)?;
         ranks.connect().map(|()| Rc::new(ranks))
     };
     Ok(match call {
