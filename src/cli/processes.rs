@@ -136,7 +136,11 @@ pub(super) fn measure(
                 }
                 results = recorded::read(&file, carried)?;
                 if !forward.is_interrupted() && ended.status.code() != Some(End::Interrupted as i32) {
-                    results.end_open_run(&how_it_ended(ended.status));
+                    let how = how_it_ended(ended.status);
+                    // Of one that was killed no row may be left that could say it.
+                    if results.end_open_run(&how) {
+                        alert!("run {number}: {how}; what it had not measured by then is missing");
+                    }
                 }
                 // An error that a process could tell is the next one's, too.
                 is_told = results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);

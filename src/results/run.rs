@@ -253,14 +253,15 @@ impl Results {
     }
 
     /// Ends the run that is not over, because its process ended before its time: the rows that it did not finish fail with
-    /// `reason`.
-    pub fn end_open_run(&mut self, reason: &str) {
-        let Some(run) = self.runs.iter_mut().find(|run| !run.is_over()) else { return };
+    /// `reason`. Whether there was one.
+    pub fn end_open_run(&mut self, reason: &str) -> bool {
+        let Some(run) = self.runs.iter_mut().find(|run| !run.is_over()) else { return false };
         run.outcome = RunOutcome::Failed;
         let of_run = self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == run.id);
         for series in of_run.filter(|series| !series.outcome.is_finished()) {
             series.outcome = Outcome::Failed { reason: reason.to_owned() };
         }
+        true
     }
 
     /// What the runs of the system that the file is about left, row by row.

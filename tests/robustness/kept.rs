@@ -88,6 +88,18 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
 }
 
 #[test]
+fn a_run_whose_process_is_killed_says_how_it_ended_and_keeps_what_it_had() {
+    let folder = folder();
+    let run = in_a_long_sample(folder.path());
+    let killed = Command::new("pkill").args(["-KILL", "-P", &run.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("run 1: its process was ended by signal 9"), "{}", stderr(&output));
+    assert!(kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
 fn a_checkpoint_that_an_earlier_run_left_is_named_once_and_none_where_there_is_none() {
     let folder = folder();
     let said = || {
