@@ -7,8 +7,8 @@ use minijinja::{Value, context};
 use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
-    LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled,
-    shown_rows,
+    LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, matrix_system,
+    sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
@@ -196,12 +196,13 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
 
 /// How many measurements of the document's matrices a run does not have, by the reason.
 fn empty_cells(document: &Document, results: &Results) -> BTreeMap<String, usize> {
-    let lookup = results.lookup();
     let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let rows = panels.filter_map(|panel| panel.matrix.as_ref()).flat_map(|matrix| shown_rows(matrix, &lookup));
     let mut reasons = BTreeMap::new();
-    for absence in rows.filter_map(|(_, metric)| metric.err()) {
-        *reasons.entry(absence.to_string()).or_insert(0) += 1;
+    for matrix in panels.filter_map(|panel| panel.matrix.as_ref()) {
+        let lookup = results.lookup_of(matrix_system(matrix, results));
+        for absence in shown_rows(matrix, &lookup).into_iter().filter_map(|(_, metric)| metric.err()) {
+            *reasons.entry(absence.to_string()).or_insert(0) += 1;
+        }
     }
     reasons
 }

@@ -6,7 +6,7 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, StackedParts, TableCase, TableEntry};
 use super::recorded;
-use super::tables::{case_at, pictures, places, shown_rows};
+use super::tables::{case_at, matrix_system, pictures, places, shown_rows};
 use crate::clean;
 use crate::error::BookError;
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Recorded, Results, in_words, matmul_rates};
@@ -64,9 +64,10 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     finish(out)
 }
 
-/// All rows that a matrix draws, of the system that the results are about.
+/// All rows that a matrix draws.
 fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<[String; 10]> {
-    let (system, lookup) = (results.run().system.as_str(), results.lookup());
+    let system = matrix_system(matrix, results);
+    let lookup = results.lookup_of(system);
     let record = |(spec, metric): (&MetricSpec, Result<Metric<'_>, MissingReason>)| {
         let (label, words) = (spec.label.as_str(), in_words(&spec.parameters));
         match metric.and_then(|metric| Ok((metric.estimate()?, metric))) {

@@ -11,7 +11,8 @@
 //!   tests compute it (“bus bandwidth”, doc/PERFORMANCE.md in nccl-tests).
 //! - *first*: what connecting the devices takes (*connect*), and the calls of the first all-reduce (*enqueue*) and of the
 //!   second one (*again*).
-//! - *overlap*: an all-reduce (*all-reduce*), a matmul on each device (*matmul*), and both at once on streams of their own.
+//! - *overlap*: an all-reduce (*all-reduce*), a matmul on each device (*matmul*), and both at once on streams of their own. The
+//!   parameter `first` says which of the two is enqueued first.
 //!
 //! *hidden* is the share of the shorter one of two that costs no time beside the longer one: 1 where they overlap, 0 where one
 //! runs after the other.
@@ -27,7 +28,6 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bench::random_matmul;
 use super::each_round::EachRound;
 use super::idle_device::iterate;
 use super::{Bench, Experiment, Formula, count, counts};
@@ -37,6 +37,7 @@ use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
 use crate::results::{Derivation, Work};
+use crate::tensor::Tensor;
 use crate::units::{Seconds, Unit};
 
 /// How often devices are connected.
@@ -213,49 +214,88 @@ impl MultiDevice {
             .run();
     }
 
-    /// An all-reduce beside a matmul on each device.
+    /// An all-reduce beside a matmul on each device, each of which is enqueued first once.
     fn overlap(&self, bench: &mut Bench, devices: &Devices) {
         let (bytes, size) = (self.gradients.get(), self.matmul.get());
         let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
-        let multiply =
-            move |streams: &[Stream]| streams.iter().try_for_each(|stream| random_matmul(stream, size).map(drop));
-        bench
+        let mut group = bench
             .group("An all-reduce beside a matmul", parameters)
             .last()
             .skipped(devices.lacking.clone())
-            .setup(move |device| Ok((Rc::new(device.all_reduce(bytes)?), Rc::new(devices.streams()?))))
-            .host_time(
-                "multi-device.overlap.all-reduce",
-                "The all-reduce",
-                |(sum, _): &(Rc<AllReduce>, Rc<Vec<Stream>>)| {
-                    let sum = Rc::clone(sum);
-                    Ok(move || sum.enqueue().and_then(|()| sum.synchronize()))
-                },
-            )
-            .host_time("multi-device.overlap.matmul", "The matmuls", move |(_, streams)| {
-                let streams = Rc::clone(streams);
-                Ok(move || multiply(&streams).and_then(|()| synchronize(&streams)))
+            .setup(move |device| {
+                Ok(Rc::new(Beside { sum: device.all_reduce(bytes)?, matmuls: Matmuls::new(devices, size)? }))
             })
-            .host_time("multi-device.overlap.both", "Both at once", move |(sum, streams)| {
-                let (sum, streams) = (Rc::clone(sum), Rc::clone(streams));
-                Ok(move || {
-                    multiply(&streams)?;
-                    sum.enqueue()?;
-                    synchronize(&streams)?;
-                    sum.synchronize()
+            .host_time("multi-device.overlap.all-reduce", "The all-reduce", |work: &Rc<Beside>| {
+                let work = Rc::clone(work);
+                Ok(move || work.sum.enqueue().and_then(|()| work.sum.synchronize()))
+            })
+            .host_time("multi-device.overlap.matmul", "The matmuls", |work| {
+                let work = Rc::clone(work);
+                Ok(move || work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize()))
+            });
+        let alone = group.parameters();
+        for (first, sum_first) in [("matmul", false), ("all-reduce", true)] {
+            let share = hidden([
+                ("sum", "multi-device.overlap.all-reduce"),
+                ("matmul", "multi-device.overlap.matmul"),
+                ("both", "multi-device.overlap.both"),
+            ]);
+            group = group
+                .having([("first", first.into())])
+                .host_time("multi-device.overlap.both", "Both at once", move |work| {
+                    let work = Rc::clone(work);
+                    Ok(move || work.both(sum_first))
                 })
-            })
-            .derived(
-                "multi-device.overlap.hidden",
-                "Hidden share of the shorter one",
-                Unit::Ratio,
-                hidden([
-                    ("sum", "multi-device.overlap.all-reduce"),
-                    ("matmul", "multi-device.overlap.matmul"),
-                    ("both", "multi-device.overlap.both"),
-                ]),
-            )
-            .run();
+                .derived(
+                    "multi-device.overlap.hidden",
+                    "Hidden share of the shorter one",
+                    Unit::Ratio,
+                    share.from_row("sum", &alone).from_row("matmul", &alone),
+                );
+        }
+        group.run();
+    }
+}
+
+/// An all-reduce, and matmuls on streams of their own.
+struct Beside {
+    sum: AllReduce,
+    matmuls: Matmuls,
+}
+
+impl Beside {
+    fn both(&self, sum_first: bool) -> Result<(), DeviceError> {
+        if sum_first {
+            self.sum.enqueue()?;
+        }
+        self.matmuls.enqueue()?;
+        if !sum_first {
+            self.sum.enqueue()?;
+        }
+        self.matmuls.synchronize()?;
+        self.sum.synchronize()
+    }
+}
+
+/// A matmul on each device.
+struct Matmuls {
+    streams: Vec<Stream>,
+    matrices: Vec<Tensor<f32>>,
+}
+
+impl Matmuls {
+    fn new(devices: &Devices, size: usize) -> Result<Self, DeviceError> {
+        let streams = devices.streams()?;
+        let matrices = streams.iter().map(|stream| stream.normal([size, size])).collect::<Result<_, _>>()?;
+        Ok(Self { streams, matrices })
+    }
+
+    fn enqueue(&self) -> Result<(), DeviceError> {
+        self.matrices.iter().try_for_each(|matrix| matrix.matmul(matrix).map(drop))
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        synchronize(&self.streams)
     }
 }
 

@@ -4,7 +4,8 @@ import torch
 
 w = torch.randn(256, 256, device="cuda")
 x = torch.randn(256, 256, device="cuda")
-x @ w
+# CUDA loads a kernel at its first launch.
+torch.stack([(x @ w).mean()]).mean()
 torch.cuda.synchronize()
 
 # Launched, not read: the losses stay on the device.

@@ -5,6 +5,8 @@ import torch
 producer, consumer = torch.cuda.Stream(), torch.cuda.Stream()
 shared = torch.zeros(1024, device="cuda")
 copy = torch.zeros(1024, device="cuda")
+# CUDA loads a kernel at its first launch, which would take longer than the work below.
+copy.copy_(shared.add_(0))
 torch.cuda.synchronize()
 
 # The producer is busy first, and then writes.

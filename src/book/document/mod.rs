@@ -247,7 +247,9 @@ impl Document {
         let panels = self.figures.iter().flat_map(|figure| &figure.panels);
         let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
         let drawn = matrices.flat_map(|matrix| {
-            std::iter::once(matrix.id.as_str()).chain(matrix.beside.iter().map(|time| time.id.as_str()))
+            let columns = matrix.columns.iter().filter_map(|column| column.id.as_deref());
+            let beside = matrix.beside.iter().map(|time| time.id.as_str());
+            std::iter::once(matrix.id.as_str()).chain(columns).chain(beside)
         });
         rows.chain(drawn)
     }

@@ -83,7 +83,8 @@ pub enum Systems {
     Apart,
 }
 
-/// A matrix of yes and no: all rows of one identifier, by the values of their parameters.
+/// A matrix of yes and no: all rows of one identifier, by the values of their parameters; further columns can be of other
+/// identifiers. It is of the first system that has such rows.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Matrix {
@@ -95,9 +96,9 @@ pub struct Matrix {
     /// The parameters that name a row of the matrix, in the order of its label. Measurements that share a row and a column
     /// are one cell.
     pub rows: Vec<String>,
-    /// The parameter that tells the columns apart.
-    pub across: String,
-    /// The columns: values of that parameter with the words at their heads.
+    /// The parameter that tells the columns apart; left out where they are of measurements of their own.
+    pub across: Option<String>,
+    /// The columns, with the words at their heads.
     pub columns: Vec<MatrixColumn>,
     /// Times to the right of the cells: of measurements that share the parameters of a row. Only where a row is of one.
     #[serde(default)]
@@ -110,8 +111,10 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixColumn {
-    /// The value of the parameter.
-    pub value: Parameter,
+    /// Its measurement, which has the parameters of the rows; left out, that of the matrix.
+    pub id: Option<String>,
+    /// The value of the parameter that tells the columns apart, where there is one.
+    pub value: Option<Parameter>,
     /// The word at its head.
     pub name: String,
 }

@@ -1,6 +1,6 @@
 //! A matrix of a document's plot for the results of one machine.
 
-use crate::book::document::Matrix;
+use crate::book::document::{Matrix, MatrixColumn};
 use crate::error::PlotError;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
@@ -29,7 +29,7 @@ struct Drawn<'a> {
 
 /// What is drawn. Rows stand in the order of the results.
 fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -> MatrixPlot {
-    let lookup = results.lookup();
+    let lookup = results.lookup_of(system(matrix, results));
     let mut drawn: Vec<Drawn<'_>> = Vec::new();
     for (spec, metric) in selected(&matrix.id, &matrix.select, &lookup) {
         let select = own(matrix, &spec.parameters);
@@ -40,7 +40,7 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
     }
     let rows = drawn.iter().map(|row| MatrixRow {
         label: row.label.clone(),
-        cells: matrix.columns.iter().map(|column| cell(row, &matrix.across, &column.value)).collect(),
+        cells: matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup)).collect(),
         beside: matrix.beside.iter().map(|time| beside(row, &time.id, &time.select, &lookup)).collect(),
     });
     let heads = matrix.columns.iter().map(|column| &column.name).chain(matrix.beside.iter().map(|time| &time.name));
@@ -55,10 +55,21 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
 
 type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
 
+/// The system whose measurements a matrix draws.
+pub(in crate::book) fn system<'a>(matrix: &Matrix, results: &'a Results) -> &'a str {
+    let has = |system: &&str| {
+        let found = selected(&matrix.id, &matrix.select, &results.lookup_of(system));
+        found.iter().any(|(_, metric)| metric.is_ok())
+    };
+    results.systems().into_iter().find(has).unwrap_or(&results.run().system)
+}
+
 /// The measurements of a matrix: those of its cells, and the times beside them.
 pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+    let ids = matrix.columns.iter().filter_map(|column| column.id.as_ref()).filter(|id| **id != matrix.id);
+    let columns = ids.flat_map(|id| selected(id, &matrix.select, lookup));
     let beside = matrix.beside.iter().flat_map(|time| selected(&time.id, &time.select, lookup));
-    selected(&matrix.id, &matrix.select, lookup).into_iter().chain(beside).collect()
+    selected(&matrix.id, &matrix.select, lookup).into_iter().chain(columns).chain(beside).collect()
 }
 
 fn selected<'a>(id: &str, select: &Parameters, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
@@ -95,8 +106,11 @@ fn size(bytes: f64) -> String {
 }
 
 /// All trials of the measurements of a row in one column.
-fn cell(row: &Drawn<'_>, across: &str, value: &Parameter) -> MatrixCell {
-    let here = row.metrics.iter().filter(|(spec, _)| spec.parameters.get(across) == Some(value));
+fn cell(row: &Drawn<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup<'_>) -> MatrixCell {
+    let other = column.id.as_ref().map(|id| selected(id, &row.select, lookup));
+    let value = matrix.across.as_ref().zip(column.value.as_ref());
+    let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
+    let here = other.as_ref().unwrap_or(&row.metrics).iter().filter(|(spec, _)| is_here(spec));
     let (mut yes, mut all, mut state) = (0, 0, MissingReason::NotInRun.state());
     for (_, metric) in here {
         match metric {

@@ -23,7 +23,7 @@ pub(super) use figure::{case_at, pictures, places};
 pub(super) use lacking::{Lacks, lacking_in, lacking_of};
 pub use left_out::LeftOut;
 pub(super) use left_out::{absence, left_out_of};
-pub(super) use matrix::{matrix, shown_rows};
+pub(super) use matrix::{matrix, shown_rows, system as matrix_system};
 pub(super) use sampled::sampled;
 pub use summary::summary;
 pub use systems::system_table;

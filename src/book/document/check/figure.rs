@@ -2,7 +2,7 @@
 
 use super::single::{self, Several};
 use super::{Source, twice};
-use crate::book::document::{Document, DocumentTable, Lines, Matrix, Panel, PanelSeries, Shows};
+use crate::book::document::{Document, DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
@@ -119,11 +119,11 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
         let what = || format!("draws `{id}`, which no experiment has");
         rows.get(id).ok_or_else(|| wrong(&way.key("id"), what(), nearest(id, rows.ids())))
     };
-    let spec = named(&matrix.id, way)?;
-    if spec.unit != Unit::Ratio {
-        let what = format!("draws `{}`, which is no share of yes, as a matrix", matrix.id);
-        return Err(wrong(&way.key("id"), what, String::new()));
-    }
+    let is_share = |id: &str, way: &Way| match named(id, way)?.unit {
+        Unit::Ratio => Ok(()),
+        _ => Err(wrong(&way.key("id"), format!("draws `{id}`, which is no share of yes, as a matrix"), String::new())),
+    };
+    is_share(&matrix.id, way)?;
     let selects = |id: &str, select: &Parameters, way: &Way| match rows.unknown_parameter(&[id], select) {
         Some(unknown) => {
             let (name, way) = (&unknown.name, way.key("select"));
@@ -138,21 +138,44 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
     selects(&matrix.id, &matrix.select, way)?;
     let known = rows.parameters(&[&matrix.id]);
     let rows_of = matrix.rows.iter().enumerate().map(|(place, name)| (way.key("rows").item(place), name));
-    let mut parameters = rows_of.chain([(way.key("across"), &matrix.across)]);
+    let mut parameters = rows_of.chain(matrix.across.iter().map(|name| (way.key("across"), name)));
     if let Some((way, name)) = parameters.find(|(_, name)| !known.contains_key(name.as_str())) {
         let what = format!("names `{name}`, which is no parameter of `{}`", matrix.id);
         return Err(wrong(&way, what, nearest(name, known.keys().copied())));
     }
     for (place, column) in matrix.columns.iter().enumerate() {
         let way = way.key("columns").item(place);
-        let value = Parameters::from([(matrix.across.clone(), column.value.clone())]);
-        if let Some(unknown) = rows.unknown_parameter(&[&matrix.id], &value) {
-            let what = format!("has a column for `{}` that is `{}`, which no row has", matrix.across, column.value);
-            return Err(wrong(&way.key("value"), what, unknown.hint));
+        let id = column.id.as_ref().unwrap_or(&matrix.id);
+        is_share(id, &way)?;
+        let of_rows =
+            matrix.rows.iter().chain(&matrix.across).find(|name| !rows.parameters(&[id]).contains_key(name.as_str()));
+        if let Some(name) = of_rows {
+            let what = format!("has a column of `{id}`, which has no parameter `{name}`");
+            return Err(wrong(&way.key("id"), what, String::new()));
+        }
+        match (&matrix.across, &column.value) {
+            (Some(across), Some(value)) => {
+                let select = Parameters::from([(across.clone(), value.clone())]);
+                if let Some(unknown) = rows.unknown_parameter(&[id], &select) {
+                    let what = format!("has a column for `{across}` that is `{value}`, which no row has");
+                    return Err(wrong(&way.key("value"), what, unknown.hint));
+                }
+            }
+            (Some(across), None) => {
+                return Err(wrong(&way, format!("has a column without a `value` of `{across}`"), String::new()));
+            }
+            (None, Some(value)) => {
+                let what = format!("has a column for `{value}`, and no parameter in `across` that has the value");
+                return Err(wrong(&way.key("value"), what, String::new()));
+            }
+            (None, None) => {}
         }
     }
-    if let Some(place) = twice(matrix.columns.iter().map(|column| &column.value)) {
-        let what = format!("has two columns for `{}`", matrix.columns[place].value);
+    let told_apart =
+        |column: &MatrixColumn| (column.id.clone().unwrap_or_else(|| matrix.id.clone()), column.value.clone());
+    if let Some(place) = twice(matrix.columns.iter().map(told_apart)) {
+        let (id, value) = told_apart(&matrix.columns[place]);
+        let what = format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()));
         return Err(wrong(&way.key("columns").item(place), what, String::new()));
     }
     for (place, time) in matrix.beside.iter().enumerate() {
