@@ -135,6 +135,8 @@ fn lacking(device: &Device) -> Vec<String> {
         "a thread of this engine waits for a condition variable",
         "the program that measures is not `report`",
         "this engine stands on no driver",
+        "the devices of this engine are one host",
+        "no device reads it across a link",
     ]
     .map(str::to_owned);
     let reason = |tried: Result<(), DeviceError>| match tried {
