@@ -3,8 +3,9 @@
 //!
 //! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -192,8 +193,8 @@ fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;
-    let elsewhere = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-    let elsewhere = Some(PathBuf::from(elsewhere)).filter(|path| fs::metadata(path).is_ok());
+    let elsewhere = PathBuf::from(OsString::from_vec(output.stdout));
+    let elsewhere = Some(elsewhere).filter(|path| fs::metadata(path).is_ok());
     Ok(Ended { status: output.status, elsewhere })
 }
 
