@@ -77,6 +77,12 @@ pub(super) fn error(text: Arguments<'_>) {
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
 }
 
+/// A question on standard error, whose answer stands behind it.
+pub(super) fn ask(question: &str) {
+    // Nobody is left to ask.
+    let _ = io::stderr().lock().write_all(clean::terminal(question).as_bytes());
+}
+
 /// Notes that standard output could not be written.
 pub(super) fn failed(error: io::Error) {
     if error.kind() != ErrorKind::BrokenPipe {

@@ -19,7 +19,7 @@ use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
 use super::{Carried, End, Told, argument, program, recorded};
 use crate::book::Warning;
-use crate::results::{Environment, Outcome, Results, SYNCSCOPE};
+use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
 pub(super) struct Attended {
@@ -44,7 +44,7 @@ pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Env
         return Err(Told(end).into());
     }
     let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
-    environment.program.command = command_line();
+    environment.program.command = without_folders(command_line());
     Ok(environment)
 }
 
