@@ -59,7 +59,7 @@ impl Facts for Report {
                 true => format!("{text} (all of it)"),
                 false => format!("{text} → {now}"),
             });
-            let cells = vec![Cell::Text(some_of(place.stays.iter().cloned())), Cell::Text(some_of(gone))];
+            let cells = [staying(place), gone.collect::<Vec<_>>().join("; ")].map(Cell::Text).into();
             TableRow { id: None, label: place.place.clone(), cells }
         };
         // What loses something is to be seen first.
@@ -85,16 +85,13 @@ impl Facts for Report {
     }
 }
 
-/// A few texts, and how many more there are.
-fn some_of(texts: impl ExactSizeIterator<Item = String>) -> String {
+/// The texts that stay: all of them, but for the rows, whose names are the program's own.
+fn staying(place: &Place) -> String {
     const MOST: usize = 3;
-    const LONGEST: usize = 60;
-    let more = texts.len().saturating_sub(MOST);
-    let short = |text: String| match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    };
-    let mut said: Vec<String> = texts.take(MOST).map(short).collect();
+    let is_of_rows = ["rows", "timelines"].iter().any(|part| place.place.starts_with(part));
+    let shown = if is_of_rows { MOST } else { place.stays.len() };
+    let more = place.stays.len().saturating_sub(shown);
+    let mut said: Vec<String> = place.stays.iter().take(shown).cloned().collect();
     said.extend((more > 0).then(|| format!("{more} more")));
     said.join("; ")
 }

@@ -83,6 +83,10 @@ impl Vocabulary {
         for (word, _) in pieces(key, text).filter(|(_, is_word)| *is_word) {
             // Of a variable the name is everybody's, and the value is not.
             let word = word.split_once('=').map_or(word, |(name, _)| name);
+            // Nor is a place on somebody's disk.
+            if word.len() > 1 && word.starts_with(['/', '~']) {
+                continue;
+            }
             self.0.insert(word.trim_end_matches('.').to_owned());
         }
     }
