@@ -2,8 +2,8 @@
 //!
 //! A results file, a suite or a document may come from anybody, and so may each name, title and reason in it. A terminal
 //! acts on control characters, a page on directional overrides, a spreadsheet on cells that begin a formula. Every text
-//! passes one of these functions on its way out: [`terminal`] for a terminal, [`line`] for a title or a name, [`cell`] for
-//! a CSV file; what goes into Markdown, HTML or SVG is escaped by `present::escape`, which drops the same characters.
+//! passes one of these functions on its way out: [`terminal`] for a terminal, [`terminal_line`] for a line of it, [`line`] for a
+//! title or a name, [`cell`] for a CSV file; what goes into Markdown, HTML or SVG is escaped by `present::escape`, which drops the same characters.
 
 use std::borrow::Cow;
 
@@ -32,8 +32,15 @@ pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Text for one line of a terminal, in which a foreign line break begins no line of its own.
+pub(crate) fn terminal_line(text: &str) -> Cow<'_, str> {
+    match text.contains(is_unseen) {
+        true => Cow::Owned(text.chars().map(|c| if is_unseen(c) { sign(c) } else { c }).collect()),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// ␛ for an escape; � where there is no sign.
-#[cfg(feature = "report")]
 fn sign(c: char) -> char {
     match u32::from(c) {
         code @ 0..=0x1F => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
@@ -61,6 +68,11 @@ mod tests {
     fn a_terminal_is_sent_nothing_that_it_acts_on() {
         let text = terminal("a\u{1b}[2Jb\rc\u{7}\u{9b}31m\u{202e}d\u{7f}\te\n");
         assert_eq!(text, "a␛[2Jb␍c␇�31m�d␡\te\n");
+    }
+
+    #[test]
+    fn a_foreign_line_break_begins_no_line_of_a_terminal() {
+        assert_eq!(terminal_line("H200\nerror: \r\tno\u{2028}"), "H200␊error: ␍␉no�");
     }
 
     #[test]

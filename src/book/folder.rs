@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::BookError;
+use crate::files::open_inside;
 
 /// The most bytes that all files of a project may hold, and the most files and folders in it, each counted as often as a
 /// link leads to it.
@@ -40,11 +41,13 @@ impl<'a> Folder<'a> {
     pub(super) fn file(&mut self, name: &Path) -> Result<(), BookError> {
         let path = self.inside(name)?;
         let full = self.named.join(name);
-        if !fs::metadata(&path).map_err(at(&full))?.is_file() {
-            return Err(BookError::Outside { path: full, reason: "it is not a plain file".to_owned() });
-        }
+        let file = open_inside(&self.root, &path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                BookError::Outside { path: full.clone(), reason: error.to_string() }
+            }
+            _ => at(&full)(error),
+        })?;
         let mut content = Vec::new();
-        let file = fs::File::open(&path).map_err(at(&full))?;
         let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
             let reason = format!("the files of a book hold {} MB at most", MOST_BYTES >> 20);

@@ -15,7 +15,7 @@ const TEXT: &str = include_str!("../../book/results/nvidia-h200.json");
 ///
 /// # Errors
 /// The file is none that this program can read.
-pub(super) fn results() -> Result<&'static Results, BookError> {
+pub(crate) fn results() -> Result<&'static Results, BookError> {
     static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| Results::parse(TEXT, Path::new(PLACE)));
     READ.as_ref().map_err(|error| BookError::Build { message: error.to_string() })
 }

@@ -34,7 +34,24 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             work => work(results).map(|table| safe_html(table.to_html())),
         }
     });
-    templates.render("machine.md.j2", context! { machines => machines.collect::<Vec<Value>>() })
+    let list = results.iter().zip(machine_labels(results)).map(|(results, machine)| listed(results, machine));
+    let list = list.collect::<Vec<Value>>();
+    templates.render("machine.md.j2", context! { list, machines => machines.collect::<Vec<Value>>() })
+}
+
+/// A results file in the list of all.
+fn listed(results: &Results, machine: String) -> Value {
+    let environment = results.environment();
+    let rows = results.rows.len();
+    context! {
+        machine,
+        model => environment.device.model.as_str(),
+        driver => environment.device.fact("driver").unwrap_or("—"),
+        day => results.run().started.split('T').next(),
+        systems => results.systems().join(", "),
+        suite => results.title(),
+        rows,
+    }
 }
 
 /// How often the method found a difference between the same code and itself, where that was tried.

@@ -37,6 +37,7 @@ mod templates;
 mod trial;
 mod warning;
 
+pub(crate) use kept::results as kept_results;
 pub use place::check_place;
 pub use project::BookProject;
 pub use render_text::takeaways;

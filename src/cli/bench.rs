@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::course::{self, CourseArgument};
+use super::ending::AskedBy;
 use super::interrupt::Interrupt;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
@@ -70,7 +71,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let trace = arguments.trace.as_deref().map(|path| claim_trace(experiment.as_ref(), &device, path)).transpose()?;
 
     // Nothing is kept of one experiment: where a sample goes on, the program ends.
-    let interrupt = Interrupt::listen(|| true)?;
+    let interrupt = Interrupt::listen(AskedBy::User, || true)?;
     let interrupted = || interrupt.flag.load(Ordering::Relaxed);
     let bar = Arc::new(RunBar::new());
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;

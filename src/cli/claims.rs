@@ -11,6 +11,7 @@ use super::{Carried, End, recorded};
 use crate::book::claims_text;
 use crate::book::document::{Claim, Document};
 use crate::book::predicate::{CaseResult, Judgement};
+use crate::clean::terminal_line;
 use crate::results::Parameters;
 
 /// Judge the documents' claims by a results file; needs no device
@@ -120,7 +121,8 @@ impl Facts for Claims {
     const COMMAND: &'static str = "claims";
 
     fn say(&self) {
-        say!("{} ({}), {}\n", self.device, self.model, self.started);
+        let [device, model, started] = [&self.device, &self.model, &self.started].map(|text| terminal_line(text));
+        say!("{device} ({model}), {started}\n");
         show!("{}", self.text);
     }
 }

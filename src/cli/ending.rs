@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::Context;
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -12,11 +13,24 @@ use crate::files::read_text;
 /// The most bytes of what the system says of a process.
 const MOST_BYTES: usize = 64 << 10;
 
-/// Calls `act` at each signal, in a thread of its own. Where the program was begun by `nohup`, a terminal that goes away
-/// asks nothing of it.
-pub(super) fn listen(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
-    let heard = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
-    let mut signals = Signals::new(heard.into_iter().flatten()).context("cannot listen for signals")?;
+/// The signal by which a process of this program is told to end by the one that started it, whatever the user has both
+/// ignore.
+pub(super) const HANDED_ON: Signal = Signal::TERM;
+
+/// Who asks a process to end.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum AskedBy {
+    /// The user. A signal that was ignored when the program began, as by `nohup` or a shell's `trap '' INT`, asks nothing.
+    User,
+    /// The process of this program that started it, too.
+    Parent,
+}
+
+/// Calls `act` at each signal that asks for the end, in a thread of its own.
+pub(super) fn listen(by: AskedBy, mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    let is_heard = |signal: &i32| !is_ignored(*signal) || by == AskedBy::Parent && *signal == HANDED_ON.as_raw();
+    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard);
+    let mut signals = Signals::new(heard).context("cannot listen for signals")?;
     thread::spawn(move || signals.forever().for_each(|_| act()));
     Ok(())
 }

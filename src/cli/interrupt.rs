@@ -8,11 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, kill_process};
 // Ends the process as it is: a library that is told of the end may wait for its device, and with it for a closed gate.
 use signal_hook::low_level::exit;
 
-use super::{End, ending};
+use super::End;
+use super::ending::{self, AskedBy, HANDED_ON};
 
 /// How long a sample may take to end after the first signal.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -28,7 +29,7 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// Listens for signals. `rescue` writes what was measured where the run cannot, because a sample goes on, and
     /// says whether it did.
-    pub(super) fn listen(rescue: impl Fn() -> bool + Send + Sync + 'static) -> anyhow::Result<Self> {
+    pub(super) fn listen(by: AskedBy, rescue: impl Fn() -> bool + Send + Sync + 'static) -> anyhow::Result<Self> {
         let interrupt = Self::default();
         let (told, count, rescue) = (interrupt.clone(), AtomicU32::new(0), Arc::new(rescue));
         let handler = move || {
@@ -51,7 +52,7 @@ impl Interrupt {
                 }
             });
         };
-        ending::listen(handler)?;
+        ending::listen(by, handler)?;
         Ok(interrupt)
     }
 
@@ -79,7 +80,7 @@ impl Forward {
             }
             told.pass(1);
         };
-        ending::listen(handler)?;
+        ending::listen(AskedBy::User, handler)?;
         Ok(forward)
     }
 
@@ -101,7 +102,7 @@ impl Forward {
     fn pass(&self, times: u32) {
         if let Some(child) = *self.child() {
             // A process that has ended needs no signal.
-            (0..times).for_each(|_| _ = kill_process(child, Signal::INT));
+            (0..times).for_each(|_| _ = kill_process(child, HANDED_ON));
         }
     }
 

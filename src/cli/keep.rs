@@ -4,8 +4,10 @@
 //! written, or among temporary files; `--resume` takes it. It goes when the results are written.
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +36,7 @@ struct State {
 /// Where checkpoints go.
 struct Checkpoint {
     /// What they are called, without the number and the ending.
-    stem: String,
+    stem: OsString,
     /// Where they may go, if they cannot go where they go now.
     places: VecDeque<Place>,
     current: Option<(PathBuf, Target)>,
@@ -52,11 +54,19 @@ enum Place {
 
 /// The results file that a run resumed from `file` writes, where the user names none: its own, or that of its checkpoint.
 pub(super) fn out_of(file: &Path) -> PathBuf {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    match name.rfind(CHECKPOINT).filter(|_| name.ends_with(".json")) {
-        Some(start) => file.with_file_name(format!("{}.json", &name[..start])),
+    let name = file.file_name().unwrap_or_default().as_bytes();
+    let start = name.windows(CHECKPOINT.len()).rposition(|part| part == CHECKPOINT.as_bytes());
+    match start.filter(|_| name.ends_with(b".json")) {
+        Some(start) => file.with_file_name(joined(OsStr::from_bytes(&name[..start]), ".json")),
         None => file.to_owned(),
     }
+}
+
+/// A name with `ending` behind it, which need not be text.
+fn joined(name: &OsStr, ending: &str) -> OsString {
+    let mut whole = name.to_owned();
+    whole.push(ending);
+    whole
 }
 
 impl Keeper {
@@ -65,7 +75,7 @@ impl Keeper {
         let target = Results::claim(out)?;
         let keeper = Self::of(out, target);
         let mut state = keeper.state();
-        let left = out.with_file_name(format!("{}.json", state.checkpoint.stem));
+        let left = out.with_file_name(joined(&state.checkpoint.stem, ".json"));
         if left != out && left.is_file() {
             note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), argument(&left));
         }
@@ -101,8 +111,9 @@ impl Keeper {
 
     fn of(out: &Path, target: Target) -> Self {
         // A checkpoint's own are called as those of its results file.
-        let name = out_of(out).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let stem = format!("{}{CHECKPOINT}", name.strip_suffix(".json").unwrap_or(&name));
+        let own = out_of(out);
+        let name = own.file_name().unwrap_or_default().as_bytes();
+        let stem = joined(OsStr::from_bytes(name.strip_suffix(b".json").unwrap_or(name)), CHECKPOINT);
         let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
         let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).map(Place::Folder).collect();
         let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
@@ -268,13 +279,13 @@ impl Checkpoint {
 }
 
 impl Place {
-    fn claim(self, stem: &str) -> io::Result<(PathBuf, Target)> {
+    fn claim(self, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
         let folder = match self {
             Self::File(path) => return Target::claim(&path, |_| true).map(|target| (path, target)),
             Self::Folder(folder) => folder,
         };
         let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
-        for path in numbers.map(|number| folder.join(format!("{stem}{number}.json"))) {
+        for path in numbers.map(|number| folder.join(joined(stem, &format!("{number}.json")))) {
             if let Some(target) = Target::claim_new(&path)? {
                 return Ok((path, target));
             }
@@ -300,6 +311,8 @@ mod tests {
         ] {
             assert_eq!(out_of(Path::new(file)), Path::new(out));
         }
+        let [file, out] = [&b"r\xfe.checkpoint-2.json"[..], b"r\xfe.json"].map(OsStr::from_bytes);
+        assert_eq!(out_of(Path::new(file)), Path::new(out));
     }
 
     #[test]
@@ -327,7 +340,7 @@ mod tests {
     #[test]
     fn a_checkpoint_takes_a_name_that_no_file_has_and_no_other_run_has_claimed() {
         let folder = tempfile::tempdir().unwrap();
-        let claim = || Place::Folder(folder.path().to_owned()).claim("r.checkpoint").unwrap();
+        let claim = || Place::Folder(folder.path().to_owned()).claim("r.checkpoint".as_ref()).unwrap();
         let [(first, target), (second, _kept)] = [claim(), claim()];
         assert!(first.ends_with("r.checkpoint.json") && second.ends_with("r.checkpoint-2.json"));
         target.write(b"first").unwrap();

@@ -48,6 +48,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod serve;
+mod submit;
 mod suggested;
 mod terminal;
 mod version;
@@ -221,6 +222,7 @@ enum Command {
     Kernel(kernel::Arguments),
     Attach(attach::Arguments),
     Collect(collect::Arguments),
+    Submit(submit::Arguments),
     History(history::Arguments),
     Machines(machines::Arguments),
     Fleet(fleet::Arguments),
@@ -251,6 +253,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Collect(arguments) => collect::execute(&arguments, carried),
+        Command::Submit(arguments) => submit::execute(&arguments, carried),
         Command::History(arguments) => history::execute(&arguments, carried),
         Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Fleet(arguments) => fleet::execute(&arguments, carried),

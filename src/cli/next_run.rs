@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{Signal, getpid, getppid, kill_process};
+use rustix::process::{getpid, getppid, kill_process};
 
+use super::ending::{AskedBy, HANDED_ON};
 use super::interrupt::Interrupt;
 use super::keep::Keeper;
 use super::processes::command_line;
@@ -51,10 +52,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     same_place(file, results.environment(), &environment)?;
     let keeper = Arc::new(Keeper::of_checkpoint(file)?);
     let (rescuer, place) = (Arc::clone(&keeper), file.clone());
-    let interrupt = Interrupt::listen(move || {
+    let interrupt = Interrupt::listen(AskedBy::Parent, move || {
         let written = rescuer.rescue();
         if let Some(elsewhere) = written.as_ref().filter(|written| **written != place) {
-            output::whole(&format!("{}\n", elsewhere.display()));
+            output::hand_on(elsewhere);
         }
         written.is_some()
     })?;
@@ -73,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let written = keeper.finish(&results)?;
     interrupt.ended();
     if written != *file {
-        output::whole(&format!("{}\n", written.display()));
+        output::hand_on(&written);
     }
     Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
 }
@@ -87,7 +88,7 @@ fn end_with_parent() {
             thread::sleep(OFTEN);
         }
         // A process can always be told of a signal of its own.
-        let _ = kill_process(getpid(), Signal::INT);
+        let _ = kill_process(getpid(), HANDED_ON);
     });
 }
 

@@ -7,6 +7,7 @@
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
@@ -43,22 +44,27 @@ macro_rules! alert {
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 pub(super) fn out(text: Arguments<'_>) {
-    write(&terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
+    write(terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
 }
 
 /// Text on standard output whose first line is painted.
 pub(super) fn titled(text: &str, paint: TerminalColour) {
-    write(&terminal::formed(&clean::terminal(text), Some(paint), To::Out));
+    write(terminal::formed(&clean::terminal(text), Some(paint), To::Out));
 }
 
 /// A text for a program or a file, on standard output: its lines stay as they are.
 pub(super) fn whole(text: &str) {
-    write(&clean::terminal(text));
+    write(clean::terminal(text).as_bytes());
 }
 
-fn write(text: &str) {
+/// A path, byte by byte, for the process of this program that started this one: standard output is a pipe to it.
+pub(super) fn hand_on(path: &Path) {
+    write(path.as_os_str().as_encoded_bytes());
+}
+
+fn write(text: impl AsRef<[u8]>) {
     let mut stdout = io::stdout().lock();
-    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    if let Err(error) = stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         failed(error);
     }
 }
@@ -69,6 +75,12 @@ pub(super) fn error(text: Arguments<'_>) {
     let paint = text.starts_with("error:").then_some(TerminalColour::Bad);
     // Nobody is left to tell.
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
+}
+
+/// A question on standard error, whose answer stands behind it.
+pub(super) fn ask(question: &str) {
+    // Nobody is left to ask.
+    let _ = io::stderr().lock().write_all(clean::terminal(question).as_bytes());
 }
 
 /// Notes that standard output could not be written.

@@ -3,8 +3,9 @@
 //!
 //! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,7 +19,7 @@ use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
 use super::{Carried, End, Told, argument, program, recorded};
 use crate::book::Warning;
-use crate::results::{Environment, Outcome, Results, SYNCSCOPE};
+use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
 pub(super) struct Attended {
@@ -43,7 +44,7 @@ pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Env
         return Err(Told(end).into());
     }
     let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
-    environment.program.command = command_line();
+    environment.program.command = without_folders(command_line());
     Ok(environment)
 }
 
@@ -196,8 +197,8 @@ fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;
-    let elsewhere = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-    let elsewhere = Some(PathBuf::from(elsewhere)).filter(|path| fs::metadata(path).is_ok());
+    let elsewhere = PathBuf::from(OsString::from_vec(output.stdout));
+    let elsewhere = Some(elsewhere).filter(|path| fs::metadata(path).is_ok());
     Ok(Ended { status: output.status, elsewhere })
 }
 

@@ -8,6 +8,6 @@ mod replace;
 mod target;
 
 pub(crate) use lock::Lock;
-pub(crate) use read::{begins_with, read_text};
+pub(crate) use read::{begins_with, open_inside, read_text};
 pub(crate) use replace::replace;
 pub(crate) use target::Target;

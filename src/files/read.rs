@@ -1,8 +1,12 @@
 //! Reading what may be anybody's, up to a limit.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// The text of a file of `most` bytes at most.
 ///
@@ -21,6 +25,28 @@ pub(crate) fn read_text(path: &Path, most: usize) -> io::Result<String> {
     Ok(text)
 }
 
+/// Opens a plain file that lies in the folder `root`, whose path leads through no links.
+///
+/// Where the file is, is asked of what was opened: between a look at a path and its opening, a link can come to stand there.
+///
+/// # Errors
+/// As of opening; [`io::ErrorKind::PermissionDenied`] where it lies elsewhere, [`io::ErrorKind::InvalidInput`] where it is no
+/// plain file.
+pub(crate) fn open_inside(root: &Path, path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A pipe that nobody writes into is opened, too, and refused.
+    let file = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
+    }
+    let place = fs::read_link(Path::new("/proc/self/fd").join(file.as_raw_fd().to_string()))?;
+    if !place.starts_with(root) {
+        let message = format!("it lies outside of the folder, at {}", place.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(file)
+}
+
 /// Whether a file begins with `text`, as all of its kind do.
 pub(crate) fn begins_with(text: &str) -> impl FnOnce(&Path) -> bool {
     move |path| {
@@ -33,6 +59,25 @@ pub(crate) fn begins_with(text: &str) -> impl FnOnce(&Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_that_came_to_stand_behind_a_path_after_it_was_looked_at_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap().join("site");
+        fs::create_dir_all(root.join("data")).unwrap();
+        fs::write(root.join("data/page"), "page").unwrap();
+        fs::write(root.with_file_name("secret"), "secret").unwrap();
+        assert!(open_inside(&root, &root.join("data/page")).is_ok());
+        let kind = |path: &str| open_inside(&root, &root.join(path)).unwrap_err().kind();
+        fs::remove_file(root.join("data/page")).unwrap();
+        std::os::unix::fs::symlink(root.with_file_name("secret"), root.join("data/page")).unwrap();
+        assert_eq!(kind("data/page"), io::ErrorKind::PermissionDenied);
+        fs::remove_dir_all(root.join("data")).unwrap();
+        std::os::unix::fs::symlink(folder.path(), root.join("data")).unwrap();
+        assert_eq!(kind("data/secret"), io::ErrorKind::PermissionDenied);
+        assert!(std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap().success());
+        assert_eq!(kind("pipe"), io::ErrorKind::InvalidInput);
+    }
 
     #[test]
     fn what_has_no_end_is_refused_by_its_limit() {

@@ -6,6 +6,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{Cell, Column, Table};
+use crate::clean::terminal_line;
 
 /// What separates two columns.
 const GAP: &str = "  ";
@@ -37,15 +38,19 @@ impl Table {
         let mains: Vec<usize> = (0..self.columns.len()).map(|column| main_width(&lines, column)).collect();
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| full_width(&lines, column, &mains)).collect();
 
-        let mut out = format!("{}\n", self.title);
+        let mut out = String::new();
+        // What a cell holds may be anybody's: it ends no line.
+        let mut put = |line: &str| {
+            out.push_str(&terminal_line(line));
+            out.push('\n');
+        };
+        put(&self.title);
         for (index, line) in lines.iter().enumerate() {
             for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
-                out.push_str(label);
-                out.push('\n');
+                put(label);
             }
             let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
-            out.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
-            out.push('\n');
+            put(cells.collect::<Vec<_>>().join(GAP).trim_end());
         }
         out
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::run::Results;
 use super::system::MEASURING_CODE;
+use crate::clean::terminal_line;
 use crate::measure::Protocol;
 
 /// Something that two files do not share.
@@ -27,7 +28,8 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} differs: {} and {}", self.what, self.a, self.b)
+        let [what, a, b] = [&self.what, &self.a, &self.b].map(|text| terminal_line(text));
+        write!(f, "{what} differs: {a} and {b}")
     }
 }
 

@@ -88,7 +88,7 @@ pub struct Program {
 }
 
 /// The name of the fact that holds the name which the user gave the machine.
-const MACHINE: &str = "machine";
+pub(super) const MACHINE: &str = "machine";
 
 impl Host {
     /// The name that the user gave the machine, where one was given.
@@ -129,7 +129,7 @@ impl Environment {
                 commit: option_env!("SYNCSCOPE_COMMIT").map(str::to_owned),
                 dirty: option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true"),
                 profile: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned()),
-                command: command.iter().map(|argument| without_folders(argument)).collect(),
+                command: without_folders(command),
                 facts: provenance::of_program(),
             },
             cuda_unavailable: Device::cuda_unavailable().map(|error| without_home(&error.to_string())),
@@ -178,8 +178,13 @@ fn without_home(text: &str) -> String {
     }
 }
 
-/// An argument without the folders of an absolute path in it: they may hold a user's name.
-fn without_folders(argument: &str) -> String {
+/// A command without the folders of the paths in it that are not relative: they may hold a user's name.
+pub(crate) fn without_folders(command: impl IntoIterator<Item = String>) -> Vec<String> {
+    command.into_iter().map(|argument| name_of_path(&argument)).collect()
+}
+
+/// An argument without the folders of an absolute path in it.
+fn name_of_path(argument: &str) -> String {
     let (option, value) = match argument.split_once('=') {
         Some((option, value)) if option.starts_with('-') => (format!("{option}="), value),
         _ => (String::new(), argument),
@@ -198,11 +203,11 @@ mod tests {
 
     #[test]
     fn folders_that_may_name_a_user_are_left_out_of_the_command() {
-        assert_eq!(without_folders("/home/someone/suite.yaml"), "suite.yaml");
-        assert_eq!(without_folders("--out=/home/someone/site"), "--out=site");
-        assert_eq!(without_folders("../../someone/suite.yaml"), "suite.yaml");
-        assert_eq!(without_folders("book/suites/quick.yaml"), "book/suites/quick.yaml");
-        assert_eq!(without_folders("--iters=5"), "--iters=5");
+        assert_eq!(name_of_path("/home/someone/suite.yaml"), "suite.yaml");
+        assert_eq!(name_of_path("--out=/home/someone/site"), "--out=site");
+        assert_eq!(name_of_path("../../someone/suite.yaml"), "suite.yaml");
+        assert_eq!(name_of_path("book/suites/quick.yaml"), "book/suites/quick.yaml");
+        assert_eq!(name_of_path("--iters=5"), "--iters=5");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod anonymous;
 mod catalog;
 mod comparability;
 mod compare;
@@ -41,11 +42,13 @@ mod steady;
 mod system;
 mod work;
 
+pub(crate) use anonymous::{Place, Vocabulary};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub(crate) use catalog::{most_alike, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
+pub(crate) use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};

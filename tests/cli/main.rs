@@ -5,6 +5,7 @@
 mod check;
 mod output;
 mod serve;
+mod submit;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -27,6 +27,7 @@ fn facts_of(command: &str) -> Option<Vec<&'static str>> {
         "collect" => Some(vec!["collect", "r.json"]),
         "history" => Some(vec!["history", "results"]),
         "machines" => Some(vec!["machines", "results"]),
+        "submit" => Some(vec!["submit", "r.json"]),
         // What they print is the work itself, a text for a shell, or JSON in any case.
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
         "audit" | "run" | "render" | "serve" | "init" | "bench" | "kernel" | "attach" | "fleet" => None,

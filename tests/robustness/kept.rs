@@ -1,7 +1,9 @@
 //! A run among full disks, folders that go away and signals.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -261,11 +263,11 @@ fn a_second_signal_ends_the_run_at_once_and_loses_nothing() {
     assert!(text.contains("run --resume results.json") && !text.contains("checkpoint"), "{text}");
 }
 
-/// The program with the signal of a terminal that goes away as `trap` says, an option of `env`.
+/// The program with signals as `trap` says, options of `env`.
 fn trapped(folder: &Path, trap: &str) -> Child {
     let own = program(folder);
     let mut run = Command::new("env");
-    run.args([trap, "--"]).arg(own.get_program()).current_dir(folder);
+    run.args(trap.split(' ')).arg("--").arg(own.get_program()).current_dir(folder);
     run.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     begun(run, folder, "results")
 }
@@ -290,6 +292,43 @@ fn a_run_that_is_to_outlive_its_terminal_ends_by_another_signal_alone() {
     signal(&run, "-TERM");
     assert_eq!(run.wait().unwrap().code(), Some(130));
     assert!(kept(&folder.path().join("results.json")) > 0);
+}
+
+#[test]
+fn a_signal_that_a_run_is_to_ignore_asks_nothing_of_it_and_of_its_processes() {
+    for (ignored, asks) in [("INT", "-TERM"), ("INT,TERM", "-HUP")] {
+        let folder = folder();
+        let mut run = trapped(folder.path(), &format!("--ignore-signal={ignored} --default-signal=HUP"));
+        for signal_ in ignored.split(',') {
+            signal(&run, &format!("-{signal_}"));
+        }
+        assert!(run.try_wait().unwrap().is_none(), "{ignored}");
+        let status = fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
+        let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+        assert_eq!(u64::from_str_radix(set, 16).unwrap() >> 1 & 1, 1, "it listens for an interrupt");
+        signal(&run, asks);
+        assert_eq!(run.wait().unwrap().code(), Some(130), "{ignored}");
+        assert!(kept(&folder.path().join("results.json")) > 0);
+    }
+}
+
+#[test]
+fn results_are_found_in_a_folder_whose_name_is_no_text() {
+    let outer = folder();
+    let (place, other) = (outer.path().join("place"), outer.path().join(OsStr::from_bytes(b"t\xff")));
+    fs::create_dir(&place).unwrap();
+    fs::create_dir(&other).unwrap();
+    let mut own = program(&place);
+    own.env("TMPDIR", &other);
+    let run = begun(own, &place, "results");
+    // Neither beside the results file nor in the current folder can anything be written from now on.
+    fs::remove_dir_all(&place).unwrap();
+    signal(&run, "-INT");
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    let kept_there = fs::read_dir(&other).unwrap().map(|entry| entry.unwrap().path());
+    let file = kept_there.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "json"));
+    assert!(kept(&file.unwrap()) > 0);
 }
 
 #[test]

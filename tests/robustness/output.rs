@@ -82,7 +82,7 @@ fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
     let folder = measured();
     let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
     let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
-    poison(&mut results, "\u{1b}]0;owned\u{7}\r\u{9b}2J\u{202e}");
+    poison(&mut results, "\u{1b}]0;owned\u{7}\r\u{9b}2J\u{202e}\nerror: owned");
     fs::write(folder.path().join("evil.json"), results.to_string()).unwrap();
     fs::write(folder.path().join("evil.yaml"), "title: \"\\e[2J\"\nsampling: {}\n\"\\e[2J\\u202e\": 1\n").unwrap();
     for arguments in [
@@ -96,6 +96,10 @@ fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
         &["check", "evil.json", "--json"],
         &["check", "evil.yaml", "--json"],
         &["attach", "evil.json"],
+        &["submit", "evil.json"],
+        &["collect", "evil.json", "--into", "store"],
+        &["machines", "store"],
+        &["history", "store"],
         &["check", "evil.yaml"],
         &["render", "evil.json", "--out", "out"],
         &["run", "--resume", "evil.json"],
@@ -105,6 +109,8 @@ fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
             let text = String::from_utf8(bytes.clone()).unwrap();
             let acting = |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
             assert!(!text.contains(acting), "{arguments:?}: {text:?}");
+            // A foreign line break begins no line.
+            assert!(text.lines().all(|line| !line.trim_start().starts_with("error: owned")), "{arguments:?}: {text}");
         }
     }
     for file in walk(&folder.path().join("out/site")) {

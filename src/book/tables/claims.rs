@@ -2,6 +2,7 @@
 
 use crate::book::document::{Claim, Document};
 use crate::book::predicate::{CaseResult, ClaimVerdict, Judgement};
+use crate::clean::terminal_line;
 use crate::results::Results;
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
@@ -29,7 +30,7 @@ pub fn claims_text(documents: &[Document], results: &Results) -> String {
 
 fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
     let mut text = format!("  {:<13} {}: {}\n", judgement.verdict.name().to_uppercase(), claim.id, claim.claim.trim());
-    let mut line = |what: &str| text.push_str(&format!("{:16}{what}\n", ""));
+    let mut line = |what: &str| text.push_str(&format!("{:16}{}\n", "", terminal_line(what)));
     let about = claim.on.map_or("figures", |on| on.words());
     let places = if claim.places.is_empty() { "of this book".to_owned() } else { claim.sources(document).join("; ") };
     line(&format!("{places}; {}, about {about}", claim.kind.name()));

@@ -1,6 +1,6 @@
 //! What a request for a file of the site is answered.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 
 use super::content::Content;
+use crate::files::open_inside;
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
 /// the book under that name.
@@ -93,17 +94,19 @@ fn is_this_machine(host: &str) -> bool {
 type Refusal = (StatusCode, &'static str);
 
 fn content(site: &Path, path: &str) -> Result<(&'static str, Content), Refusal> {
-    let file = place(site, path).ok_or((StatusCode::NOT_FOUND, "there is no such page\n"))?;
+    const NONE: Refusal = (StatusCode::NOT_FOUND, "there is no such page\n");
+    let site = fs::canonicalize(site).map_err(|_| NONE)?;
+    let file = place(&site, path).ok_or(NONE)?;
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let kind = TYPES.iter().find(|(known, _)| *known == ending).map_or("application/octet-stream", |(_, kind)| kind);
-    match File::open(&file).and_then(Content::file) {
+    match open_inside(&site, &file).and_then(Content::file) {
         Ok(content) => Ok((kind, content)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err((StatusCode::NOT_FOUND, "there is no such page\n")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Err(NONE),
         Err(_) => Err((StatusCode::SERVICE_UNAVAILABLE, "the page cannot be read now\n")),
     }
 }
 
-/// The file of a path: one that lies in the site, links followed.
+/// The file of a path: one that lies in the site, whose own path has no links, links followed.
 fn place(site: &Path, path: &str) -> Option<PathBuf> {
     let decoded = percent_decode_str(path.split(['?', '#']).next()?).decode_utf8().ok()?;
     let mut file = site.to_owned();
@@ -117,7 +120,7 @@ fn place(site: &Path, path: &str) -> Option<PathBuf> {
     if decoded.ends_with('/') {
         file.push("index.html");
     }
-    let (file, site) = (fs::canonicalize(file).ok()?, fs::canonicalize(site).ok()?);
+    let file = fs::canonicalize(file).ok()?;
     (file.starts_with(site) && file.is_file()).then_some(file)
 }
 

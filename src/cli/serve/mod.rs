@@ -23,7 +23,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::{End, UsageError, ending, program};
+use super::ending::{self, AskedBy};
+use super::{End, UsageError, program};
 use answer::answer;
 
 /// Connections at a time: far from the files that a process may open.
@@ -51,7 +52,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     // Reachable from this machine alone.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
     listener.set_nonblocking(true)?;
-    ending::listen(|| std::process::exit(End::Well as i32))?;
+    ending::listen(AskedBy::User, || std::process::exit(End::Well as i32))?;
     say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { serve(tokio::net::TcpListener::from_std(listener)?, site.into()).await })
