@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
-    LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled,
+    Drawn, LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, sampled,
     shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
@@ -94,13 +94,7 @@ fn figure_context(
                 panels.push(safe_html(recorded::panel(panel, scenario, (results, number, machine), id)?));
                 continue;
             }
-            if let Some(rows) = &panel.matrix {
-                let svg = matrix(rows, panel.title.as_deref(), machine, results, &id);
-                panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
-                continue;
-            }
-            let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
-            let drawn = drawn.map_err(|source| BookError::Plot { id, source })?;
+            let drawn = drawn_panel(document, panel, (results, machine), id)?;
             panels.extend(drawn.pictures.into_iter().map(safe_html));
             left_out.extend(drawn.left_out);
         }
@@ -115,6 +109,21 @@ fn figure_context(
         machines => shown,
         tables,
     })
+}
+
+/// The pictures of a panel that is no timeline; `id` must be unique in the page.
+pub(super) fn drawn_panel(
+    document: &Document,
+    panel: &Panel,
+    (results, machine): (&Results, &str),
+    id: String,
+) -> Result<Drawn, BookError> {
+    let failed = |source| BookError::Plot { id: id.clone(), source };
+    if let Some(rows) = &panel.matrix {
+        let svg = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
+        return Ok(Drawn { pictures: vec![svg], ..Drawn::default() });
+    }
+    drawn(document.table(&panel.table), panel, machine, results, &id).map_err(failed)
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.

@@ -29,8 +29,10 @@ mod project;
 mod recorded;
 mod render_text;
 mod site;
+mod slides;
 mod source;
 mod sources;
+mod syllabus;
 mod tables;
 mod template_text;
 mod templates;
@@ -41,6 +43,7 @@ pub use place::check_place;
 pub use project::BookProject;
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
+pub(crate) use slides::render_slides;
 pub use source::Source;
 pub use tables::{
     Drawn, LeftOut, Machines, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,

@@ -13,7 +13,7 @@ use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
 use super::folder::at;
 use super::includes;
-use super::place::{FOLDERS, OutputPlace};
+use super::place::{BOOK, OutputPlace};
 use super::policy;
 use super::project::BookProject;
 use super::source::Source;
@@ -57,8 +57,8 @@ impl Source {
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
     check_pages(source)?;
-    let place = OutputPlace::claim(out)?;
-    let [book, site] = FOLDERS.map(|name| place.working(name));
+    let place = OutputPlace::claim(out, BOOK)?;
+    let [book, site] = BOOK.map(|name| place.working(name));
     for (path, content) in source.files() {
         // Names come from documents and results, which may be anybody's.
         if !path.components().all(|part| matches!(part, Component::Normal(_))) {

@@ -18,7 +18,7 @@ use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
-use super::{audits, chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
+use super::{audits, chapter, claims, config, data, emulation, landing, machine, notebooks, slides, sources};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::results::{Catalog, Results, nearest};
@@ -41,8 +41,8 @@ impl Source {
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
-        // What is no template is a file of the theme: the style sheet, the script.
-        let theme = project.below("templates").filter(|(path, _)| !is_template(path));
+        // What is no template is a file of the theme: the style sheet, the script. Slides have their own.
+        let theme = project.below("templates").filter(|(path, _)| !is_template(path) && !path.starts_with(slides::FOLDER));
         for (path, content) in theme {
             let name = path.strip_prefix("templates").unwrap_or(path);
             source.files.insert(Path::new("theme").join(name), content.to_vec());
