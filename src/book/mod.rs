@@ -9,6 +9,7 @@
 mod audits;
 mod chapter;
 mod claims;
+mod classroom;
 mod config;
 mod data;
 pub mod document;

@@ -18,6 +18,7 @@ use super::folder::at;
 use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
 use super::project::BookProject;
+use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
 use super::tables::Machines;
 use super::templates::{Templates, safe_html};
@@ -74,6 +75,7 @@ fn decks(
         lessons: &lessons,
         notebooks: notebooks::of(project)?,
         titles: documents.iter().map(|document| (document.id.clone(), document.title.clone())).collect(),
+        results,
         machines: Machines::of(results),
         is_kept,
     };
@@ -99,6 +101,7 @@ struct Deck<'a> {
     lessons: &'a [CourseLesson],
     notebooks: Vec<Notebook>,
     titles: BTreeMap<String, String>,
+    results: &'a [Results],
     machines: Machines<'a>,
     /// Whether the results are those that come with the program.
     is_kept: bool,
@@ -108,7 +111,7 @@ impl Deck<'_> {
     /// The page that lists the decks.
     fn index(&self) -> Result<String, BookError> {
         let lesson = |(number, lesson): (usize, &CourseLesson)| {
-            let minutes: u32 = self.taught(lesson).map(minutes).sum();
+            let minutes: u32 = self.taught(lesson).map(Document::minutes).sum();
             let chapters = self.taught(lesson).map(|document| Value::from(document.title.as_str()));
             context! {
                 page => safe_html(page_of(number)),
@@ -146,34 +149,22 @@ impl Deck<'_> {
     }
 
     fn chapter(&self, document: &Document) -> Result<Value, BookError> {
-        let figures = shown_figures(document).into_iter().map(|figure| self.figure(document, figure));
-        let exercises = render_text::exercises(document, &self.machines);
+        // A machine that measured nothing of a chapter has no slides in it.
+        let measured = self.results.iter().filter(|results| has_rows(results, document)).cloned();
+        let measured = &measured.collect::<Vec<Results>>();
+        let machines = &Machines::of(measured);
+        let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
+        let texts = if measured.is_empty() { &self.machines } else { machines };
+        let exercises = render_text::exercises(document, texts);
         Ok(context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
             question => safe_html(document.question.trim()),
-            lesson => lesson::of(document, &self.machines, &self.titles),
-            answers => self.machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
+            lesson => lesson::of(document, texts, &self.titles),
+            answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
             figures => figures.collect::<Result<Vec<Vec<Value>>, _>>()?.concat(),
             exercise => exercises.into_iter().next(),
         })
-    }
-
-    /// The slides of a figure: so many pictures on each, of one machine.
-    fn figure(&self, document: &Document, figure: &DocumentFigure) -> Result<Vec<Value>, BookError> {
-        let mut slides = Vec::new();
-        for (number, machine) in (1..).zip(self.machines.named()) {
-            let pictures = pictures(document, figure, number, machine)?;
-            for (part, pictures) in (1..).zip(pictures.chunks(PICTURES)) {
-                slides.push(context! {
-                    title => figure.title.as_str(),
-                    caption => (part == 1).then(|| safe_html(figure.caption.trim())),
-                    machine => machine.1,
-                    pictures => pictures.iter().map(|svg| safe_html(svg.as_str())).collect::<Vec<Value>>(),
-                });
-            }
-        }
-        Ok(slides)
     }
 
     /// A page of slides, made of Markdown.
@@ -229,11 +220,6 @@ impl Deck<'_> {
     }
 }
 
-/// How long a chapter takes, as it says itself.
-fn minutes(document: &Document) -> u32 {
-    document.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
-}
-
 /// The figures that show what the chapter's prediction and its number on the first page are about; else its first.
 fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
     let headline = document.headline.as_ref();
@@ -253,6 +239,23 @@ fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
     };
     let found: Vec<&DocumentFigure> = document.figures.iter().filter(is_about).take(FIGURES).collect();
     if found.is_empty() { document.figures.iter().take(1).collect() } else { found }
+}
+
+/// The slides of a figure: so many pictures on each, of one machine.
+fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Vec<Value>, BookError> {
+    let mut slides = Vec::new();
+    for (number, machine) in (1..).zip(machines.named()) {
+        let pictures = pictures(document, figure, number, machine)?;
+        for (part, pictures) in (1..).zip(pictures.chunks(PICTURES)) {
+            slides.push(context! {
+                title => figure.title.as_str(),
+                caption => (part == 1).then(|| safe_html(figure.caption.trim())),
+                machine => machine.1,
+                pictures => pictures.iter().map(|svg| safe_html(svg.as_str())).collect::<Vec<Value>>(),
+            });
+        }
+    }
+    Ok(slides)
 }
 
 /// The pictures of a figure for a machine.
@@ -304,4 +307,121 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
         }
     }
     context! { machine, number, said, values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::nothing;
+    use super::*;
+    use crate::experiment::Registry;
+
+    fn catalog() -> Catalog {
+        Registry::builtin().catalog("cuda")
+    }
+
+    fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
+        let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();
+        files.into_iter().map(|(name, content)| (name, String::from_utf8(content).unwrap())).collect()
+    }
+
+    /// The parts of a page, each from a mark on up to the next quote.
+    fn behind<'a>(page: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+        page.split(mark).skip(1).filter_map(|rest| rest.split('"').next())
+    }
+
+    #[test]
+    fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_says_whose_machine_it_shows() {
+        let files = decks_of(&[]);
+        let decks: Vec<&String> =
+            files.iter().filter(|(name, _)| name.starts_with("lesson-")).map(|(_, page)| page).collect();
+        assert_eq!(decks.len(), 6);
+        for page in decks {
+            for part in [
+                "The question",
+                "What do you expect?",
+                "<svg class=\"plot\"",
+                "The answer on",
+                "Try it",
+                "Quiz 3",
+                "Takeaways",
+            ] {
+                assert!(page.contains(part), "{part}");
+            }
+            assert!(page.contains("another machine, whose results come with the program"));
+            assert!(page.contains("H200") && page.contains("class=\"interval\""));
+            assert_eq!(page.matches("<section ").count(), page.matches("</section>").count());
+        }
+    }
+
+    #[test]
+    fn links_and_files_of_a_deck_lead_somewhere_and_nowhere_else() {
+        let files = decks_of(&[]);
+        for (name, page) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
+            for link in behind(page, "href=\"").chain(behind(page, "src=\"")) {
+                let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let target = if file.is_empty() { Some(page) } else { files.get(file) };
+                let target = target.unwrap_or_else(|| panic!("{name}: {link}"));
+                assert!(anchor.is_empty() || target.contains(&format!("id=\"{anchor}\"")), "{name}: {link}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_own_machine_is_named_by_its_name_and_nothing_of_it_is_markup() {
+        let mut results = kept::results().unwrap().clone();
+        let evil = "<script>alert(1)</script>";
+        results.runs.iter_mut().for_each(|run| run.environment.device.model = evil.to_owned());
+        for (name, page) in decks_of(&[results]) {
+            assert!(!page.contains("<script>alert"), "{name}");
+            assert!(!page.contains("come with the program") || !name.ends_with(".html"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_measured_nothing_has_no_figures_and_no_answers() {
+        for (name, page) in decks_of(&[nothing()]) {
+            assert!(!page.contains("<svg ") && !page.contains("The answer on"), "{name}");
+        }
+    }
+
+    #[test]
+    fn slides_are_put_beside_a_book_and_replace_what_this_program_made_and_nothing_else() {
+        let out = tempfile::tempdir().unwrap();
+        let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
+        let index = render().unwrap();
+        let page = fs::read_to_string(&index).unwrap();
+        assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'self';"), "{page}");
+        assert_eq!(render().unwrap(), index);
+        fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
+        assert!(matches!(render(), Err(BookError::NotOurs { .. })));
+        assert_eq!(fs::read_to_string(&index).unwrap(), page);
+    }
+
+    #[test]
+    fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
+        let project = tempfile::tempdir().unwrap();
+        let folder = project.path().join("course");
+        BookProject::embedded().write(&folder).unwrap();
+        let lessons = folder.join("lessons.yaml");
+        let of = |text: &str| {
+            fs::write(&lessons, text).unwrap();
+            decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog())
+        };
+        for (text, message) in [
+            ("- title: A\n  chapters: [overlp]\n", "overlap"),
+            ("- title: A\n  chapters: [overlap]\n  read: [nobody]\n", "lessons.yaml:3:"),
+            ("- title: A\n  chapters: [overlap]\n  labs: [06-none]\n", "06-none"),
+            ("- title: A\n", "chapters"),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(message) && error.contains("lessons.yaml"), "{error}");
+        }
+        let names =
+            |files: BTreeMap<String, Vec<u8>>| files.into_keys().filter(|name| name.starts_with("lesson-")).count();
+        assert_eq!(names(of("- title: A\n  chapters: [overlap]\n").unwrap()), 1);
+        // Without the file each chapter that is a lesson is one.
+        fs::remove_file(&lessons).unwrap();
+        let files = decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog()).unwrap();
+        assert_eq!(names(files), 8);
+    }
 }

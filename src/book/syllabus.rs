@@ -1,11 +1,16 @@
 //! The lessons of a course, from the project's `lessons.yaml`: which chapters each teaches, what to read, which labs belong to
 //! it. Without that file, each chapter that is a lesson is one of its own.
 
+use minijinja::{Value, context};
 use serde::Deserialize;
 
 use super::document::Document;
+use super::notebooks::Notebook;
 use super::project::BookProject;
-use crate::error::FileError;
+use super::render_text::versions;
+use super::tables::Machines;
+use super::templates::{Templates, safe_html};
+use crate::error::{BookError, FileError};
 use crate::results::nearest;
 use crate::yaml::{self, Way};
 
@@ -58,6 +63,44 @@ pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<V
         }
     }
     Ok(lessons.into_iter().filter(|lesson| !lesson.taught(documents).is_empty()).collect())
+}
+
+/// The page for a teacher as Markdown: what each lesson teaches of `documents`, in how many minutes, with which labs.
+pub(super) fn render(
+    templates: &Templates<'_>,
+    project: &BookProject,
+    lessons: &[CourseLesson],
+    documents: &[Document],
+    notebooks: &[Notebook],
+    machines: &Machines<'_>,
+) -> Result<String, BookError> {
+    let page = |id: &String| context! { id => safe_html(id.as_str()), title => title_of(project, id, notebooks) };
+    let chapter = |document: &Document| {
+        let learn = document.lesson.iter().flat_map(|lesson| &lesson.learn);
+        context! {
+            id => safe_html(document.id.as_str()),
+            title => document.title.as_str(),
+            learn => learn.map(|text| versions(text, document, machines)).collect::<Vec<Vec<Value>>>(),
+        }
+    };
+    let lesson = |lesson: &CourseLesson| {
+        let taught = lesson.taught(documents);
+        context! {
+            title => lesson.title.as_str(),
+            minutes => taught.iter().map(|document| document.minutes()).sum::<u32>(),
+            chapters => taught.into_iter().map(chapter).collect::<Vec<Value>>(),
+            read => lesson.read.iter().map(page).collect::<Vec<Value>>(),
+            labs => lesson.labs.iter().map(page).collect::<Vec<Value>>(),
+        }
+    };
+    templates.render("syllabus.md.j2", context! { lessons => lessons.iter().map(lesson).collect::<Vec<Value>>() })
+}
+
+/// The title of a page: a notebook's own, or the first heading of a page of prose.
+fn title_of<'a>(project: &'a BookProject, page: &'a str, notebooks: &'a [Notebook]) -> &'a str {
+    let notebook = notebooks.iter().find(|notebook| notebook.name == page).map(|notebook| notebook.title.as_str());
+    let heading = || project.text(&format!("src/{page}.md")).ok()?.lines().find_map(|line| line.strip_prefix("# "));
+    notebook.or_else(heading).unwrap_or(page)
 }
 
 fn of_chapter(document: &Document) -> CourseLesson {

@@ -229,6 +229,11 @@ impl Document {
         self.lesson.is_some() || self.source.is_some()
     }
 
+    /// How long its chapter takes, as its lesson says.
+    pub(in crate::book) fn minutes(&self) -> u32 {
+        self.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
+    }
+
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();
