@@ -145,7 +145,7 @@ def facts(results, count_of_processors):
     known = dict(device["facts"])
     yield "device", device["model"]
     yield "driver", known.get("driver", "none")
-    yield "host", f"{host['cpu']}, {host['logical_cpus']} logical processors"
+    yield "host", f"{host['cpu']}, {os.cpu_count()} logical processors"
     yield "processors of each process", count_of_processors or "shared by all"
     yield "date", run["started"][:10]
     yield "wait policy", device.get("wait_policy") or "not known"

@@ -40,8 +40,9 @@ pub(super) fn render(
             notes => [in_turn(table, machines), lacking(table, machines)].concat(),
         }
     };
+    let (main, more) = document.divided_figures();
     let (mut figures, mut drawn): (Vec<Value>, Vec<&str>) = Default::default();
-    for figure in &document.figures {
+    for figure in main.iter().chain(&more) {
         // A table is folded under the first figure that draws it.
         let new = |table: &&DocumentTable| {
             figure.panels.iter().any(|panel| panel.table == table.id) && !drawn.contains(&table.id.as_str())
@@ -62,6 +63,7 @@ pub(super) fn render(
         method => safe_html(document.method.trim()),
         listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
+        more_figures => figures.split_off(main.len()),
         figures,
         lesson => lesson::of(document, machines, titles),
         absences => absences(document, machines),

@@ -55,8 +55,9 @@ pub(super) fn render(templates: &Templates<'_>, project: &BookProject) -> Result
     let counts: Vec<u32> =
         rows.first().map(|row| row.others.iter().map(|other| other.processes).collect()).unwrap_or_default();
     let named = |row: &Row| context! { label => row.alone.label.as_str(), ratio => times(row.last()) };
-    let most = rows.iter().max_by(|one, other| one.last().total_cmp(&other.last()));
-    let least = rows.iter().min_by(|one, other| one.last().total_cmp(&other.last()));
+    // Half as long is as far from no change as twice as long.
+    let by_change = |one: &&Row, other: &&Row| one.last().ln().abs().total_cmp(&other.last().ln().abs());
+    let (most, least) = (rows.iter().max_by(by_change), rows.iter().min_by(by_change));
     let measured = context! {
         facts => facts(text),
         counts,
@@ -98,7 +99,8 @@ fn facts(text: &str) -> Vec<Value> {
 fn shown(row: &Row) -> Value {
     let written = |value: f64| row.alone.unit.format(value, 3);
     let other = |other: &Measured| {
-        let [least, greatest] = [other.least, other.greatest].map(|value| times(value / row.alone.median));
+        let [least, greatest] =
+            [other.least, other.greatest].map(|value| Unit::Ratio.format(value / row.alone.median, 3));
         context! { ratio => times(row.ratio(other)), least, greatest }
     };
     context! {
@@ -129,7 +131,7 @@ mod tests {
         let other = shown.get_attr("others").unwrap().get_item(&Value::from(0)).unwrap();
         assert_eq!(
             ["ratio", "least", "greatest"].map(|key| other.get_attr(key).unwrap().to_string()),
-            ["3.00 ×", "2.00 ×", "4.00 ×"]
+            ["3.00 ×", "2.00", "4.00"]
         );
         assert_eq!(facts(&text).len(), 1);
     }

@@ -220,23 +220,9 @@ impl Deck<'_> {
     }
 }
 
-/// The figures that show what the chapter's prediction and its number on the first page are about; else its first.
+/// The figures that are about what the lesson asks for; else the chapter's first.
 fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
-    let headline = document.headline.as_ref();
-    let asked = document.lesson.iter().map(|lesson| &lesson.predict.answer);
-    let asked = asked.flat_map(|answer| [answer.condition.as_str(), answer.then.source()]);
-    let named: Vec<&str> = asked.chain(headline.map(|headline| headline.value.as_str())).collect();
-    let timeline = headline.and_then(|headline| headline.timeline.as_ref());
-    let rows = || document.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
-    let is_named = |id: &str| {
-        let name = id.split_once('.').map_or(id, |(_, name)| name).replace('-', "_");
-        named.iter().any(|text| [&name, id].iter().any(|name| text.contains(*name)))
-    };
-    let is_about = |figure: &&DocumentFigure| {
-        let recorded =
-            figure.panels.iter().any(|panel| panel.timeline.is_some() && panel.timeline.as_ref() == timeline);
-        recorded || rows().any(|id| is_named(id) && figure.draws(id))
-    };
+    let is_about = |figure: &&DocumentFigure| document.asks_for(figure);
     let found: Vec<&DocumentFigure> = document.figures.iter().filter(is_about).take(FIGURES).collect();
     if found.is_empty() { document.figures.iter().take(1).collect() } else { found }
 }
