@@ -180,7 +180,7 @@ impl Pictures {
         while let Some((before, picture, behind)) = first_picture(rest) {
             out.push_str(before);
             out.push_str(&Self::place(self.0.len()));
-            self.0.push(picture.to_owned());
+            self.0.push(plain(picture));
             rest = behind;
         }
         out + rest
@@ -215,6 +215,23 @@ impl Pictures {
         }
         out
     }
+}
+
+/// A picture with the characters themselves in the place of entities, but for those that HTML reads as its own.
+fn plain(picture: &str) -> String {
+    let mut parts = picture.split("&#");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let found = part.split_once(';').and_then(|(number, behind)| Some((number.parse::<u8>().ok()?, behind)));
+        match found.filter(|(byte, _)| byte.is_ascii_punctuation() && !b"\"&'<>".contains(byte)) {
+            Some((byte, behind)) => {
+                out.push(char::from(byte));
+                out.push_str(behind);
+            }
+            None => out.extend(["&#", part]),
+        }
+    }
+    out
 }
 
 /// The first picture of a page, with what stands before and behind it.
@@ -273,6 +290,7 @@ mod tests {
         let without = pictures.taken_from(page);
         assert!(!without.contains("word") && without.contains("<svg>own</svg>"), "{without}");
         assert_eq!(pictures.put_into(&without), page);
+        assert_eq!(plain("&#40;a&#41; &#60;b&#62; &#38;amp; &#300; &#x"), "(a) &#60;b&#62; &#38;amp; &#300; &#x");
         let foreign = "<svg data-picture=\"9\"></svg> <svg data-picture=\"x";
         assert_eq!(pictures.put_into(foreign), foreign);
     }
