@@ -1,9 +1,9 @@
-// Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE
+// Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE [SLIDES]
 //
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
 // leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; a timeline is
 // zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
-// the time until a page can be used.
+// the time until a page can be used. Of slides: that keys and buttons turn them, that each is whole and a page on paper.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -225,8 +225,58 @@ for (const name of pages.filter((name) => name !== 'print.html')) {
   if (least > USABLE_MS) fault(name, `${Math.round(least)} ms until it can be used`);
 }
 
+// Slides: a deck is turned by keys, stands whole without its script, and is a page a slide on paper.
+const slides = process.argv[3] && resolve(process.argv[3]);
+const decks = slides ? readdirSync(slides).filter((name) => name.endsWith('.html')) : [];
+const deckUrl = (name) => pathToFileURL(`${slides}/${name}`).href;
+for (const [colorScheme, width] of slides ? [['light', 1280], ['dark', 1280], ['light', 360]] : []) {
+  const deck = await open({ viewport: { width, height: 720 }, colorScheme });
+  for (const name of decks) {
+    where = `slides/${name} at ${width} px, ${colorScheme}`;
+    await deck.goto(deckUrl(name), { waitUntil: 'load' });
+    const count = await deck.locator('.slide').count();
+    const shown = () => deck.evaluate(() => [...document.querySelectorAll('.slide')].findIndex((slide) => slide.classList.contains('current')));
+    for (let slide = 0; slide < count; slide += 1) {
+      const seen = await deck.evaluate(() => {
+        const [page, one] = [document.documentElement, document.querySelector('.slide.current, .slide')];
+        return { wide: page.scrollWidth - page.clientWidth, tall: one.scrollHeight - innerHeight, words: one.innerText.trim().length };
+      });
+      if (seen.wide > 0) fault(where, `slide ${slide + 1}: ${seen.wide} px wider than the screen`);
+      if (width === 1280 && seen.tall > 0) fault(where, `slide ${slide + 1}: ${seen.tall} px taller than the screen`);
+      if (seen.words === 0) fault(where, `slide ${slide + 1} is empty`);
+      if (width === 1280) await holdToAccessibility(deck);
+      await deck.keyboard.press('ArrowRight');
+    }
+    if (name === 'index.html') continue;
+    if (await shown() !== count - 1) fault(where, `the arrow keys end at slide ${await shown() + 1} of ${count}`);
+    await deck.keyboard.press('Home');
+    await deck.keyboard.press(' ');
+    await deck.getByRole('button', { name: 'Next slide' }).click();
+    if (await shown() !== 2) fault(where, `Home, the space bar and the button lead to slide ${await shown() + 1}`);
+    if (width !== 1280 || colorScheme !== 'light') continue;
+    const printed = (await deck.pdf({ preferCSSPageSize: true })).toString('latin1').match(/\/Type\s*\/Page[^s]/g).length;
+    if (printed !== count) fault(where, `${count} slides are ${printed} pages`);
+    // The paper's width and height.
+    await deck.setViewportSize({ width: 1122, height: 631 });
+    await deck.emulateMedia({ media: 'print' });
+    const cut = await deck.evaluate(() => [...document.querySelectorAll('.slide')].map((slide, place) => [place + 1, slide.scrollHeight - slide.clientHeight]).filter(([, over]) => over > 0));
+    if (cut.length > 0) fault(where, `slides are cut on paper: ${JSON.stringify(cut)}`);
+    await deck.emulateMedia({ media: null, colorScheme });
+    await deck.setViewportSize({ width, height: 720 });
+  }
+  await deck.close();
+}
+if (slides) {
+  where = 'slides without their script';
+  const plain = await open({ viewport: { width: 1280, height: 720 }, javaScriptEnabled: false });
+  await plain.goto(deckUrl('lesson-1.html'), { waitUntil: 'load' });
+  for (const slide of await plain.locator('.slide').all()) {
+    if (!await slide.isVisible()) fault(where, 'a slide is not shown');
+  }
+}
+
 await browser.close();
 faults.forEach((text) => console.error(text));
 console.log(`${pages.length} pages, ${(whole / 1e6).toFixed(1)} MB, ${links.length} links, `
-  + `usable after ${Math.round(slowest)} ms at most, ${faults.length} faults`);
+  + `${slides ? `${decks.length} pages of slides, ` : ''}usable after ${Math.round(slowest)} ms at most, ${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

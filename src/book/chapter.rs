@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
-    LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix, matrix_system,
-    sampled, shown_rows,
+    Drawn, LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix,
+    matrix_system, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
@@ -40,8 +40,9 @@ pub(super) fn render(
             notes => [in_turn(table, machines), lacking(table, machines)].concat(),
         }
     };
+    let (main, more) = document.divided_figures();
     let (mut figures, mut drawn): (Vec<Value>, Vec<&str>) = Default::default();
-    for figure in &document.figures {
+    for figure in main.iter().chain(&more) {
         // A table is folded under the first figure that draws it.
         let new = |table: &&DocumentTable| {
             figure.panels.iter().any(|panel| panel.table == table.id) && !drawn.contains(&table.id.as_str())
@@ -62,6 +63,7 @@ pub(super) fn render(
         method => safe_html(document.method.trim()),
         listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
+        more_figures => figures.split_off(main.len()),
         figures,
         lesson => lesson::of(document, machines, titles),
         absences => absences(document, machines),
@@ -94,13 +96,7 @@ fn figure_context(
                 panels.push(safe_html(recorded::panel(panel, scenario, (results, number, machine), id)?));
                 continue;
             }
-            if let Some(rows) = &panel.matrix {
-                let svg = matrix(rows, panel.title.as_deref(), machine, results, &id);
-                panels.push(safe_html(svg.map_err(|source| BookError::Plot { id, source })?));
-                continue;
-            }
-            let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
-            let drawn = drawn.map_err(|source| BookError::Plot { id, source })?;
+            let drawn = drawn_panel(document, panel, (results, machine), id)?;
             panels.extend(drawn.pictures.into_iter().map(safe_html));
             left_out.extend(drawn.left_out);
         }
@@ -115,6 +111,21 @@ fn figure_context(
         machines => shown,
         tables,
     })
+}
+
+/// The pictures of a panel that is no timeline; `id` must be unique in the page.
+pub(super) fn drawn_panel(
+    document: &Document,
+    panel: &Panel,
+    (results, machine): (&Results, &str),
+    id: String,
+) -> Result<Drawn, BookError> {
+    let failed = |source| BookError::Plot { id: id.clone(), source };
+    if let Some(rows) = &panel.matrix {
+        let svg = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
+        return Ok(Drawn { pictures: vec![svg], ..Drawn::default() });
+    }
+    drawn(document.table(&panel.table), panel, machine, results, &id).map_err(failed)
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.

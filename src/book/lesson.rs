@@ -46,9 +46,14 @@ fn question(Question { ask, choices }: &Question, document: &Document, machines:
 
 /// A text that stands within an element of HTML, where Markdown is not read: its words, with the marks of code as elements.
 fn of_a_label(text: &Text) -> Value {
+    // What is escaped has no space at its ends, and words beside code have one.
+    let space = |is_there: bool| if is_there { " " } else { "" };
     let part = |(place, part): (usize, &str)| match place % 2 {
         1 => format!("<code>{}</code>", escape(part)),
-        _ => escape(part),
+        _ => {
+            let ends = [part.starts_with(char::is_whitespace), part.ends_with(char::is_whitespace)].map(space);
+            format!("{}{}{}", ends[0], escape(part), ends[1])
+        }
     };
     safe_html(text.source().trim().split('`').enumerate().map(part).collect::<String>())
 }

@@ -9,6 +9,7 @@
 mod audits;
 mod chapter;
 mod claims;
+mod classroom;
 mod config;
 mod data;
 pub mod document;
@@ -29,8 +30,10 @@ mod project;
 mod recorded;
 mod render_text;
 mod site;
+mod slides;
 mod source;
 mod sources;
+mod syllabus;
 mod tables;
 mod template_text;
 mod templates;
@@ -42,6 +45,7 @@ pub use place::check_place;
 pub use project::BookProject;
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
+pub(crate) use slides::render_slides;
 pub use source::Source;
 pub use tables::{
     Drawn, LeftOut, Machines, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,

@@ -1,6 +1,6 @@
-//! Where a book is put: `book/` and `site/` in a folder, and what stands there before.
+//! Where a book is put: `book/` and `site/` in a folder, or `slides/`, and what stands there before.
 //!
-//! Both are made in a working folder beside their place and put there when both are whole. A folder that this program made
+//! They are made in a working folder beside their place and put there when all are whole. A folder that this program made
 //! holds [`MARKER`]; nothing else is ever replaced.
 
 use std::fs;
@@ -16,8 +16,9 @@ use crate::files::{Lock, read_text, replace};
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
 const MARKED: &str = "report makes this folder anew each time it renders. What is put here is lost then.\n";
-/// The folders of a book.
-pub(super) const FOLDERS: [&str; 2] = ["book", "site"];
+/// The folders of a book, and that of slides.
+pub(super) const BOOK: [&str; 2] = ["book", "site"];
+pub(super) const SLIDES: [&str; 1] = ["slides"];
 const WORK: &str = ".render-";
 const PART: &str = ".syncscope-part";
 
@@ -29,7 +30,12 @@ const WAIT: Duration = Duration::from_secs(20);
 /// # Errors
 /// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make.
 pub fn check_place(out: &Path) -> Result<(), BookError> {
-    match FOLDERS.map(|name| out.join(name)).into_iter().find(|place| !may_replace(place)) {
+    check_folders(out, &BOOK)
+}
+
+/// Finds out whether folders of these names can be put into `out`.
+fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
+    match names.iter().map(|name| out.join(name)).find(|place| !may_replace(place)) {
         Some(path) => Err(BookError::NotOurs { path }),
         None => Ok(()),
     }
@@ -62,23 +68,25 @@ fn mark(folder: &Path) -> Result<(), BookError> {
 }
 
 /// A working folder in `out`, which no other process makes a book in meanwhile.
-pub(super) struct OutputPlace<'a> {
+pub(super) struct OutputPlace<'a, const N: usize> {
     out: &'a Path,
+    /// The names of the folders that are put there.
+    names: [&'static str; N],
     work: TempDir,
     _lock: Lock,
 }
 
-impl<'a> OutputPlace<'a> {
+impl<'a, const N: usize> OutputPlace<'a, N> {
     /// Clears what dead processes left and begins a working folder.
-    pub(super) fn claim(out: &'a Path) -> Result<Self, BookError> {
+    pub(super) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
         fs::create_dir_all(out).map_err(at(out))?;
         let lock = Lock::take(&out.join(".render.lock"), WAIT).map_err(at(out))?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
-        check_place(out)?;
+        check_folders(out, &names)?;
         let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
-        Ok(Self { out, work, _lock: lock })
+        Ok(Self { out, names, work, _lock: lock })
     }
 
     /// Where a folder of the book is made.
@@ -86,13 +94,13 @@ impl<'a> OutputPlace<'a> {
         self.work.path().join(name)
     }
 
-    /// Puts both folders in their places; a failure leaves what was there.
-    pub(super) fn put(self) -> Result<[PathBuf; 2], BookError> {
-        for name in FOLDERS {
+    /// Puts the folders in their places; a failure leaves what was there.
+    pub(super) fn put(self) -> Result<[PathBuf; N], BookError> {
+        for name in self.names {
             mark(&self.working(name))?;
         }
         let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
-        for name in FOLDERS {
+        for name in self.names {
             let (new, place) = (self.working(name), self.out.join(name));
             let was_there = place.exists();
             if let Err(source) = replace(&new, &place, &self.working(&old(name))) {
@@ -107,11 +115,11 @@ impl<'a> OutputPlace<'a> {
                 done.push((kept, place));
             }
         }
-        Ok(FOLDERS.map(|name| self.out.join(name)))
+        Ok(self.names.map(|name| self.out.join(name)))
     }
 }
 
-impl Drop for OutputPlace<'_> {
+impl<const N: usize> Drop for OutputPlace<'_, N> {
     fn drop(&mut self) {
         remove(self.work.path());
     }
@@ -131,7 +139,7 @@ fn clear(out: &Path) {
             remove_begun(&left);
             continue;
         }
-        for name in FOLDERS {
+        for name in BOOK.into_iter().chain(SLIDES) {
             let (kept, place) = (left.join(old(name)), out.join(name));
             if is_made(&kept) && fs::symlink_metadata(&place).is_err() {
                 let _ = fs::rename(kept, place);
@@ -172,8 +180,8 @@ mod tests {
     use super::*;
 
     fn put(out: &Path, text: &str) -> Result<[PathBuf; 2], BookError> {
-        let place = OutputPlace::claim(out)?;
-        for name in FOLDERS {
+        let place = OutputPlace::claim(out, BOOK)?;
+        for name in BOOK {
             fs::create_dir(place.working(name)).unwrap();
             fs::write(place.working(name).join("page"), text).unwrap();
         }
@@ -224,12 +232,12 @@ mod tests {
             let other = tempfile::tempdir().unwrap();
             fs::create_dir_all(other.path().join("old-book")).unwrap();
             std::os::unix::fs::symlink(other.path(), out.path().join(".render-link")).unwrap();
-            drop(OutputPlace::claim(out.path()).unwrap());
+            drop(OutputPlace::claim(out.path(), BOOK).unwrap());
             assert!(other.path().join("old-book").exists() && out.path().join(".render-link").is_symlink());
         }
         let empty = out.path().join(".render-empty");
         fs::create_dir(&empty).unwrap();
-        drop(OutputPlace::claim(out.path()).unwrap());
+        drop(OutputPlace::claim(out.path(), BOOK).unwrap());
         assert!(empty.exists());
         assert_eq!(fs::read_to_string(cache.join("mine")).unwrap(), "mine");
         for marker in ["", "my own settings", &format!("{MARKED}and more")] {
@@ -249,7 +257,7 @@ mod tests {
         mark(&left).unwrap();
         fs::create_dir(out.path().join(".render-began.syncscope-part")).unwrap();
         fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
-        let place = OutputPlace::claim(out.path()).unwrap();
+        let place = OutputPlace::claim(out.path(), BOOK).unwrap();
         assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");
         drop(place);
         assert_eq!(names(out.path()), ["book", "site"]);

@@ -1,8 +1,8 @@
 //! What a book is made of besides results: its configuration, prose, documents, hardware, templates, suites and notebooks.
 //!
 //! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
-//! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `src/`, `documents/`, `templates/`, `suites/` and `notebooks/`; an author
-//! may add `audits/`, of which each file becomes a chapter.
+//! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `lessons.yaml`, `src/`, `documents/`, `templates/`, `suites/` and
+//! `notebooks/`; an author may add `audits/`, of which each file becomes a chapter, and may leave out `lessons.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,10 +24,11 @@ static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/notebooks");
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/suites");
 
 /// The files at its top, and the folders.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("book.toml", include_str!("../../book/book.toml")),
     (HARDWARE, include_str!("../../book/hardware.yaml")),
     (TEXTS, include_str!("../../book/texts.yaml")),
+    (LESSONS, include_str!("../../book/lessons.yaml")),
 ];
 const FOLDERS: [(&str, &Dir<'_>); 5] = [
     ("src", &PROSE),
@@ -40,6 +41,8 @@ const FOLDERS: [(&str, &Dir<'_>); 5] = [
 pub(super) const AUDITS: &str = "audits";
 const HARDWARE: &str = "hardware.yaml";
 const TEXTS: &str = "texts.yaml";
+/// The file that a project may have, of lessons.
+const LESSONS: &str = "lessons.yaml";
 
 /// What a book is made of besides results.
 ///
@@ -79,7 +82,11 @@ impl BookProject {
     pub fn read(folder: &Path) -> Result<Self, BookError> {
         let mut read = Folder::open(folder)?;
         for (name, _) in FILES {
-            read.file(Path::new(name))?;
+            let name = Path::new(name);
+            // Courses were begun before there were lessons.
+            if name != Path::new(LESSONS) || fs::symlink_metadata(folder.join(name)).is_ok() {
+                read.file(name)?;
+            }
         }
         for (name, _) in FOLDERS {
             read.all_below(Path::new(name))?;
@@ -162,6 +169,11 @@ impl BookProject {
     pub fn texts(&self) -> Result<Texts, FileError> {
         let (name, text) = self.named(TEXTS)?;
         Texts::parse(&name, text)
+    }
+
+    /// The file that describes the lessons, where there is one: its name in messages, and its text.
+    pub(super) fn lessons(&self) -> Option<(String, &str)> {
+        self.named(LESSONS).ok()
     }
 
     fn named(&self, path: &str) -> Result<(String, &str), FileError> {

@@ -13,7 +13,7 @@ use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 
 use super::folder::at;
 use super::includes;
-use super::place::{FOLDERS, OutputPlace};
+use super::place::{BOOK, OutputPlace};
 use super::policy;
 use super::project::BookProject;
 use super::source::Source;
@@ -57,8 +57,8 @@ impl Source {
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
     check_pages(source)?;
-    let place = OutputPlace::claim(out)?;
-    let [book, site] = FOLDERS.map(|name| place.working(name));
+    let place = OutputPlace::claim(out, BOOK)?;
+    let [book, site] = BOOK.map(|name| place.working(name));
     for (path, content) in source.files() {
         // Names come from documents and results, which may be anybody's.
         if !path.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -148,18 +148,97 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     };
     book.book.items.retain(|item| !is_left_out(item));
     let mut failed = Ok(());
+    let mut pictures = Pictures::default();
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
         match expanded(&chapter.content, path, source) {
-            Ok(content) => chapter.content = styled_once(&content),
+            Ok(content) => chapter.content = pictures.taken_from(&styled_once(&content)),
             Err(error) => failed = Err(error),
         }
         // An edit link leads to what a page is made of.
         chapter.source_path = source.origin(path).or(chapter.source_path.take());
     });
     failed?;
-    book.build().map_err(message)
+    book.build().map_err(message)?;
+    pictures.put_back(site)
+}
+
+/// The pictures of all pages, which mdBook is not to read: the words in them are for the eye, and would be a sixth of the index
+/// that a search loads.
+#[derive(Default)]
+struct Pictures(Vec<String>);
+
+impl Pictures {
+    const BEGIN: &str = "<svg class=\"plot\" ";
+    const END: &str = "</svg>";
+
+    /// A page with an empty element in the place of each picture.
+    fn taken_from(&mut self, page: &str) -> String {
+        let mut out = String::with_capacity(page.len());
+        let mut rest = page;
+        while let Some((before, picture, behind)) = first_picture(rest) {
+            out.push_str(before);
+            out.push_str(&Self::place(self.0.len()));
+            self.0.push(plain(picture));
+            rest = behind;
+        }
+        out + rest
+    }
+
+    fn place(number: usize) -> String {
+        format!("<svg data-picture=\"{number}\"></svg>")
+    }
+
+    /// Puts the pictures into the pages of the site.
+    fn put_back(&self, site: &Path) -> Result<(), BookError> {
+        for entry in fs::read_dir(site).map_err(at(site))? {
+            let path = entry.map_err(at(site))?.path();
+            if path.extension().is_some_and(|ending| ending == "html") {
+                let page = fs::read_to_string(&path).map_err(at(&path))?;
+                fs::write(&path, self.put_into(&page)).map_err(at(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_into(&self, page: &str) -> String {
+        let mut parts = page.split("<svg data-picture=\"");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let number = part.split_once("\"></svg>");
+            let found = number.and_then(|(number, behind)| Some((self.0.get(number.parse::<usize>().ok()?)?, behind)));
+            match found {
+                Some((picture, behind)) => out.extend([picture, behind]),
+                None => out.extend(["<svg data-picture=\"", part]),
+            }
+        }
+        out
+    }
+}
+
+/// A picture with the characters themselves in the place of entities, but for those that HTML reads as its own.
+fn plain(picture: &str) -> String {
+    let mut parts = picture.split("&#");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let found = part.split_once(';').and_then(|(number, behind)| Some((number.parse::<u8>().ok()?, behind)));
+        match found.filter(|(byte, _)| byte.is_ascii_punctuation() && !b"\"&'<>".contains(byte)) {
+            Some((byte, behind)) => {
+                out.push(char::from(byte));
+                out.push_str(behind);
+            }
+            None => out.extend(["&#", part]),
+        }
+    }
+    out
+}
+
+/// The first picture of a page, with what stands before and behind it.
+fn first_picture(page: &str) -> Option<(&str, &str, &str)> {
+    let start = page.find(Pictures::BEGIN)?;
+    let end = start + page[start..].find(Pictures::END)? + Pictures::END.len();
+    Some((&page[..start], &page[start..end], &page[end..]))
 }
 
 /// The table of contents.
@@ -198,4 +277,21 @@ fn check_chapter(item: &SummaryItem, source: &Source) -> Result<(), BookError> {
         expanded(source.text(&page.display().to_string())?, page.strip_prefix("src").unwrap_or(&page), source)?;
     }
     nested_items.iter().try_for_each(|item| check_chapter(item, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_put_back_where_it_was_and_nothing_else_is_taken_for_one() {
+        let page = "a <svg class=\"plot\" viewBox=\"0\"><text>word</text></svg> b <svg>own</svg> <svg class=\"plot\" id=\"2\"></svg>";
+        let mut pictures = Pictures::default();
+        let without = pictures.taken_from(page);
+        assert!(!without.contains("word") && without.contains("<svg>own</svg>"), "{without}");
+        assert_eq!(pictures.put_into(&without), page);
+        assert_eq!(plain("&#40;a&#41; &#60;b&#62; &#38;amp; &#300; &#x"), "(a) &#60;b&#62; &#38;amp; &#300; &#x");
+        let foreign = "<svg data-picture=\"9\"></svg> <svg data-picture=\"x";
+        assert_eq!(pictures.put_into(foreign), foreign);
+    }
 }

@@ -18,7 +18,9 @@ use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::Machines;
 use super::templates::{Templates, is_template, safe_html};
-use super::{audits, chapter, claims, config, data, emulation, landing, machine, notebooks, sources};
+use super::{
+    audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, slides, sources, syllabus,
+};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::results::{Catalog, Results, nearest};
@@ -41,8 +43,9 @@ impl Source {
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
-        // What is no template is a file of the theme: the style sheet, the script.
-        let theme = project.below("templates").filter(|(path, _)| !is_template(path));
+        // What is no template is a file of the theme: the style sheet, the script. Slides have their own.
+        let theme =
+            project.below("templates").filter(|(path, _)| !is_template(path) && !path.starts_with(slides::FOLDER));
         for (path, content) in theme {
             let name = path.strip_prefix("templates").unwrap_or(path);
             source.files.insert(Path::new("theme").join(name), content.to_vec());
@@ -83,6 +86,13 @@ impl Source {
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
         let hardware = project.hardware()?;
         source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        let lessons = syllabus::lessons(project, &documents)?;
+        source.add(
+            "syllabus.md",
+            "templates/syllabus.md.j2",
+            syllabus::render(&templates, project, &lessons, &documents, &notebooks, &Machines::of(results))?,
+        );
+        source.add("classroom.md", "templates/classroom.md.j2", classroom::render(&templates, project)?);
         source.unlink(&project.chapters(), &titles);
         source.mark_emulations(results);
         source.link_terms();
@@ -356,7 +366,7 @@ fn summary(
 }
 
 /// Whether the results hold rows that the document shows.
-fn has_rows(results: &Results, document: &Document) -> bool {
+pub(super) fn has_rows(results: &Results, document: &Document) -> bool {
     let names = document.experiments();
     results.rows.iter().any(|row| names.contains(&row.spec.experiment()))
 }

@@ -70,14 +70,17 @@ pub(super) fn check(project: &BookProject, carried: &Carried) -> Result<(), Book
 
 /// Refuses a place where a book cannot be put, before anything is measured for it.
 pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<()> {
-    if project.takes_in(out) {
-        let out = out.display();
-        return Err(UsageError(format!(
-            "{out}: the book would become a part of the course; give another folder by --out"
-        ))
-        .into());
-    }
+    check_apart(project, out)?;
     Ok(book::check_place(out)?)
+}
+
+/// Refuses a place within the course: what is written there would be read the next time.
+pub(super) fn check_apart(project: &BookProject, out: &Path) -> Result<(), UsageError> {
+    if !project.takes_in(out) {
+        return Ok(());
+    }
+    let out = out.display();
+    Err(UsageError(format!("{out}: what is made would become a part of the course; give another folder by --out")))
 }
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.

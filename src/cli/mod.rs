@@ -48,6 +48,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod serve;
+mod slides;
 mod submit;
 mod suggested;
 mod terminal;
@@ -208,6 +209,7 @@ struct Cli {
 enum Command {
     Run(run::Arguments),
     Render(render::Arguments),
+    Slides(slides::Arguments),
     Serve(serve::Arguments),
     Init(init::Arguments),
     Audit(audit::Arguments),
@@ -239,6 +241,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
     match command {
         Command::Run(arguments) => run::execute(arguments, carried),
         Command::Render(arguments) => render::execute(&arguments, carried),
+        Command::Slides(arguments) => slides::execute(&arguments, carried),
         Command::Serve(arguments) => serve::execute(&arguments),
         Command::Init(arguments) => init::execute(arguments, carried),
         Command::Audit(arguments) => audit::execute(&arguments),

@@ -172,6 +172,7 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["bench", "launch-path", "--dtype", "fp8"], 2, "fp16, bf16, fp32"),
         (&["bench", "launch-path", "--iters", "0"], 2, "iters"),
         (&["render", "none.json"], 2, "none.json"),
+        (&["slides", "none.json"], 2, "none.json"),
         (&["run", "--out", "suite.yaml/r.json", "--device", "cpu:0"], 2, "suite.yaml"),
         (&["frobnicate"], 2, "frobnicate"),
         (&["peers", "p.json", "--into", "r.json"], 2, "`peers` is called `attach` now"),

@@ -229,6 +229,36 @@ impl Document {
         self.lesson.is_some() || self.source.is_some()
     }
 
+    /// How long its chapter takes, as its lesson says.
+    pub(in crate::book) fn minutes(&self) -> u32 {
+        self.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
+    }
+
+    /// Whether a figure shows what its lesson lets the reader predict, or its number on the first page.
+    pub(in crate::book) fn asks_for(&self, figure: &DocumentFigure) -> bool {
+        let asked = self.lesson.iter().map(|lesson| &lesson.predict.answer);
+        let asked = asked.flat_map(|answer| [answer.condition.as_str(), answer.then.source()]);
+        let named: Vec<&str> = asked.chain(self.headline.iter().map(|headline| headline.value.as_str())).collect();
+        let is_named = |id: &str| {
+            let name = id.split_once('.').map_or(id, |(_, name)| name).replace('-', "_");
+            named.iter().any(|text| [&name, id].iter().any(|name| text.contains(*name)))
+        };
+        let timeline = self.headline.as_ref().and_then(|headline| headline.timeline.as_ref());
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        figure.panels.iter().any(|panel| panel.timeline.is_some() && panel.timeline.as_ref() == timeline)
+            || rows.into_iter().any(|row| is_named(&row.id) && figure.draws(&row.id))
+    }
+
+    /// Its figures in two parts: those of the main matter, and those of the appendix, which only a lesson has. What a lesson asks
+    /// for stands first in line for the main matter, and then each figure in its order.
+    pub(in crate::book) fn divided_figures(&self) -> (Vec<&DocumentFigure>, Vec<&DocumentFigure>) {
+        const MAIN: usize = 3;
+        let most = if self.lesson.is_some() { MAIN } else { self.figures.len() };
+        let (asked, others): (Vec<_>, Vec<_>) = self.figures.iter().partition(|figure| self.asks_for(figure));
+        let main: Vec<&str> = asked.into_iter().chain(others).take(most).map(|figure| figure.id.as_str()).collect();
+        self.figures.iter().partition(|figure| main.contains(&figure.id.as_str()))
+    }
+
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();

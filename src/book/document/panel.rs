@@ -20,6 +20,17 @@ pub struct DocumentFigure {
     pub panels: Vec<Panel>,
 }
 
+impl DocumentFigure {
+    /// Whether it draws rows of this identifier.
+    pub(in crate::book) fn draws(&self, id: &str) -> bool {
+        self.panels.iter().any(|panel| {
+            let stacked = panel.stack.iter().flat_map(StackedParts::ids);
+            let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
+            panel.bars.iter().chain(stacked).chain(series).any(|drawn| drawn == id)
+        })
+    }
+}
+
 /// A panel of a plot: bars, stacked bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,413 @@
+//! Slides for a teacher: a deck of HTML for each lesson of the course, of the documents and results that its chapters are
+//! made of.
+//!
+//! A deck is a page that needs nothing from elsewhere. Its script shows one slide at a time; without it the slides stand
+//! below each other. On paper each is a page.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use minijinja::{Value, context};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+
+use super::chapter::drawn_panel;
+use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
+use super::emulation::is_emulated;
+use super::folder::at;
+use super::notebooks::{self, Notebook};
+use super::place::{OutputPlace, SLIDES};
+use super::project::BookProject;
+use super::source::has_rows;
+use super::syllabus::{self, CourseLesson};
+use super::tables::Machines;
+use super::templates::{Templates, safe_html};
+use super::{kept, lesson, policy, recorded, render_text};
+use crate::error::BookError;
+use crate::present::styled_once;
+use crate::results::{Catalog, Results};
+
+/// The folder of a project that holds the decks' templates, style sheet and script.
+pub(super) const FOLDER: &str = "templates/slides";
+/// How many pictures stand on a slide.
+const PICTURES: usize = 2;
+/// How many figures of a chapter have slides.
+const FIGURES: usize = 3;
+
+/// Writes the decks of a project's lessons into `out/slides`, and gives the page that lists them. Without results they show
+/// those that come with the program, and say so.
+///
+/// # Errors
+/// What went wrong and where; `out/slides` is then as it was.
+pub(crate) fn render_slides(
+    results: &[Results],
+    project: &BookProject,
+    catalog: &Catalog,
+    out: &Path,
+) -> Result<PathBuf, BookError> {
+    let files = decks(results, project, catalog)?;
+    let place = OutputPlace::claim(out, SLIDES)?;
+    let [folder] = SLIDES.map(|name| place.working(name));
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    for (name, content) in files {
+        let path = folder.join(name);
+        fs::write(&path, content).map_err(at(&path))?;
+    }
+    policy::apply(&folder, |_| false)?;
+    let [folder] = place.put()?;
+    Ok(folder.join("index.html"))
+}
+
+/// The files of all decks, by their names.
+fn decks(
+    results: &[Results],
+    project: &BookProject,
+    catalog: &Catalog,
+) -> Result<BTreeMap<String, Vec<u8>>, BookError> {
+    let is_kept = results.is_empty();
+    let results = if is_kept { std::slice::from_ref(kept::results()?) } else { results };
+    let described = project.documents(&catalog.clone().with_results(results))?;
+    let documents: Vec<Document> = described.iter().map(|document| document.with_tables(results, &described)).collect();
+    let lessons = syllabus::lessons(project, &documents)?;
+    let deck = Deck {
+        templates: Templates::of(project)?,
+        documents: &documents,
+        lessons: &lessons,
+        notebooks: notebooks::of(project)?,
+        titles: documents.iter().map(|document| (document.id.clone(), document.title.clone())).collect(),
+        results,
+        machines: Machines::of(results),
+        is_kept,
+    };
+    let mut files = BTreeMap::from([("index.html".to_owned(), deck.index()?.into_bytes())]);
+    for number in 1..=lessons.len() {
+        files.insert(page_of(number), deck.lesson(number)?.into_bytes());
+    }
+    files.insert("syncscope.css".to_owned(), project.text("templates/syncscope.css")?.into());
+    for name in ["slides.css", "slides.js"] {
+        files.insert(name.to_owned(), project.text(&format!("{FOLDER}/{name}"))?.into());
+    }
+    Ok(files)
+}
+
+fn page_of(number: usize) -> String {
+    format!("lesson-{number}.html")
+}
+
+/// What the decks are made of.
+struct Deck<'a> {
+    templates: Templates<'a>,
+    documents: &'a [Document],
+    lessons: &'a [CourseLesson],
+    notebooks: Vec<Notebook>,
+    titles: BTreeMap<String, String>,
+    results: &'a [Results],
+    machines: Machines<'a>,
+    /// Whether the results are those that come with the program.
+    is_kept: bool,
+}
+
+impl Deck<'_> {
+    /// The page that lists the decks.
+    fn index(&self) -> Result<String, BookError> {
+        let lesson = |(number, lesson): (usize, &CourseLesson)| {
+            let minutes: u32 = self.taught(lesson).map(Document::minutes).sum();
+            let chapters = self.taught(lesson).map(|document| Value::from(document.title.as_str()));
+            context! {
+                page => safe_html(page_of(number)),
+                title => lesson.title.as_str(),
+                minutes,
+                chapters => chapters.collect::<Vec<Value>>(),
+            }
+        };
+        let lessons = (1..).zip(self.lessons).map(lesson).collect::<Vec<Value>>();
+        let text = self.templates.render("slides/index.md.j2", context! { lessons })?;
+        self.framed("Slides", &text, false)
+    }
+
+    /// The deck of a lesson.
+    fn lesson(&self, number: usize) -> Result<String, BookError> {
+        let lesson = &self.lessons[number - 1];
+        let chapters = self.taught(lesson).map(|document| self.chapter(document));
+        let labs = lesson.labs.iter().filter_map(|name| self.notebooks.iter().find(|notebook| notebook.name == *name));
+        let next = self.lessons.get(number).map(|next| {
+            context! { page => safe_html(page_of(number + 1)), title => next.title.as_str() }
+        });
+        let context = context! {
+            number,
+            title => lesson.title.as_str(),
+            chapters => chapters.collect::<Result<Vec<Value>, _>>()?,
+            labs => labs.map(|lab| context! { name => lab.name.as_str(), title => lab.title.as_str() }).collect::<Vec<_>>(),
+            next,
+        };
+        let text = self.templates.render("slides/deck.md.j2", context)?;
+        self.framed(&format!("{number}. {}", lesson.title), &text, true)
+    }
+
+    fn taught<'b>(&'b self, lesson: &CourseLesson) -> impl Iterator<Item = &'b Document> + use<'b> {
+        lesson.taught(self.documents).into_iter()
+    }
+
+    fn chapter(&self, document: &Document) -> Result<Value, BookError> {
+        // A machine that measured nothing of a chapter has no slides in it.
+        let measured = self.results.iter().filter(|results| has_rows(results, document)).cloned();
+        let measured = &measured.collect::<Vec<Results>>();
+        let machines = &Machines::of(measured);
+        let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
+        let texts = if measured.is_empty() { &self.machines } else { machines };
+        let exercises = render_text::exercises(document, texts);
+        Ok(context! {
+            id => safe_html(document.id.as_str()),
+            title => document.title.as_str(),
+            question => safe_html(document.question.trim()),
+            lesson => lesson::of(document, texts, &self.titles),
+            answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
+            figures => figures.collect::<Result<Vec<Vec<Value>>, _>>()?.concat(),
+            exercise => exercises.into_iter().next(),
+        })
+    }
+
+    /// A page of slides, made of Markdown.
+    fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
+        let machines = self.machines.named().map(|(results, machine)| {
+            context! {
+                machine,
+                started => results.run().started.as_str(),
+                is_emulated => is_emulated(results),
+            }
+        });
+        let context = context! {
+            title,
+            is_deck,
+            is_kept => self.is_kept,
+            machines => machines.collect::<Vec<Value>>(),
+            content => safe_html(self.html(text)),
+        };
+        self.templates.render("slides/frame.html.j2", context)
+    }
+
+    /// Markdown as HTML. A link to a chapter leads to its slides; one to another page of the book is its words alone, as is a
+    /// picture from elsewhere.
+    fn html(&self, text: &str) -> String {
+        let mut links = Vec::new();
+        let events = Parser::new_ext(text, Options::ENABLE_TABLES).filter_map(|event| match event {
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let target = self.target(&dest_url).map(CowStr::from);
+                links.push(target.is_some());
+                target.map(|dest_url| Event::Start(Tag::Link { link_type, dest_url, title, id }))
+            }
+            Event::End(TagEnd::Link) => links.pop().unwrap_or_default().then_some(Event::End(TagEnd::Link)),
+            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
+            event => Some(event),
+        });
+        let mut page = String::with_capacity(2 * text.len());
+        html::push_html(&mut page, events);
+        styled_once(&page)
+    }
+
+    /// Where a link of a chapter leads to from a slide.
+    fn target(&self, link: &str) -> Option<String> {
+        if ["https://", "http://"].iter().any(|scheme| link.starts_with(scheme)) {
+            return Some(link.to_owned());
+        }
+        let is_page = |name: &String| name == link;
+        if (1..=self.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
+            return Some(link.to_owned());
+        }
+        let id = link.split('#').next()?.strip_suffix(".md")?;
+        let place = self.lessons.iter().position(|lesson| lesson.chapters.iter().any(|chapter| chapter == id))?;
+        Some(format!("{}#{id}", page_of(place + 1)))
+    }
+}
+
+/// The figures that are about what the lesson asks for; else the chapter's first.
+fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
+    let is_about = |figure: &&DocumentFigure| document.asks_for(figure);
+    let found: Vec<&DocumentFigure> = document.figures.iter().filter(is_about).take(FIGURES).collect();
+    if found.is_empty() { document.figures.iter().take(1).collect() } else { found }
+}
+
+/// The slides of a figure: so many pictures on each, of one machine.
+fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Vec<Value>, BookError> {
+    let mut slides = Vec::new();
+    for (number, machine) in (1..).zip(machines.named()) {
+        let pictures = pictures(document, figure, number, machine)?;
+        for (part, pictures) in (1..).zip(pictures.chunks(PICTURES)) {
+            slides.push(context! {
+                title => figure.title.as_str(),
+                caption => (part == 1).then(|| safe_html(figure.caption.trim())),
+                machine => machine.1,
+                pictures => pictures.iter().map(|svg| safe_html(svg.as_str())).collect::<Vec<Value>>(),
+            });
+        }
+    }
+    Ok(slides)
+}
+
+/// The pictures of a figure for a machine.
+fn pictures(
+    document: &Document,
+    figure: &DocumentFigure,
+    number: usize,
+    (results, machine): (&Results, &str),
+) -> Result<Vec<String>, BookError> {
+    let mut pictures = Vec::new();
+    for (place, panel) in (1..).zip(&figure.panels) {
+        let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
+        match &panel.timeline {
+            Some(scenario) => pictures.extend(recorded::picture(panel, scenario, (results, machine), id)?),
+            None => pictures.extend(drawn_panel(document, panel, (results, machine), id)?.pictures),
+        }
+    }
+    Ok(pictures)
+}
+
+/// What a machine answers in three lines: its number with the interval, what was to be predicted, what to keep in mind; and
+/// the values behind them.
+fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
+    let number = document.headline.as_ref().and_then(|headline| {
+        let number = headline.said(document, results, &results.run().system).ok()?;
+        let is_open = matches!(number.effect, Effect::MayBeNone);
+        Some(context! { value => number.value, interval => number.interval, caption => headline.caption.as_str(), is_open })
+    });
+    let lesson = document.lesson.as_ref();
+    let lines: Vec<&[Sentence]> = match lesson {
+        Some(lesson) => vec![std::slice::from_ref(&lesson.predict.answer), &lesson.measured],
+        None => Vec::new(),
+    };
+    let mut values: Vec<String> = Vec::new();
+    let mut said = Vec::new();
+    for line in lines.into_iter().flatten() {
+        let pieces = line.said(document, results).map(|said| said.pieces).unwrap_or_default();
+        let details = pieces.iter().filter_map(|piece| match piece {
+            Piece::Value { detail, .. } => Some(detail),
+            Piece::Words(_) => None,
+        });
+        for detail in details {
+            if !values.contains(detail) {
+                values.push(detail.clone());
+            }
+        }
+        if !pieces.is_empty() {
+            said.push(safe_html(render_text::render_text(&pieces)));
+        }
+    }
+    context! { machine, number, said, values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::nothing;
+    use super::*;
+    use crate::experiment::Registry;
+
+    fn catalog() -> Catalog {
+        Registry::builtin().catalog("cuda")
+    }
+
+    fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
+        let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();
+        files.into_iter().map(|(name, content)| (name, String::from_utf8(content).unwrap())).collect()
+    }
+
+    /// The parts of a page, each from a mark on up to the next quote.
+    fn behind<'a>(page: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+        page.split(mark).skip(1).filter_map(|rest| rest.split('"').next())
+    }
+
+    #[test]
+    fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_says_whose_machine_it_shows() {
+        let files = decks_of(&[]);
+        let decks: Vec<&String> =
+            files.iter().filter(|(name, _)| name.starts_with("lesson-")).map(|(_, page)| page).collect();
+        assert_eq!(decks.len(), 6);
+        for page in decks {
+            for part in [
+                "The question",
+                "What do you expect?",
+                "<svg class=\"plot\"",
+                "The answer on",
+                "Try it",
+                "Quiz 3",
+                "Takeaways",
+            ] {
+                assert!(page.contains(part), "{part}");
+            }
+            assert!(page.contains("another machine, whose results come with the program"));
+            assert!(page.contains("H200") && page.contains("class=\"interval\""));
+            assert_eq!(page.matches("<section ").count(), page.matches("</section>").count());
+        }
+    }
+
+    #[test]
+    fn links_and_files_of_a_deck_lead_somewhere_and_nowhere_else() {
+        let files = decks_of(&[]);
+        for (name, page) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
+            for link in behind(page, "href=\"").chain(behind(page, "src=\"")) {
+                let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let target = if file.is_empty() { Some(page) } else { files.get(file) };
+                let target = target.unwrap_or_else(|| panic!("{name}: {link}"));
+                assert!(anchor.is_empty() || target.contains(&format!("id=\"{anchor}\"")), "{name}: {link}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_own_machine_is_named_by_its_name_and_nothing_of_it_is_markup() {
+        let mut results = kept::results().unwrap().clone();
+        let evil = "<script>alert(1)</script>";
+        results.runs.iter_mut().for_each(|run| run.environment.device.model = evil.to_owned());
+        for (name, page) in decks_of(&[results]) {
+            assert!(!page.contains("<script>alert"), "{name}");
+            assert!(!page.contains("come with the program") || !name.ends_with(".html"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_measured_nothing_has_no_figures_and_no_answers() {
+        for (name, page) in decks_of(&[nothing()]) {
+            assert!(!page.contains("<svg ") && !page.contains("The answer on"), "{name}");
+        }
+    }
+
+    #[test]
+    fn slides_are_put_beside_a_book_and_replace_what_this_program_made_and_nothing_else() {
+        let out = tempfile::tempdir().unwrap();
+        let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
+        let index = render().unwrap();
+        let page = fs::read_to_string(&index).unwrap();
+        assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'self';"), "{page}");
+        assert_eq!(render().unwrap(), index);
+        fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
+        assert!(matches!(render(), Err(BookError::NotOurs { .. })));
+        assert_eq!(fs::read_to_string(&index).unwrap(), page);
+    }
+
+    #[test]
+    fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
+        let project = tempfile::tempdir().unwrap();
+        let folder = project.path().join("course");
+        BookProject::embedded().write(&folder).unwrap();
+        let lessons = folder.join("lessons.yaml");
+        let of = |text: &str| {
+            fs::write(&lessons, text).unwrap();
+            decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog())
+        };
+        for (text, message) in [
+            ("- title: A\n  chapters: [overlp]\n", "overlap"),
+            ("- title: A\n  chapters: [overlap]\n  read: [nobody]\n", "lessons.yaml:3:"),
+            ("- title: A\n  chapters: [overlap]\n  labs: [06-none]\n", "06-none"),
+            ("- title: A\n", "chapters"),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(message) && error.contains("lessons.yaml"), "{error}");
+        }
+        let names =
+            |files: BTreeMap<String, Vec<u8>>| files.into_keys().filter(|name| name.starts_with("lesson-")).count();
+        assert_eq!(names(of("- title: A\n  chapters: [overlap]\n").unwrap()), 1);
+        // Without the file each chapter that is a lesson is one.
+        fs::remove_file(&lessons).unwrap();
+        let files = decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog()).unwrap();
+        assert_eq!(names(files), 8);
+    }
+}

@@ -1,0 +1,109 @@
+//! The lessons of a course, from the project's `lessons.yaml`: which chapters each teaches, what to read, which labs belong to
+//! it. Without that file, each chapter that is a lesson is one of its own.
+
+use minijinja::{Value, context};
+use serde::Deserialize;
+
+use super::document::Document;
+use super::notebooks::Notebook;
+use super::project::BookProject;
+use super::render_text::versions;
+use super::tables::Machines;
+use super::templates::{Templates, safe_html};
+use crate::error::{BookError, FileError};
+use crate::results::nearest;
+use crate::yaml::{self, Way};
+
+/// A lesson of the course.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CourseLesson {
+    /// What it is called.
+    pub(super) title: String,
+    /// The chapters that it teaches.
+    pub(super) chapters: Vec<String>,
+    /// The pages to read beside them.
+    #[serde(default)]
+    pub(super) read: Vec<String>,
+    /// Its notebooks.
+    #[serde(default)]
+    pub(super) labs: Vec<String>,
+}
+
+impl CourseLesson {
+    /// Its chapters among some, in its order: those that are lessons.
+    pub(super) fn taught<'a>(&self, documents: &'a [Document]) -> Vec<&'a Document> {
+        let lesson = |id: &String| documents.iter().find(|document| document.id == *id && document.lesson.is_some());
+        self.chapters.iter().filter_map(lesson).collect()
+    }
+}
+
+/// The lessons of a project, which teach chapters of `documents`. Those that teach none of these are left out.
+///
+/// # Errors
+/// The file describes no lessons, or names a chapter, a page or a notebook that there is not; the message says where.
+pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<Vec<CourseLesson>, FileError> {
+    let Some((origin, text)) = project.lessons() else {
+        let own = documents.iter().filter(|document| document.lesson.is_some());
+        return Ok(own.map(of_chapter).collect());
+    };
+    let lessons: Vec<CourseLesson> = yaml::parse_filled(text, &origin, None)?;
+    let (chapters, pages) = (project.chapters(), project.pages());
+    for (place, lesson) in lessons.iter().enumerate() {
+        for (key, named, known) in [
+            ("chapters", &lesson.chapters, &chapters), //
+            ("read", &lesson.read, &pages),
+            ("labs", &lesson.labs, &pages),
+        ] {
+            if let Some((item, name)) = named.iter().enumerate().find(|(_, name)| !known.contains(*name)) {
+                let hint = nearest(name, known.iter().map(String::as_str));
+                let message = format!("a lesson names `{name}`, which the book does not have");
+                return Err(Way::default().item(place).key(key).item(item).error(text, &origin, message, hint));
+            }
+        }
+    }
+    Ok(lessons.into_iter().filter(|lesson| !lesson.taught(documents).is_empty()).collect())
+}
+
+/// The page for a teacher as Markdown: what each lesson teaches of `documents`, in how many minutes, with which labs.
+pub(super) fn render(
+    templates: &Templates<'_>,
+    project: &BookProject,
+    lessons: &[CourseLesson],
+    documents: &[Document],
+    notebooks: &[Notebook],
+    machines: &Machines<'_>,
+) -> Result<String, BookError> {
+    let page = |id: &String| context! { id => safe_html(id.as_str()), title => title_of(project, id, notebooks) };
+    let chapter = |document: &Document| {
+        let learn = document.lesson.iter().flat_map(|lesson| &lesson.learn);
+        context! {
+            id => safe_html(document.id.as_str()),
+            title => document.title.as_str(),
+            learn => learn.map(|text| versions(text, document, machines)).collect::<Vec<Vec<Value>>>(),
+        }
+    };
+    let lesson = |lesson: &CourseLesson| {
+        let taught = lesson.taught(documents);
+        context! {
+            title => lesson.title.as_str(),
+            minutes => taught.iter().map(|document| document.minutes()).sum::<u32>(),
+            chapters => taught.into_iter().map(chapter).collect::<Vec<Value>>(),
+            read => lesson.read.iter().map(page).collect::<Vec<Value>>(),
+            labs => lesson.labs.iter().map(page).collect::<Vec<Value>>(),
+        }
+    };
+    templates.render("syllabus.md.j2", context! { lessons => lessons.iter().map(lesson).collect::<Vec<Value>>() })
+}
+
+/// The title of a page: a notebook's own, or the first heading of a page of prose.
+fn title_of<'a>(project: &'a BookProject, page: &'a str, notebooks: &'a [Notebook]) -> &'a str {
+    let notebook = notebooks.iter().find(|notebook| notebook.name == page).map(|notebook| notebook.title.as_str());
+    let heading = || project.text(&format!("src/{page}.md")).ok()?.lines().find_map(|line| line.strip_prefix("# "));
+    notebook.or_else(heading).unwrap_or(page)
+}
+
+fn of_chapter(document: &Document) -> CourseLesson {
+    let (title, chapters) = (document.title.clone(), vec![document.id.clone()]);
+    CourseLesson { title, chapters, read: Vec::new(), labs: Vec::new() }
+}
