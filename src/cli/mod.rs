@@ -32,6 +32,7 @@ mod interrupt;
 mod job;
 mod keep;
 mod kernel;
+mod lab;
 mod library;
 mod machines;
 mod man;
@@ -219,6 +220,7 @@ enum Command {
     Compare(compare::Arguments),
     Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
+    Lab(lab::Arguments),
     Attach(attach::Arguments),
     Collect(collect::Arguments),
     History(history::Arguments),
@@ -249,6 +251,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Compare(arguments) => compare::execute(&arguments, carried),
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
+        Command::Lab(arguments) => lab::execute(arguments, carried),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Collect(arguments) => collect::execute(&arguments, carried),
         Command::History(arguments) => history::execute(&arguments, carried),
