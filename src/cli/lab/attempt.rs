@@ -45,7 +45,8 @@ impl Failure {
 impl Kernel {
     /// The kernel that Jupyter finds first.
     pub(super) fn find(place: &Place) -> Result<Self, UsageError> {
-        let none = || UsageError("no kernel is installed to run the cells; `report kernel install` installs one".to_owned());
+        let none =
+            || UsageError("no kernel is installed to run the cells; `report kernel install` installs one".to_owned());
         let folder = place.folders()?.into_iter().next().ok_or_else(none)?;
         let file = folder.join("kernel.json");
         let wrong = |message: String| UsageError(format!("{}: {message}", file.display()));
@@ -55,12 +56,7 @@ impl Kernel {
     }
 
     /// Runs cells in a folder, each also behind one that failed, and says why those that failed did.
-    pub(super) fn run(
-        &self,
-        codes: &[&str],
-        folder: &Path,
-        timeout: Duration,
-    ) -> anyhow::Result<Vec<Option<Failure>>> {
+    pub(super) fn run(&self, codes: &[&str], folder: &Path, timeout: Duration) -> anyhow::Result<Vec<Option<Failure>>> {
         let request = tempfile::NamedTempFile::new()?;
         let cells = json!({"folder": folder, "timeout": timeout.as_secs(), "cells": codes});
         fs::write(request.path(), cells.to_string()).with_context(|| request.path().display().to_string())?;
@@ -75,7 +71,8 @@ impl Kernel {
             let place = self.folder.display();
             bail!("{place}: the kernel does not run cells; `report kernel install` installs it again");
         }
-        let ran: Vec<Option<Failure>> = serde_json::from_slice(&output.stdout).context("what the kernel says of cells")?;
+        let ran: Vec<Option<Failure>> =
+            serde_json::from_slice(&output.stdout).context("what the kernel says of cells")?;
         if ran.len() != codes.len() {
             bail!("the kernel ran {} of {} cells", ran.len(), codes.len());
         }

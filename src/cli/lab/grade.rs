@@ -65,9 +65,10 @@ impl Plan {
         let cells: Vec<_> = submitted.cells().iter().filter(|cell| is_code(cell)).collect();
         let marks: Vec<_> = cells.iter().map(|cell| mark(cell)).collect();
         let own = |id: &str| lab.and_then(|lab| lab.cell(id)).filter(|cell| mark(cell).is_some_and(|mark| mark.locked));
-        let codes = cells.iter().zip(&marks).map(|(cell, mark)| {
-            source(mark.as_ref().and_then(|mark| own(&mark.grade_id)).unwrap_or(cell))
-        });
+        let codes = cells
+            .iter()
+            .zip(&marks)
+            .map(|(cell, mark)| source(mark.as_ref().and_then(|mark| own(&mark.grade_id)).unwrap_or(cell)));
         let checks = lab.unwrap_or(submitted).checks().map(|(check, cell)| {
             let at = marks.iter().position(|mark| mark.as_ref().is_some_and(|mark| mark.grade_id == check.grade_id));
             let is_task = |mark: &Option<super::cells::Mark>| mark.as_ref().is_some_and(|mark| mark.solution);
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_check_that_runs_gives_its_points_and_one_that_fails_says_why() {
-        let submitted = lab("mine", &[task("let x = true;"), check("assert!(x)", "one", 2), check("assert!(y)", "two", 3)]);
+        let submitted =
+            lab("mine", &[task("let x = true;"), check("assert!(x)", "one", 2), check("assert!(y)", "two", 3)]);
         let plan = Plan::of(&submitted, Some(&own()));
         assert_eq!(plan.codes(), ["let x = true;", "assert!(x)", "assert!(y)"]);
         let grade = plan.grade("mine", &[None, None, Some(Failure::new("Panic", "y is wrong\nmore"))]);
@@ -191,9 +193,11 @@ mod tests {
         let failures = [("CompileError", "expected `;`"), ("CompileError", "no x"), ("CompileError", "no y")];
         let ran: Vec<_> = failures.map(|(kind, message)| Some(Failure::new(kind, message))).into();
         let grade = Plan::of(&submitted, None).grade("mine", &ran);
-        assert!(grade.checks.iter().all(|check| {
-            check.reason.as_deref() == Some("the task's cell fails: does not compile: expected `;`")
-        }));
+        assert!(
+            grade.checks.iter().all(|check| {
+                check.reason.as_deref() == Some("the task's cell fails: does not compile: expected `;`")
+            })
+        );
         assert_eq!((grade.points, grade.lab), (0.0, None));
     }
 

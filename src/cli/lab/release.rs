@@ -25,7 +25,8 @@ impl Lab {
         }
         let mut text = Vec::new();
         // As Jupyter writes notebooks.
-        let written = self.content.serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")));
+        let written =
+            self.content.serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")));
         written.map_err(|error| UsageError(format!("{name}: {error}")))?;
         text.push(b'\n');
         String::from_utf8(text).map_err(|error| UsageError(format!("{name}: {error}")))
