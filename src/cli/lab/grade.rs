@@ -130,8 +130,9 @@ impl Grade {
         let cell = |text: String| Cell::Text(text);
         let row = |check: &Checked| {
             let changed = if check.was_changed { "the check was changed, and the course's was run" } else { "" };
-            let reason = check.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or_default();
-            let words: Vec<&str> = [reason, changed].into_iter().filter(|words| !words.is_empty()).collect();
+            let reason = check.reason.iter().flat_map(|reason| reason.lines().map(str::trim));
+            let reason = reason.collect::<Vec<_>>().join(" ");
+            let words: Vec<&str> = [&*reason, changed].into_iter().filter(|words| !words.is_empty()).collect();
             let points = check.points.map_or_else(|| "–".to_owned(), |points| points.to_string());
             TableRow {
                 id: None,
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!((grade.points, grade.of, grade.is_whole()), (2.0, 5.0, false));
         assert_eq!(grade.checks[1].reason.as_deref(), Some("y is wrong\nmore"));
         let table = grade.table().to_console();
-        assert!(table.starts_with("mine: 2 of 5 points\n") && table.contains("y is wrong"), "{table}");
+        assert!(table.starts_with("mine: 2 of 5 points\n") && table.contains("y is wrong more"), "{table}");
     }
 
     #[test]
