@@ -221,11 +221,12 @@ fn every_call_of_the_table_of_equivalents_is_public() {
 /// What a cell shows is stored as HTML and text; a value that could not be shown is stored as its debug text.
 #[test]
 fn no_stored_output_of_a_notebook_is_a_debug_text() {
-    for file in files(&root().join("notebooks"), ".ipynb")
+    for file in ["notebooks", "labs"]
         .iter()
+        .flat_map(|folder| files(&root().join(folder), ".ipynb"))
         .filter(|file| !file.starts_with(root().join("notebooks/runner")))
     {
-        let source = text(file);
+        let source = text(&file);
         let is_debug = |line: &&str| {
             let line = line.trim().trim_start_matches('"');
             let name = line.split(" { ").next().unwrap_or("");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::project::BookProject;
 use crate::error::BookError;
@@ -52,6 +53,8 @@ enum NotebookCell {
     },
     Code {
         source: Lines,
+        #[serde(default)]
+        metadata: Value,
         #[cfg(test)]
         execution_count: Option<u32>,
         outputs: Vec<Output>,
@@ -97,6 +100,11 @@ impl NotebookCell {
             self;
         source.text()
     }
+
+    /// Whether nbgrader's metadata says this of it, such as that it gives points (`grade`).
+    fn is_marked(&self, what: &str) -> bool {
+        matches!(self, NotebookCell::Code { metadata, .. } if metadata["nbgrader"][what] == true)
+    }
 }
 
 fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, BookError> {
@@ -127,15 +135,26 @@ fn chapter(name: &str, cells: &[NotebookCell]) -> String {
             NotebookCell::Raw { .. } => {}
         }
         if number == 0 {
-            out.push_str(&format!(
-                "This chapter is a notebook as it was executed; the first cell shows on which device. \
-                 [Download it]({name}.ipynb) to execute it on yours, in the Jupyter kernel that \
-                 `report kernel install` installs. The kernel has the library, so the notebook may lie in any \
-                 folder.\n\n"
-            ));
+            out.push_str(&introduction(name, cells));
         }
     }
     out
+}
+
+/// What a reader can do with the notebook.
+fn introduction(name: &str, cells: &[NotebookCell]) -> String {
+    let (kind, then) = match cells.iter().any(|cell| cell.is_marked("grade")) {
+        true => (
+            "lab: a notebook with tasks. The outputs on this page are those of one run",
+            format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. "),
+        ),
+        false => ("notebook as it was executed", String::new()),
+    };
+    format!(
+        "This chapter is a {kind}; the first cell shows on which device. [Download it]({name}.ipynb) to execute it on \
+         yours, in the Jupyter kernel that `report kernel install` installs. {then}The kernel has the library, so the \
+         notebook may lie in any folder.\n\n"
+    )
 }
 
 /// An output as Markdown: its HTML where it has some.
@@ -190,9 +209,21 @@ mod tests {
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();
             assert_ne!(title, "Notebook", "{name}");
-            let executed = |cell: &NotebookCell| !matches!(cell, NotebookCell::Code { execution_count: None, .. });
+            // A task is the reader's, and a check is of no use before it.
+            let is_open = |cell: &NotebookCell| cell.is_marked("solution") || cell.is_marked("grade");
+            let executed = |cell: &NotebookCell| {
+                is_open(cell) || !matches!(cell, NotebookCell::Code { execution_count: None, .. })
+            };
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }
+    }
+
+    #[test]
+    fn the_page_of_a_lab_says_how_to_grade_it_and_shows_no_answer() {
+        let lab = of(&BookProject::embedded()).unwrap().remove(0);
+        assert!(lab.chapter.contains("report lab check 00-quick-start.ipynb"), "{}", lab.chapter);
+        assert!(lab.chapter.contains("todo!(\"your answer\")") && !lab.chapter.contains("BEGIN SOLUTION"));
+        assert!(!chapter("test", &cells(serde_json::json!([]))).contains("lab"));
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl BookProject {
     }
 
     /// The files below one of its folders, by their path within the project.
-    pub(super) fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a Path, &'a [u8])> {
+    pub(crate) fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a Path, &'a [u8])> {
         let files = self.files.iter().filter(move |(path, _)| path.starts_with(folder));
         files.map(|(path, content)| (path.as_path(), content.as_slice()))
     }

@@ -32,6 +32,7 @@ mod interrupt;
 mod job;
 mod keep;
 mod kernel;
+mod lab;
 mod library;
 mod machines;
 mod man;
@@ -222,6 +223,7 @@ enum Command {
     Compare(compare::Arguments),
     Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
+    Lab(lab::Arguments),
     Attach(attach::Arguments),
     Collect(collect::Arguments),
     Submit(submit::Arguments),
@@ -254,6 +256,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Compare(arguments) => compare::execute(&arguments, carried),
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
+        Command::Lab(arguments) => lab::execute(arguments, carried),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Collect(arguments) => collect::execute(&arguments, carried),
         Command::Submit(arguments) => submit::execute(&arguments, carried),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod lab;
 mod output;
 mod serve;
 mod submit;

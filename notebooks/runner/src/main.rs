@@ -70,6 +70,12 @@ enum Command {
         /// The kernel's folder
         folder: PathBuf,
     },
+    /// Run cells, each also behind one that failed, and print as JSON what they came to; `report lab check` starts this
+    #[command(hide = true)]
+    Attempt {
+        /// A file with the cells, as JSON
+        cells: PathBuf,
+    },
     /// Store in a notebook the outputs that its program recorded
     Store {
         /// The notebook
@@ -94,6 +100,7 @@ fn main() -> ExitCode {
         }
         Cli { command: Some(Command::Kernel { connection }), .. } => kernel::run(&connection).map(|()| true),
         Cli { command: Some(Command::Prepare { folder }), .. } => kernel::prepare(&folder).map(|()| true),
+        Cli { command: Some(Command::Attempt { cells }), .. } => kernel::attempt(&cells).map(|()| true),
         Cli { command: None, notebooks, write, check, timeout } => {
             let then = match (write, check) {
                 (true, _) => execute::Then::Write,

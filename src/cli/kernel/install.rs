@@ -22,7 +22,7 @@ use crate::files::replace;
 /// What a cell needs of the library.
 const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
 /// The kernel's program, in its folder and as a package of the library's repository.
-const PROGRAM: &str = "notebook-runner";
+pub(in crate::cli) const PROGRAM: &str = "notebook-runner";
 
 /// Installs the kernel in `folder`, in the place of an older one.
 pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<()> {

@@ -45,7 +45,7 @@ enum Command {
 
 /// Where Jupyter looks for the kernel.
 #[derive(Args)]
-struct Place {
+pub(super) struct Place {
     /// The environment of Python, such as .venv; without it, the user's own folder for Jupyter
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl Place {
     }
 
     /// The folders in which Jupyter may find the kernel, this one first.
-    fn folders(&self) -> Result<Vec<PathBuf>, UsageError> {
+    pub(super) fn folders(&self) -> Result<Vec<PathBuf>, UsageError> {
         let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
         let others = environment.chain(["/usr/local", "/usr"].map(PathBuf::from));
         let mut folders = vec![self.folder()?];

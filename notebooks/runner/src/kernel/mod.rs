@@ -7,12 +7,14 @@
 //! | `library` | the library that a cell asks for |
 //! | `start` | the session that a kernel begins with |
 //! | `live` | what a running cell writes, on its way to the notebook |
+//! | `attempt` | cells without Jupyter, which `report lab check` runs |
 //! | `work` | the thread that cells, completions and documentation are computed on |
 //!
 //! # Method
 //! Sockets are served by one thread, cells by another. All that a cell writes, its failure, and that it is over are
 //! published by one queue, so they arrive in their order and before the next cell begins.
 
+mod attempt;
 mod folder;
 mod library;
 mod live;
@@ -31,6 +33,7 @@ use zeromq::{
 };
 
 use crate::session::Control;
+pub(crate) use attempt::attempt;
 use folder::Installed;
 pub(crate) use start::prepare;
 use wire::{Connection, Message};
