@@ -148,12 +148,12 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     };
     book.book.items.retain(|item| !is_left_out(item));
     let mut failed = Ok(());
-    let mut pictures = Pictures::default();
+    let mut aside = SetAside::default();
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
         match expanded(&chapter.content, path, source) {
-            Ok(content) => chapter.content = pictures.taken_from(&styled_once(&content)),
+            Ok(content) => chapter.content = aside.taken_from(&styled_once(&content)),
             Err(error) => failed = Err(error),
         }
         // An edit link leads to what a page is made of.
@@ -161,36 +161,37 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     });
     failed?;
     book.build().map_err(message)?;
-    pictures.put_back(site)
+    aside.put_back(site)
 }
 
-/// The pictures of all pages, which mdBook is not to read: the words in them are for the eye, and would be a sixth of the index
-/// that a search loads.
+/// The pictures and the tables of values of all pages, which mdBook is not to read: their numbers would be a large part of the
+/// index that a search loads. Each of their words is searched for once.
 #[derive(Default)]
-struct Pictures(Vec<String>);
+struct SetAside(Vec<String>);
 
-impl Pictures {
-    const BEGIN: &str = "<svg class=\"plot\" ";
-    const END: &str = "</svg>";
+impl SetAside {
+    /// How they begin and end.
+    const KINDS: [(&str, &str); 2] = [("<svg class=\"plot\" ", "</svg>"), ("<table class=\"results\">", "</table>")];
+    const PLACE: &str = "<svg data-aside=\"";
 
-    /// A page with an empty element in the place of each picture.
+    /// A page with a small element in the place of each.
     fn taken_from(&mut self, page: &str) -> String {
         let mut out = String::with_capacity(page.len());
         let mut rest = page;
-        while let Some((before, picture, behind)) = first_picture(rest) {
+        while let Some((before, aside, behind)) = first_aside(rest) {
             out.push_str(before);
-            out.push_str(&Self::place(self.0.len()));
-            self.0.push(plain(picture));
+            out.push_str(&Self::place(self.0.len(), &words(aside)));
+            self.0.push(plain(aside));
             rest = behind;
         }
         out + rest
     }
 
-    fn place(number: usize) -> String {
-        format!("<svg data-picture=\"{number}\"></svg>")
+    fn place(number: usize, words: &str) -> String {
+        format!("{}{number}\"><desc>{words}</desc></svg>", Self::PLACE)
     }
 
-    /// Puts the pictures into the pages of the site.
+    /// Puts them back into the pages of the site.
     fn put_back(&self, site: &Path) -> Result<(), BookError> {
         for entry in fs::read_dir(site).map_err(at(site))? {
             let path = entry.map_err(at(site))?.path();
@@ -203,23 +204,38 @@ impl Pictures {
     }
 
     fn put_into(&self, page: &str) -> String {
-        let mut parts = page.split("<svg data-picture=\"");
+        let mut parts = page.split(Self::PLACE);
         let mut out = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let number = part.split_once("\"></svg>");
-            let found = number.and_then(|(number, behind)| Some((self.0.get(number.parse::<usize>().ok()?)?, behind)));
-            match found {
-                Some((picture, behind)) => out.extend([picture, behind]),
-                None => out.extend(["<svg data-picture=\"", part]),
+            let number = part.split_once("\">").and_then(|(number, _)| self.0.get(number.parse::<usize>().ok()?));
+            match number.zip(part.split_once("</svg>")) {
+                Some((aside, (_, behind))) => out.extend([aside, behind]),
+                None => out.extend([Self::PLACE, part]),
             }
         }
         out
     }
 }
 
-/// A picture with the characters themselves in the place of entities, but for those that HTML reads as its own.
-fn plain(picture: &str) -> String {
-    let mut parts = picture.split("&#");
+/// The words of a picture or table, each once: no tags, entities, numbers and what is too short to be searched for.
+fn words(markup: &str) -> String {
+    let text = markup.split('<').flat_map(|part| part.split_once('>').map(|(_, text)| text));
+    let parts = text.flat_map(|text| {
+        text.split('&').enumerate().map(|(place, part)| match part.split_once(';') {
+            Some((_, behind)) if place > 0 => behind,
+            _ => part,
+        })
+    });
+    let words = parts.flat_map(|part| part.split(|char: char| !char.is_alphanumeric() && char != '_'));
+    let searched = words.filter(|word| word.len() > 2 && word.starts_with(char::is_alphabetic));
+    let mut seen = BTreeSet::new();
+    let once: Vec<&str> = searched.filter(|word| seen.insert(word.to_lowercase())).collect();
+    once.join(" ")
+}
+
+/// A picture or table with the characters themselves in the place of entities, but for those that HTML reads as its own.
+fn plain(markup: &str) -> String {
+    let mut parts = markup.split("&#");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let found = part.split_once(';').and_then(|(number, behind)| Some((number.parse::<u8>().ok()?, behind)));
@@ -234,10 +250,13 @@ fn plain(picture: &str) -> String {
     out
 }
 
-/// The first picture of a page, with what stands before and behind it.
-fn first_picture(page: &str) -> Option<(&str, &str, &str)> {
-    let start = page.find(Pictures::BEGIN)?;
-    let end = start + page[start..].find(Pictures::END)? + Pictures::END.len();
+/// The first picture or table of a page, with what stands before and behind it.
+fn first_aside(page: &str) -> Option<(&str, &str, &str)> {
+    let found = SetAside::KINDS.iter().filter_map(|(begin, end)| {
+        let start = page.find(begin)?;
+        Some((start, start + page[start..].find(end)? + end.len()))
+    });
+    let (start, end) = found.min()?;
     Some((&page[..start], &page[start..end], &page[end..]))
 }
 
@@ -284,14 +303,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_put_back_where_it_was_and_nothing_else_is_taken_for_one() {
-        let page = "a <svg class=\"plot\" viewBox=\"0\"><text>word</text></svg> b <svg>own</svg> <svg class=\"plot\" id=\"2\"></svg>";
-        let mut pictures = Pictures::default();
-        let without = pictures.taken_from(page);
-        assert!(!without.contains("word") && without.contains("<svg>own</svg>"), "{without}");
-        assert_eq!(pictures.put_into(&without), page);
+    fn what_is_set_aside_is_put_back_where_it_was_and_nothing_else_is_taken_for_it() {
+        let page = "a <svg class=\"plot\" viewBox=\"0\"><text>word</text></svg> b <svg>own</svg> \
+                    <table class=\"results\"><tr><td>1&#46;5 row</td></tr></table> <svg class=\"plot\" id=\"2\"></svg>";
+        let mut aside = SetAside::default();
+        let without = aside.taken_from(page);
+        assert!(!without.contains("1&#46;5") && without.contains("<svg>own</svg>"), "{without}");
+        assert!(without.contains("<desc>word</desc>") && without.contains("<desc>row</desc>"), "{without}");
+        assert_eq!(aside.put_into(&without), page.replace("&#46;", "."));
         assert_eq!(plain("&#40;a&#41; &#60;b&#62; &#38;amp; &#300; &#x"), "(a) &#60;b&#62; &#38;amp; &#300; &#x");
-        let foreign = "<svg data-picture=\"9\"></svg> <svg data-picture=\"x";
-        assert_eq!(pictures.put_into(foreign), foreign);
+        let foreign = "<svg data-aside=\"9\"></svg> <svg data-aside=\"x";
+        assert_eq!(aside.put_into(foreign), foreign);
+    }
+
+    #[test]
+    fn the_words_of_a_picture_are_those_that_a_reader_searches_for_each_once() {
+        let picture =
+            "<svg a=\"no\"><text>cuMemAlloc&#44; 4 KiB</text><text>Waits, waits of record_stream 12.5 µs</text></svg>";
+        assert_eq!(words(picture), "cuMemAlloc KiB Waits record_stream");
     }
 }

@@ -30,7 +30,9 @@ fn facts_of(command: &str) -> Option<Vec<&'static str>> {
         "submit" => Some(vec!["submit", "r.json"]),
         // What they print is the work itself, a text for a shell, or JSON in any case.
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
-        "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "kernel" | "lab" | "attach" | "fleet" => None,
+        "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "kernel" | "lab" | "attach" | "fleet" => {
+            None
+        }
         "schema" | "plan" | "completions" | "man" => None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),
     }
