@@ -227,7 +227,7 @@ fn words(markup: &str) -> String {
         })
     });
     let words = parts.flat_map(|part| part.split(|char: char| !char.is_alphanumeric() && char != '_'));
-    let searched = words.filter(|word| word.len() > 2 && word.starts_with(char::is_alphabetic));
+    let searched = words.filter(|word| word.chars().count() > 2 && word.starts_with(char::is_alphabetic));
     let mut seen = BTreeSet::new();
     let once: Vec<&str> = searched.filter(|word| seen.insert(word.to_lowercase())).collect();
     once.join(" ")
