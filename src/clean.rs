@@ -33,6 +33,7 @@ pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
 }
 
 /// Text for one line of a terminal, in which a foreign line break begins no line of its own.
+#[cfg(feature = "present")]
 pub(crate) fn terminal_line(text: &str) -> Cow<'_, str> {
     match text.contains(is_unseen) {
         true => Cow::Owned(text.chars().map(|c| if is_unseen(c) { sign(c) } else { c }).collect()),
@@ -41,6 +42,7 @@ pub(crate) fn terminal_line(text: &str) -> Cow<'_, str> {
 }
 
 /// ␛ for an escape; � where there is no sign.
+#[cfg(feature = "present")]
 fn sign(c: char) -> char {
     match u32::from(c) {
         code @ 0..=0x1F => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
