@@ -6,6 +6,9 @@ mod check;
 mod lab;
 mod output;
 mod serve;
+#[cfg(unix)]
+#[path = "../fixtures/signals.rs"]
+mod signals;
 mod submit;
 
 use std::collections::BTreeSet;
@@ -233,6 +236,7 @@ fn an_interrupted_run_keeps_what_was_measured_and_can_be_resumed() {
     let many: Vec<String> = (1..40).map(|operations| operations.to_string()).collect();
     let suite = TINY.replace("samples: 3", "samples: 1000000, time_limit: 0.1");
     let folder = folder_with(&suite.replace("operations: [1, 2]", &format!("operations: [{}]", many.join(", "))));
+    signals::hear();
     let mut child = Command::new(env!("CARGO_BIN_EXE_report"))
         .args(["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"])
         .current_dir(folder.path())

@@ -80,6 +80,7 @@ fn a_folder_without_a_book_is_not_served() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_serving_without_a_word() {
+    super::signals::hear();
     let folder = folder_with_a_site();
     let (mut server, _) = serve(folder.path());
     let killed = Command::new("kill").args(["-INT", &server.0.id().to_string()]).status().unwrap();

@@ -12,6 +12,8 @@ mod output;
 mod places;
 mod replaced;
 mod serve;
+#[path = "../fixtures/signals.rs"]
+mod signals;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,6 +30,7 @@ experiments:
 
 /// The program, in `folder`.
 fn program(folder: &Path) -> Command {
+    signals::hear();
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
     command.current_dir(folder);
     command
