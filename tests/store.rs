@@ -34,6 +34,24 @@ fn content(store: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
+fn a_measurement_counts_once_whatever_its_machine_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let [job, store] = ["job", "store"].map(|name| folder.path().join(name));
+    let files = ["a", "b", "c"].map(|name| {
+        let mut results = on("node1", 1);
+        for run in &mut results.runs {
+            run.environment.host.facts.retain(|(fact, _)| fact != "machine");
+            run.environment.host.facts.push(("machine".to_owned(), name.to_owned()));
+        }
+        fleet::write(&results, &job, &format!("{name}.json"))
+    });
+    let first = collected(&[&job], &store);
+    assert_eq!((first.added.len(), first.duplicates.len()), (1, 2), "{first:?}");
+    let again = collected(&[&files[2]], &store);
+    assert_eq!((again.added.len(), again.duplicates.len()), (0, 1), "{again:?}");
+}
+
+#[test]
 fn folders_of_two_clusters_merge_and_nothing_is_lost_or_counted_twice() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other, store] = ["one", "other", "store"].map(|name| folder.path().join(name));

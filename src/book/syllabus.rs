@@ -47,7 +47,11 @@ pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<V
         let own = documents.iter().filter(|document| document.lesson.is_some());
         return Ok(own.map(of_chapter).collect());
     };
-    let lessons: Vec<CourseLesson> = yaml::parse_filled(text, &origin, None)?;
+    let mut lessons: Vec<CourseLesson> = yaml::parse_filled(text, &origin, None)?;
+    // A course may leave all notebooks out; one that has some names its own.
+    if project.below("notebooks").next().is_none() {
+        lessons.iter_mut().for_each(|lesson| lesson.labs.clear());
+    }
     let (chapters, pages) = (project.chapters(), project.pages());
     for (place, lesson) in lessons.iter().enumerate() {
         for (key, named, known) in [

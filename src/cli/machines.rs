@@ -12,15 +12,17 @@ use crate::book::document::Document;
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
 use crate::fleet::{ClaimAt, Different, Fleet, page};
+use crate::measure::FEWEST;
 use crate::results::{Catalog, Results};
 use crate::store::{Index, Refused};
+use crate::units::counted;
 
 /// Show the machines of a store beside each other: which of them differ from the rest?
 #[derive(Args)]
 #[command(after_help = "\
 DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the \
 generalized ESD procedure takes its value out of those of its model; of machines that are alike, at most one fleet in \
-twenty has a false alarm, over all machines and rows.
+twenty has a false alarm, over all machines and rows. Models of fewer than 15 machines are not judged.
 
 Exit codes: 0, 2 where the store cannot be read.
 
@@ -48,6 +50,8 @@ struct Report<'a> {
     machines: usize,
     rows: usize,
     different: Vec<Different>,
+    /// The machines of models that have too few for a judgement.
+    not_judged: usize,
     refused: &'a [Refused],
 }
 
@@ -64,6 +68,9 @@ impl Facts for Report<'_> {
             say!("{}: {word}: {percent:+.1} % of the rest: {}", different.machine, different.row);
         }
         say!("{} machines, {} rows: {} values differ from the rest", self.machines, self.rows, self.different.len());
+        if self.not_judged > 0 {
+            say!("not judged: {}, of models with fewer than {FEWEST}", counted(self.not_judged, "machine"));
+        }
     }
 }
 
@@ -93,7 +100,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Target::claim(file, begins_with("<!doctype html>")).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
     }
     let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
-    arguments.form.print(&Report { machines, rows, different, refused: &index.refused })?;
+    let not_judged = fleet.models().values().map(Vec::len).filter(|machines| *machines < FEWEST).sum();
+    arguments.form.print(&Report { machines, rows, different, not_judged, refused: &index.refused })?;
     Ok(End::Well)
 }
 

@@ -20,7 +20,8 @@ use crate::yaml;
 #[command(after_help = "\
 What stays is listed, not what goes: of all texts those words stay that this program says itself, small numbers, dates, \
 digests of code, and names of processors and GPUs. Names of hosts and users, paths, serial numbers, the values of variables \
-and all other words go, wherever they stand. All samples stay. What stays and what goes is shown first.
+and all other words go, wherever they stand. All samples stay. What stays and what goes is shown first; of the rows, whose words \
+are the program's own, a few, and all of them with --json.
 
 Without --out it is shown and nothing is written.
 
@@ -92,7 +93,7 @@ fn staying(place: &Place) -> String {
     let shown = if is_of_rows { MOST } else { place.stays.len() };
     let more = place.stays.len().saturating_sub(shown);
     let mut said: Vec<String> = place.stays.iter().take(shown).cloned().collect();
-    said.extend((more > 0).then(|| format!("{more} more")));
+    said.extend((more > 0).then(|| format!("{more} more, which --json shows")));
     said.join("; ")
 }
 
@@ -111,6 +112,11 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let handed_on = checked(path, &results, &handed_on)?;
     arguments.form.print(&Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places })?;
     let Some(out) = &arguments.out else { return Ok(End::Well) };
+    if matches!((path.canonicalize(), out.canonicalize()), (Ok(from), Ok(to)) if from == to) {
+        let message =
+            format!("{}: it is the measurement itself, which would be lost; name another file", out.display());
+        return Err(UsageError(message).into());
+    }
     if !arguments.yes && !is_agreed(out)? {
         alert!("nothing is written");
         return Ok(End::Refused);
@@ -155,7 +161,7 @@ fn vocabulary(carried: &Carried) -> anyhow::Result<Vocabulary> {
     }
     vocabulary.learn(kept_results()?)?;
     let engine = Device::open("cpu:0")?;
-    vocabulary.learn(&engine.properties().facts.iter().map(|(name, _)| name).collect::<Vec<_>>())?;
+    vocabulary.learn(&engine.properties().facts)?;
     vocabulary.learn(&[&engine.properties().wait_policy])?;
     for command in std::iter::once(&carried.command).chain(carried.command.get_subcommands()) {
         let flags = command.get_arguments().filter_map(|argument| Some(format!("--{}", argument.get_long()?)));

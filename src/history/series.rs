@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{ChangePoint, change_points};
+use crate::measure::{Change, ChangePoint, change_points};
 use crate::results::{Direction, MetricSpec, Results, Shift};
 use crate::store::Listed;
 use crate::units::Unit;
@@ -180,6 +180,10 @@ impl RowHistory {
         let found = change_points(&medians).into_iter().map(|point| {
             let shift = match point.ratio {
                 Some(ratio) => self.direction.shift(ratio.change(threshold)),
+                // Values that do not scatter have no interval, and need none.
+                None if point.before > 0.0 && point.after > 0.0 => {
+                    self.direction.shift(of_levels(point.after / point.before, threshold))
+                }
                 None => Shift::Different,
             };
             let [before, after] =
@@ -187,6 +191,15 @@ impl RowHistory {
             SeriesChange { facts: after.differs(before), shift, point }
         });
         self.changes = found.collect();
+    }
+}
+
+/// Where a ratio without an interval lies relative to 1 ± `threshold`.
+fn of_levels(ratio: f64, threshold: f64) -> Change {
+    match ratio {
+        _ if ratio > 1.0 + threshold => Change::Above,
+        _ if ratio < 1.0 - threshold => Change::Below,
+        _ => Change::Within,
     }
 }
 

@@ -28,7 +28,9 @@ const HARDWARE: &str = "NVIDIA GeForce RTX GTX Quadro Tesla TITAN Grace Hopper B
     Max-Q PCIe PCIE SXM NVL HBM2 HBM2e HBM3 HBM3e MIG DGX Spark Jetson Orin Thor Xavier Graphics Device Server Workstation \
     Edition Superchip Intel R TM Xeon Core Ultra Pentium Celeron Atom Platinum Gold Silver Bronze Max CPU Processor AMD EPYC \
     Ryzen Threadripper PRO with Radeon ARM Arm Neoverse Cortex Apple Pro Core-Processor Linux kernel Debian GNU Ubuntu Fedora \
-    CentOS Stream Red Hat Enterprise Rocky AlmaLinux SUSE openSUSE Leap Arch Amazon macOS Windows LTS unknown";
+    CentOS Stream Red Hat Enterprise Rocky AlmaLinux SUSE openSUSE Leap Arch Amazon macOS Windows LTS unknown GNU/Linux Gen Cores \
+    GRID NCCL SapphireRapids EmeraldRapids GraniteRapids Icelake Cascadelake Cooperlake Skylake Broadwell Haswell IBRS noTSX Milan \
+    Rome Genoa Turin Bergamo Naples Siena";
 
 /// The keys whose texts are identifiers of parts: `overlap.transfer.h2d`.
 const IDENTIFIERS: [&str; 5] = ["id", "name", "experiment", "only", "skip"];
@@ -191,7 +193,8 @@ impl Cleaner<'_> {
         let at = At { place: &place, key: name, ..at };
         *value = self.noted(at, value, |own| match name.as_str() {
             FINGERPRINT => format!("{:08x}", own.key.hash_one(value.as_str()) >> 32),
-            _ if value.len() <= LONGEST_COUNT && value.bytes().all(|digit| digit.is_ascii_digit()) => value.clone(),
+            _ if name.ends_with("(bytes)") && is_count(value) => value.clone(),
+            _ if value.contains('=') => own.assignments(at, value),
             _ => own.text(at, value),
         });
         true
@@ -214,6 +217,44 @@ impl Cleaner<'_> {
         if humantime::parse_rfc3339(text).is_ok() || is_of_digests && is_digest(text) {
             return text.to_owned();
         }
+        let mut rest = text;
+        let mut out = String::new();
+        while let Some((start, end)) = identifying_number(rest) {
+            out.push_str(&self.words(at, &rest[..start]));
+            let number = self.in_its_place(&rest[start..end]);
+            out.push_str(&number);
+            rest = &rest[end..];
+        }
+        out + &self.words(at, rest)
+    }
+
+    /// Variables with their values, of which the names stay: a value may hold anything, also what looks like the next one.
+    fn assignments(&mut self, at: At<'_>, text: &str) -> String {
+        let name =
+            |part: &str| part.len() - part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
+        let begins = |part: &str| {
+            let behind = &part[name(part)..];
+            behind.len() < part.len() && (behind.starts_with('=') || behind == " (a path)")
+        };
+        let mut items: Vec<String> = Vec::new();
+        for part in text.split(", ") {
+            match items.last_mut() {
+                Some(last) if !begins(part) => *last = format!("{last}, {part}"),
+                _ => items.push(part.to_owned()),
+            }
+        }
+        let cleaned = items.iter().map(|item| match item.split_once('=') {
+            Some((name, value)) if !value.is_empty() => {
+                let name = if self.vocabulary.has(name) { name.to_owned() } else { self.in_its_place(name) };
+                format!("{name}={}", self.in_its_place(value))
+            }
+            _ => self.text(at, item),
+        });
+        cleaned.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Text without numbers that identify.
+    fn words(&mut self, at: At<'_>, text: &str) -> String {
         let stays = |own: &Self, piece: &str| own.stays(at, piece).is_some();
         let has_words = pieces(at.key, text).any(|(piece, is_word)| is_word && stays(self, piece));
         if !has_words && pieces(at.key, text).any(|(_, is_word)| is_word) && !text.contains('=') {
@@ -247,7 +288,14 @@ impl Cleaner<'_> {
             return Some(word);
         }
         let is_part = |part: &str| self.vocabulary.has(part) || says_nothing(part) || is_code(part);
-        if at.is_environment && ["cpu", "model"].contains(&at.key) && word.split(['-', '.', '/']).all(is_part) {
+        let says = |part: &str| part.contains(char::is_alphabetic);
+        let names_hardware = [".host.cpu", ".device.model"].iter().any(|end| at.place.ends_with(end));
+        if names_hardware && word.split(['-', '/']).all(is_part) && word.split(['-', '/']).any(says) {
+            return Some(word);
+        }
+        let is_run =
+            |(system, number): (&str, &str)| self.vocabulary.has(system) && number.len() <= 3 && is_number(number);
+        if ["id", "run"].contains(&at.key) && word.rsplit_once('-').is_some_and(is_run) {
             return Some(word);
         }
         at.is_environment.then(|| version(word)).flatten()
@@ -278,8 +326,44 @@ fn pieces<'t>(key: &str, text: &'t str) -> impl Iterator<Item = (&'t str, bool)>
     })
 }
 
-/// The most digits of a count, such as the bytes of a cache.
-const LONGEST_COUNT: usize = 12;
+/// The first number of a text that may name a person, a machine or a place, such as an address, a serial number or a telephone
+/// number: long, or of groups of digits as no version and no date has them.
+fn identifying_number(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    loop {
+        let start = from + text[from..].find(|c: char| c.is_ascii_digit())?;
+        // The digits of a word, such as `H200`, are no number.
+        if text[..start].ends_with(|c: char| c.is_alphanumeric()) {
+            from = start + text[start..].find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len() - start);
+            continue;
+        }
+        // Separators belong to it as long as digits follow.
+        let end = text[start..]
+            .char_indices()
+            .take_while(|(_, c)| c.is_ascii_digit() || " .:-".contains(*c))
+            .filter(|(_, c)| c.is_ascii_digit())
+            .last()
+            .map_or(start, |(place, _)| start + place + 1);
+        if identifies(&text[start..end]) {
+            return Some((start, end));
+        }
+        from = end;
+    }
+}
+
+fn identifies(number: &str) -> bool {
+    let groups: Vec<&str> = number.split([' ', '.', ':', '-']).filter(|group| !group.is_empty()).collect();
+    let digits: usize = groups.iter().map(|group| group.len()).sum();
+    let is_date = groups.len() == 3 && groups[0].len() == 4 && groups[1..].iter().all(|group| group.len() == 2);
+    let is_version = number.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit()) && groups.len() <= 3;
+    number.contains(':') || groups.len() > 3 || digits >= 9 && !is_version || digits >= 7 && !is_version && !is_date
+}
+
+/// A count of bytes, which has twelve digits at most.
+fn is_count(text: &str) -> bool {
+    text.len() <= 12 && text.bytes().all(|digit| digit.is_ascii_digit())
+}
+
 /// The most digits of a part of a number that says nothing: a serial number has more.
 const DIGITS: usize = 4;
 /// Units behind a number.
@@ -303,13 +387,13 @@ fn version(word: &str) -> Option<&str> {
     (front.contains('.') && !behind.is_empty() && is_number(front)).then_some(front)
 }
 
-/// A code of a product: up to three letters, up to five digits, up to three letters.
+/// A code of a product, such as `H100`, `8481C`, `7950X3D`, `i7` or `13th`: up to eight capital letters and digits, three letters in
+/// front at most.
 fn is_code(word: &str) -> bool {
-    let letters = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-    let front = letters(word);
-    let rest = word[front..].trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = word.len() - front - rest.len();
-    front <= 3 && (1..=5).contains(&digits) && rest.len() <= 3 && letters(rest) == rest.len()
+    let code = ["i", "w"].iter().find_map(|line| word.strip_prefix(line)).or(word.strip_suffix("th")).unwrap_or(word);
+    let front = code.len() - code.trim_start_matches(|c: char| c.is_ascii_uppercase()).len();
+    let is_code = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    code.len() <= 8 && front <= 3 && code.contains(|c: char| c.is_ascii_digit()) && code.chars().all(is_code)
 }
 
 /// A digest of code or of a commit, in hexadecimal digits; a UUID has more.
@@ -425,13 +509,71 @@ mod tests {
             "AMD EPYC 9654 96-Core Processor",
             "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.00GHz",
             "Intel(R) Core(TM) i7-9700K",
+            "AMD EPYC 7R13 Processor",
+            "AMD Ryzen 9 7950X3D 16-Core Processor",
+            "AMD Ryzen Threadripper PRO 7995WX 96-Cores",
+            "13th Gen Intel(R) Core(TM) i9-13900K",
+            "11th Gen Intel(R) Core(TM) i7-1185G7 @ 3.00GHz",
+            "Intel Xeon Processor (SapphireRapids)",
+            "Intel Xeon Processor (Skylake, IBRS)",
         ] {
             assert_eq!(cleaned("cpu", stays), stays);
         }
         assert_eq!(cleaned("system", "Linux (Ubuntu 24.04), kernel 6.8.0-site"), "Linux (Ubuntu 24.04), kernel 6.8.0");
-        for goes in ["10.0.0.7", "1654922003427", "node7.cluster", "0a1b2c3d-0000-4e5f-8899-aabbccddeeff"] {
+        let gone = [
+            "10.0.0.7",
+            "1654922003427",
+            "node7.cluster",
+            "0a1b2c3d-0000-4e5f-8899-aabbccddeeff",
+            "00:11:22:33:44:55",
+            "10.13.37:42",
+            "1654-9220-0342",
+            "1654 9220 0342 719",
+            "721 608-4711",
+            "2001:0638:0902:1234",
+        ];
+        for goes in gone {
             let now = cleaned("system", goes);
-            assert!(now.starts_with("withheld_"), "{goes}: {now}");
+            assert!(now.starts_with("withheld_") && !now.contains(' '), "{goes}: {now}");
+            let behind = cleaned("cpu", &format!("NVIDIA H200 {goes}"));
+            assert!(behind.starts_with("NVIDIA H200 withheld_"), "{goes}: {behind}");
         }
+        for site in ["kit7.hpc2", "bob42-lab7", "ABC12345XYZ", "165-4922-0034-2719"] {
+            let now = cleaned("cpu", &format!("NVIDIA H200 {site}"));
+            assert!(now.starts_with("NVIDIA H200 withheld_"), "{site}: {now}");
+        }
+    }
+
+    #[test]
+    fn of_variables_the_names_stay_and_of_their_values_nothing() {
+        let vocabulary = vocabulary();
+        let cleaned = |text: &str| {
+            let mut planted = kept();
+            planted["runs"][0]["environment"]["host"]["facts"] = serde_json::json!([["environment variables", text]]);
+            let (after, _) = results(planted).anonymous(&vocabulary).unwrap();
+            serde_json::to_value(after).unwrap()["runs"][0]["environment"]["host"]["facts"][0][1].to_string()
+        };
+        for secret in ["0,1234-5678-9012", "a driver b", "bob, the run", "73", "x, CUDA_HOME=y"] {
+            let now = cleaned(&format!("NCCL_NVLS_ENABLE={secret}, CUDA_HOME (a path)"));
+            assert!(now.starts_with("\"NCCL_NVLS_ENABLE=withheld_"), "{now}");
+            assert!(now.ends_with("CUDA_HOME (a path)\"") && !now.contains(secret), "{now}");
+            assert!(!["driver", "run", "bob", "9012"].iter().any(|word| now.contains(word)), "{now}");
+        }
+    }
+
+    #[test]
+    fn the_runs_of_a_file_keep_their_names_however_many_there_are() {
+        let mut many = kept();
+        many["runs"][0]["id"] = "syncscope-12".into();
+        for row in many["rows"].as_array_mut().unwrap() {
+            for series in row["series"].as_array_mut().unwrap() {
+                if series["run"] == "syncscope-1" {
+                    series["run"] = "syncscope-12".into();
+                }
+            }
+        }
+        let before = results(many);
+        let (after, _) = before.anonymous(&vocabulary()).unwrap();
+        assert_eq!(after.rows, before.rows);
     }
 }

@@ -4,6 +4,7 @@
 //! that suite are copied, each whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -84,8 +85,13 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         return Ok(collected);
     };
     let mut taken: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    // A file's name says when it was measured, and of which samples it is: one of the same name is the same measurement,
+    // whatever its machine is called.
+    let mut named: BTreeMap<OsString, PathBuf> =
+        files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
     for candidate in candidates {
         let Candidate { file, place, content, suite: own, title: own_title, refusal } = candidate;
+        let name = place.file_name().unwrap_or_default().to_owned();
         if own != suite {
             collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
         } else if let Some(reason) = refusal {
@@ -94,8 +100,11 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.duplicates.push(Duplicate { file, of: first.clone() });
         } else if read(&store.join(&place)).is_ok() {
             collected.duplicates.push(Duplicate { file, of: store.join(place) });
+        } else if let Some(same) = named.get(&name).filter(|same| **same != store.join(&place)) {
+            collected.duplicates.push(Duplicate { file, of: same.clone() });
         } else {
             copy(&file, &content, &store.join(&place), read)?;
+            named.insert(name, file.clone());
             taken.insert(place.clone(), file.clone());
             collected.added.push(Added { from: file, place });
         }

@@ -54,6 +54,11 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
             format!("there is no suite `{suite}`; there are: {known}; a file of the image has its whole path");
         return Err(UsageError(message).into());
     }
+    // The pods of a Job are called after it and their number, and theirs is a name, too.
+    let last = arguments.tasks.saturating_sub(1).to_string();
+    label(&format!("{}-{last}", cluster.name)).map_err(|error| {
+        UsageError(format!("--name {}: with a hyphen and the number of a task behind it: {error}", cluster.name))
+    })?;
     let job = job(arguments, image, volume, suite)?;
     output::whole(&serde_yaml::to_string(&job)?);
     Ok(End::Well)
