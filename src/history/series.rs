@@ -182,7 +182,8 @@ impl RowHistory {
                 Some(ratio) => self.direction.shift(ratio.change(threshold)),
                 // Values that do not scatter have no interval, and need none.
                 None if point.before > 0.0 && point.after > 0.0 => {
-                    self.direction.shift(of_levels(point.after / point.before, threshold))
+                    let ratio = point.after / point.before;
+                    self.direction.shift(Change::of((ratio, ratio), threshold))
                 }
                 None => Shift::Different,
             };
@@ -191,15 +192,6 @@ impl RowHistory {
             SeriesChange { facts: after.differs(before), shift, point }
         });
         self.changes = found.collect();
-    }
-}
-
-/// Where a ratio without an interval lies relative to 1 ± `threshold`.
-fn of_levels(ratio: f64, threshold: f64) -> Change {
-    match ratio {
-        _ if ratio > 1.0 + threshold => Change::Above,
-        _ if ratio < 1.0 - threshold => Change::Below,
-        _ => Change::Within,
     }
 }
 

@@ -244,10 +244,7 @@ impl Cleaner<'_> {
             }
         }
         let cleaned = items.iter().map(|item| match item.split_once('=') {
-            Some((name, value)) if !value.is_empty() => {
-                let name = if self.vocabulary.has(name) { name.to_owned() } else { self.in_its_place(name) };
-                format!("{name}={}", self.in_its_place(value))
-            }
+            Some((name, value)) if !value.is_empty() => self.assignment(name, value),
             _ => self.text(at, item),
         });
         cleaned.collect::<Vec<_>>().join(", ")
@@ -274,12 +271,15 @@ impl Cleaner<'_> {
             return stays.to_owned();
         }
         match word.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-                let name = if self.vocabulary.has(name) { name.to_owned() } else { self.in_its_place(name) };
-                format!("{name}={}", self.in_its_place(value))
-            }
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => self.assignment(name, value),
             _ => self.in_its_place(word),
         }
+    }
+
+    /// A variable without its value.
+    fn assignment(&mut self, name: &str, value: &str) -> String {
+        let name = if self.vocabulary.has(name) { name.to_owned() } else { self.in_its_place(name) };
+        format!("{name}={}", self.in_its_place(value))
     }
 
     /// What of a word stays, where something does.
@@ -356,7 +356,7 @@ fn identifies(number: &str) -> bool {
     let digits: usize = groups.iter().map(|group| group.len()).sum();
     let is_date = groups.len() == 3 && groups[0].len() == 4 && groups[1..].iter().all(|group| group.len() == 2);
     let is_version = number.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit()) && groups.len() <= 3;
-    number.contains(':') || groups.len() > 3 || digits >= 9 && !is_version || digits >= 7 && !is_version && !is_date
+    number.contains(':') || groups.len() > 3 || digits >= 7 && !is_version && !is_date
 }
 
 /// A count of bytes, which has twelve digits at most.

@@ -84,7 +84,6 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     let Some((suite, title)) = own_suite(store, read)?.or_else(|| most_common(&candidates)) else {
         return Ok(collected);
     };
-    let mut taken: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     // A file's name says when it was measured, and of which samples it is: one of the same name is the same measurement,
     // whatever its machine is called.
     let mut named: BTreeMap<OsString, PathBuf> =
@@ -96,16 +95,13 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
         } else if let Some(reason) = refusal {
             collected.refused.push(Refused { file, reason });
-        } else if let Some(first) = taken.get(&place) {
-            collected.duplicates.push(Duplicate { file, of: first.clone() });
-        } else if read(&store.join(&place)).is_ok() {
-            collected.duplicates.push(Duplicate { file, of: store.join(place) });
         } else if let Some(same) = named.get(&name).filter(|same| **same != store.join(&place)) {
             collected.duplicates.push(Duplicate { file, of: same.clone() });
+        } else if read(&store.join(&place)).is_ok() {
+            collected.duplicates.push(Duplicate { file, of: store.join(place) });
         } else {
             copy(&file, &content, &store.join(&place), read)?;
             named.insert(name, file.clone());
-            taken.insert(place.clone(), file.clone());
             collected.added.push(Added { from: file, place });
         }
     }

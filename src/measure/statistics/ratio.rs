@@ -85,15 +85,22 @@ impl Ratio {
 
     /// Where the interval lies relative to 1 ± `threshold`.
     pub fn change(&self, threshold: f64) -> Change {
+        Change::of((self.low, self.high), threshold)
+    }
+}
+
+impl Change {
+    /// Where an interval of ratios lies relative to 1 ± `threshold`.
+    pub(crate) fn of((low, high): (f64, f64), threshold: f64) -> Self {
         let (least, most) = (1.0 - threshold, 1.0 + threshold);
-        if self.low > most {
-            Change::Above
-        } else if self.high < least {
-            Change::Below
-        } else if self.low >= least && self.high <= most {
-            Change::Within
+        if low > most {
+            Self::Above
+        } else if high < least {
+            Self::Below
+        } else if low >= least && high <= most {
+            Self::Within
         } else {
-            Change::Unclear
+            Self::Unclear
         }
     }
 }
