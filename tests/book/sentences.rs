@@ -153,7 +153,7 @@ fn the_first_page_has_three_effects_a_timeline_and_four_ways_to_start() {
     let first = read(&source(&results), "README");
     assert!(headlines.count() > 3);
     assert_eq!(first.matches("<span class=\"big\">").count(), 3, "{first}");
-    assert!(first.contains("The first three of "), "{first}");
+    assert!(first.contains("Three of the "), "{first}");
     assert!(first.contains("Timeline of") && first.contains("cargo run --release --bin report"));
     assert_eq!(first.matches("; PyTorch: ").count(), 3, "{first}");
     for way in ["Read:", "Run:", "Try:", "Audit:"] {
