@@ -70,8 +70,7 @@ impl BookProject {
         for (name, folder) in FOLDERS {
             collect(Path::new(name), folder, &mut files);
         }
-        // The folder of notebooks has a program beside them.
-        files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
+        leave_folders_beside_notebooks(&mut files);
         Self { files, folder: None }
     }
 
@@ -94,7 +93,9 @@ impl BookProject {
         if fs::symlink_metadata(folder.join(AUDITS)).is_ok() {
             read.all_below(Path::new(AUDITS))?;
         }
-        Ok(Self { files: read.into_files(), folder: Some(folder.to_owned()) })
+        let mut files = read.into_files();
+        leave_folders_beside_notebooks(&mut files);
+        Ok(Self { files, folder: Some(folder.to_owned()) })
     }
 
     /// With a document (YAML), in the file `documents/NAME.yaml`.
@@ -296,6 +297,11 @@ struct Identified {
 
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// Leaves what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.
+fn leave_folders_beside_notebooks(files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
 }
 
 /// All files below an embedded folder.

@@ -1,9 +1,10 @@
 //! Notebooks, one after the other: executed, and then stored or checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::file::{CodeCell, File, Left};
+use crate::library;
 use crate::session::Session;
 
 /// What to do with the outputs.
@@ -29,7 +30,7 @@ pub(crate) fn all(notebooks: &[PathBuf], then: Then, timeout: Duration) -> anyho
         let (name, start) = (file.name(), Instant::now());
         session.begin(&folder)?;
         let cells = file.code_cells();
-        let (left, failure) = execute(&mut session, timeout, &cells, then)?;
+        let (left, failure) = execute(&mut session, timeout, &folder, &cells, then)?;
         let (seconds, ran) = (start.elapsed().as_secs_f64(), left.len());
         if let Some(failure) = failure {
             eprintln!("{name}: {failure}");
@@ -56,12 +57,13 @@ pub(crate) fn all(notebooks: &[PathBuf], then: Then, timeout: Duration) -> anyho
 fn execute(
     session: &mut Session,
     timeout: Duration,
+    folder: &Path,
     cells: &[CodeCell],
     then: Then,
 ) -> anyhow::Result<(Vec<Left>, Option<String>)> {
     let mut left = Vec::new();
     for (number, cell) in (1..).zip(cells) {
-        let ran = session.run_within(timeout, &cell.code);
+        let ran = session.run_within(timeout, &library::nearest(&cell.code, folder));
         let place = format!("cell {number} ({})", cell.id);
         if let Some(failure) = &ran.failure {
             return Ok((left, Some(format!("{place}: {}", failure.text))));

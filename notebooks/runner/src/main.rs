@@ -6,6 +6,7 @@
 //! | `file` | a notebook on disk: its cells in, its outputs back |
 //! | `session` | a process for cells, and what a cell came to |
 //! | `cells` | that process, seen from inside |
+//! | `library` | the library that a cell asks for |
 //! | `kernel` | the Jupyter kernel |
 //! | `execute` | notebooks, one after the other: executed, stored, checked |
 //! | `program`, `record` | a notebook as a program, and its outputs on the way back |
@@ -14,6 +15,7 @@ mod cells;
 mod execute;
 mod file;
 mod kernel;
+mod library;
 mod program;
 mod record;
 mod session;
@@ -28,9 +30,9 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
-  notebook-runner notebooks/*.ipynb
-  notebook-runner --check --timeout 60 notebooks/00-quick-start.ipynb
-  notebook-runner build notebooks/00-quick-start.ipynb")]
+  notebook-runner notebooks/worked/*.ipynb
+  notebook-runner --check --timeout 60 notebooks/worked/00-quick-start.ipynb
+  notebook-runner build notebooks/worked/00-quick-start.ipynb")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -17,6 +17,7 @@ use syn::parse::Parser;
 use syn::{Block, Expr, Item, Stmt};
 
 use crate::file::File;
+use crate::library;
 use crate::record::{CELL, DONE, FAILED};
 
 /// Dependencies by their name.
@@ -157,6 +158,7 @@ fn split(code: &str) -> (Vec<String>, String) {
 
 /// Takes note of what a command depends on. Paths start from `folder`.
 fn depend(command: &str, folder: &Path, dependencies: &mut Dependencies) -> anyhow::Result<()> {
+    let command = &library::nearest(command, folder);
     let Some(text) = command.strip_prefix(":dep ") else { bail!("`{command}` cannot be part of a program") };
     let mut table: Dependencies = toml::from_str(text).with_context(|| format!("`{command}`"))?;
     for value in table.values_mut() {

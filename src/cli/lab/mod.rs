@@ -40,7 +40,7 @@ use crate::files::{Target, begins_with};
 #[command(after_help = "Examples:
   report lab check 00-quick-start.ipynb
   report lab check submitted/*/00-quick-start.ipynb --json
-  report lab release labs/00-quick-start.ipynb --out notebooks")]
+  report lab release notebooks/worked/00-quick-start.ipynb --out notebooks")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -67,7 +67,7 @@ that belongs to no task keeps its outputs.
 Exit codes: 0, 2 where a notebook is no lab.
 
 Example:
-  report lab release labs/*.ipynb --out notebooks")]
+  report lab release notebooks/worked/*.ipynb --out notebooks")]
     Release(Release),
 }
 

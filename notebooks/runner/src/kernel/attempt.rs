@@ -10,7 +10,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::folder::Installed;
-use super::{library, start};
+use super::start;
+use crate::library;
 
 /// What is asked for: JSON with the `folder` that relative paths start from, the `timeout` of a cell in seconds, and the
 /// code of the `cells`.

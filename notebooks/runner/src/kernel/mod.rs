@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `wire` | Jupyter's messages: frames, signatures, headers |
 //! | `folder` | the folder that cells are compiled in |
-//! | `library` | the library that a cell asks for |
 //! | `start` | the session that a kernel begins with |
 //! | `live` | what a running cell writes, on its way to the notebook |
 //! | `attempt` | cells without Jupyter, which `report lab check` runs |
@@ -16,7 +15,6 @@
 
 mod attempt;
 mod folder;
-mod library;
 mod live;
 mod start;
 mod wire;

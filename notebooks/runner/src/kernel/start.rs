@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, bail};
 
 use super::folder::{self, Installed};
-use super::library;
+use crate::library;
 use crate::session::{Control, Session, Sink};
 
 /// What every cell may use. The last line has evcxr expect `?` from the first cell on: where it finds that out by an

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use super::folder::Installed;
 use super::live::Live;
 use super::wire::Message;
-use super::{Sender, byte_at, character_at, library, start};
+use super::{Sender, byte_at, character_at, start};
 use crate::file::Failure;
+use crate::library;
 use crate::session::{Control, Session};
 
 /// Makes the session and works through requests.

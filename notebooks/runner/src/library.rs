@@ -1,7 +1,8 @@
-//! A cell's line `:dep syncscope = { path = … }` in a kernel that has the library.
+//! A cell's line `:dep syncscope = { path = … }`.
 //!
-//! The line leads from a notebook of the repository to the library. In a notebook that was downloaded it leads nowhere,
-//! and the kernel's library takes its place. So it does where the line leads to the folder that the kernel was installed
+//! The line leads from a notebook of the repository to the library. Where it does not, as in the folder of the worked
+//! answers, the runner takes the nearest folder above that is the library. In a notebook that was downloaded the line leads
+//! nowhere, and the kernel's library takes its place. So it does where the line leads to the folder that the kernel was installed
 //! from: nothing is compiled again, and the kernel says where that folder has other files by now.
 
 use std::collections::BTreeSet;
@@ -14,14 +15,30 @@ use toml::{Table, Value};
 
 /// The cell's `code` for a kernel that works in `folder`, whose library was `installed` from one place and is the dependency
 /// `own`.
-pub(super) fn resolved(code: &str, folder: &Path, installed: &str, own: &str) -> String {
-    let line = |line: &str| match line.trim_start().strip_prefix(":dep ").and_then(|rest| rest.split_once('=')) {
-        Some((name, asked)) if name.trim() == "syncscope" && takes_place(asked, folder, installed) => {
-            format!(":dep syncscope = {own}")
+pub(crate) fn resolved(code: &str, folder: &Path, installed: &str, own: &str) -> String {
+    replaced(code, |asked| takes_place(asked, folder, installed).then(|| own.to_owned()))
+}
+
+/// The cell's `code` in `folder`, where no library is installed: a path that leads to none leads to the nearest folder above
+/// that is the library.
+pub(crate) fn nearest(code: &str, folder: &Path) -> String {
+    replaced(code, |asked| {
+        let asked_for = folder.join(path(&mut table(asked)?)?);
+        if library(&asked_for).is_some() {
+            return None;
         }
-        _ => line.to_owned(),
+        let found = fs::canonicalize(asked_for).ok()?.ancestors().find_map(library)?;
+        in_folder(asked, &found).ok()
+    })
+}
+
+/// The cell's `code` with another dependency in the place of each that it asks for and `by` has one for.
+fn replaced(code: &str, by: impl Fn(&str) -> Option<String>) -> String {
+    let line = |line: &str| {
+        let (name, asked) = line.trim_start().strip_prefix(":dep ")?.split_once('=')?;
+        if name.trim() == "syncscope" { by(asked).map(|own| format!(":dep syncscope = {own}")) } else { None }
     };
-    code.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    code.split('\n').map(|text| line(text).unwrap_or_else(|| text.to_owned())).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the installed dependency stands for the one that is `asked` for.
@@ -32,10 +49,10 @@ fn takes_place(asked: &str, folder: &Path, installed: &str) -> bool {
     path_of(&mut installed) == Some(found) && asked == installed
 }
 
-/// The installed dependency with its library in `folder`.
-pub(super) fn in_folder(installed: &str, folder: &Path) -> anyhow::Result<String> {
-    let mut table = table(installed).with_context(|| format!("`{installed}` is no dependency"))?;
-    let folder = folder.to_str().context("the kernel's folder has a name that is no text")?;
+/// A dependency with its library in `folder`.
+pub(crate) fn in_folder(dependency: &str, folder: &Path) -> anyhow::Result<String> {
+    let mut table = table(dependency).with_context(|| format!("`{dependency}` is no dependency"))?;
+    let folder = folder.to_str().context("the library's folder has a name that is no text")?;
     table.insert("path".to_owned(), Value::String(folder.to_owned()));
     Ok(Value::Table(table).to_string())
 }
@@ -45,7 +62,7 @@ const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "ker
 
 /// The folder that the dependency was `installed` from, where its library has other files than the `copy`. A folder that is
 /// gone has no other ones.
-pub(super) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
+pub(crate) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
     let clone = library(&path(&mut table(installed)?)?)?;
     let differs = |name: &&str| {
         // The copy has a manifest of its own.
@@ -113,6 +130,20 @@ mod tests {
         fs::create_dir(folder.path().join("sub")).unwrap();
         fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"another\"\n").unwrap();
         assert_ne!(resolved(CELL, &folder.path().join("sub"), installed, "OWN"), CELL);
+    }
+
+    #[test]
+    fn a_path_that_leads_to_no_library_is_the_nearest_one_above() {
+        let (folder, notebooks) = repository();
+        assert_eq!(nearest(CELL, &notebooks), CELL);
+        let worked = notebooks.join("worked");
+        fs::create_dir(&worked).unwrap();
+        let found = nearest(CELL, &worked);
+        let asked = table(found.lines().next().unwrap().strip_prefix(":dep syncscope = ").unwrap()).unwrap();
+        assert_eq!(asked["path"].as_str(), fs::canonicalize(folder.path()).unwrap().to_str());
+        assert_eq!(asked["features"].as_array().map(Vec::len), Some(1));
+        fs::remove_file(folder.path().join("Cargo.toml")).unwrap();
+        assert_eq!(nearest(CELL, &worked), CELL);
     }
 
     #[test]
