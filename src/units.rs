@@ -41,6 +41,23 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     }
 }
 
+/// A number of bytes that was chosen, such as the size of a copy: in units of 1024 where these leave no rest, else in those of
+/// 1000, else in bytes. One that would be a long row of digits is rounded.
+#[cfg(feature = "present")]
+pub(crate) fn byte_size(bytes: f64) -> String {
+    /// The first count that is not written out.
+    const LONG: f64 = 1e6;
+    let whole = |step: f64, names: [&'static str; 3]| {
+        let units = (1..).zip(names).map(|(power, name)| (bytes / step.powi(power), name));
+        units.filter(|(count, _)| (1.0..LONG).contains(count) && count.fract() == 0.0).last()
+    };
+    match whole(1024.0, ["KiB", "MiB", "GiB"]).or_else(|| whole(1000.0, ["kB", "MB", "GB"])) {
+        Some((count, name)) => format!("{count} {name}"),
+        None if bytes.fract() == 0.0 && bytes < LONG => format!("{bytes} B"),
+        None => Unit::Bytes.format(bytes, 3),
+    }
+}
+
 /// A length of time that a suite states: more than 0 and at most an hour, in seconds.
 ///
 /// ```
@@ -290,6 +307,16 @@ mod tests {
         assert_eq!(Unit::Seconds.format(14.4e-6, 3), "14.4 µs");
         assert_eq!(Unit::Seconds.format(2.5, 2), "2.5 s");
         assert_eq!(Unit::Seconds.format(0.0, 3), "0 s");
+    }
+
+    #[cfg(feature = "present")]
+    #[test]
+    fn a_size_has_the_unit_that_leaves_no_rest() {
+        let written = [1.0, 256.0, 4096.0, 65536.0, 65537.0, 1048576.0, 268435456.0, 1e7, 4e7, 0.0].map(byte_size);
+        let expected = ["1 B", "256 B", "4 KiB", "64 KiB", "65537 B", "1 MiB", "256 MiB", "10 MB", "40 MB", "0 B"];
+        assert_eq!(written, expected);
+        assert_eq!([12_345_678.0, 0.5, 1e300].map(|bytes| byte_size(bytes).len() < 20), [true; 3]);
+        assert_eq!(byte_size(f64::NAN), "—");
     }
 
     #[test]

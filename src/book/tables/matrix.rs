@@ -4,7 +4,7 @@ use crate::book::document::{Matrix, MatrixColumn};
 use crate::error::PlotError;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
-use crate::units::Unit;
+use crate::units::{Unit, byte_size};
 
 /// A matrix as SVG; `id` must be unique in the page.
 ///
@@ -86,23 +86,11 @@ fn label(matrix: &Matrix, select: &Parameters) -> String {
     let values = matrix.rows.iter().filter_map(|name| {
         let value = select.get(name)?;
         match (name.as_str(), value) {
-            ("bytes", Parameter::Integer(bytes)) => Some(size(*bytes as f64)),
+            ("bytes", Parameter::Integer(bytes)) => Some(byte_size(*bytes as f64)),
             _ => Some(value.to_string()),
         }
     });
     values.collect::<Vec<_>>().join(", ")
-}
-
-/// A number of bytes as a label: in units of 1024 where these leave no rest, else in those of 1000.
-fn size(bytes: f64) -> String {
-    let whole = |step: f64, names: [&'static str; 3]| {
-        let units = (1..).zip(names).map(|(power, name)| (bytes / step.powi(power), name));
-        units.filter(|(count, _)| *count >= 1.0 && count.fract() == 0.0).last()
-    };
-    match whole(1024.0, ["KiB", "MiB", "GiB"]).or_else(|| whole(1000.0, ["kB", "MB", "GB"])) {
-        Some((count, name)) => format!("{count} {name}"),
-        None => format!("{bytes} B"),
-    }
 }
 
 /// All trials of the measurements of a row in one column.

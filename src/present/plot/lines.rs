@@ -12,7 +12,7 @@ use super::svg::Paint;
 use super::text::Weight;
 use crate::error::PlotError;
 use crate::measure::Estimate;
-use crate::units::Unit;
+use crate::units::{Unit, byte_size};
 
 /// A panel of lines.
 ///
@@ -262,6 +262,7 @@ impl LinePlot {
     /// A value of the parameter in words.
     pub fn place(&self, x: f64) -> String {
         match self.x_unit {
+            Some(Unit::Bytes) => byte_size(x),
             Some(unit) => unit.scale(x).tick(x),
             None if x.fract() == 0.0 && x.abs() < 1e6 => x.to_string(),
             None => Unit::Number.scale(x).short(x),
@@ -591,6 +592,8 @@ mod tests {
         plot.x_unit = Some(Unit::Bytes);
         assert!(plot.to_svg("p").unwrap().contains(">100 B</text>"));
         assert!(plot.description().contains("at operations 100 B"));
+        // Each point has the unit of its own size.
+        assert_eq!([4096.0, 1048576.0, 4e7].map(|x| plot.place(x)), ["4 KiB", "1 MiB", "40 MB"]);
     }
 
     #[test]

@@ -54,12 +54,13 @@ const SQUARE: i32 = 10;
 const ROW: i32 = 2 * LINE as i32 + 6;
 
 impl MatrixCell {
-    /// As a cell of the picture: the count, or the share where there are many.
+    /// As a cell of the picture: the share. None and all are said of none and of all alone.
     fn text(&self) -> String {
-        match self {
-            Self::Trials(yes, all) if *all < 100 => format!("{yes}/{all}"),
-            Self::Trials(yes, all) => format!("{:.0} %", 100.0 * *yes as f64 / *all as f64),
-            Self::Missing(_) => "–".to_owned(),
+        let Self::Trials(yes, all) = self else { return "–".to_owned() };
+        match 100.0 * *yes as f64 / *all as f64 {
+            share if *yes > 0 && share < 0.5 => "< 1 %".to_owned(),
+            share if yes < all && share >= 99.5 => "> 99 %".to_owned(),
+            share => format!("{share:.0} %"),
         }
     }
 
@@ -218,16 +219,23 @@ mod tests {
         let differs = plot(vec![MatrixCell::Trials(1, 3), MatrixCell::Missing("not applicable")]);
         assert_eq!(
             waits.description(),
-            "Matrix, measured on M. call<>: same waits (3/3), other comes back (0/3), ready 1.2 µs."
+            "Matrix, measured on M. call<>: same waits (100 %), other comes back (0 %), ready 1.2 µs."
         );
         assert_eq!(
             differs.description(),
-            "Matrix, measured on M. call<>: same differs (1/3), other not applicable, ready 1.2 µs."
+            "Matrix, measured on M. call<>: same differs (33 %), other not applicable, ready 1.2 µs."
         );
         let (waits, differs) = (waits.to_svg("a").unwrap(), differs.to_svg("a").unwrap());
         // One in the legend, one in the row.
         assert_eq!([waits.matches("<polygon").count(), differs.matches("<polygon").count()], [1, 2]);
-        assert!(!waits.contains("call<>") && waits.contains(">3&#47;3<") && differs.contains(">–<"), "{waits}");
+        assert!(!waits.contains("call<>") && waits.contains(">100 %<") && differs.contains(">–<"), "{waits}");
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_none_or_all() {
+        let text = |yes, all| MatrixCell::Trials(yes, all).text();
+        assert_eq!([text(0, 900), text(1, 900), text(899, 900), text(900, 900)], ["0 %", "< 1 %", "> 99 %", "100 %"]);
+        assert_eq!([text(45, 90), text(270, 900), text(3, 3)], ["50 %", "30 %", "100 %"]);
     }
 
     #[test]
