@@ -3,7 +3,8 @@
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
 // leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; a timeline is
 // zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
-// the time until a page can be used. Of slides: that keys and buttons turn them, that each is whole and a page on paper.
+// the time until a page can be used; the pages of the course on paper. Of slides: that keys and buttons turn them, that
+// each is whole and a page on paper.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -14,6 +15,7 @@ import { chromium } from 'playwright-core';
 const SITE_BYTES = 10e6;
 const PAGE_BYTES = 500e3;
 const USABLE_MS = 1000;
+const PRINT_PAGES = 80;
 
 const site = resolve(process.argv[2]);
 const pages = readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html') && name !== 'toc.html');
@@ -76,6 +78,12 @@ async function holdToAccessibility(page) {
     const [first] = violation.nodes;
     fault(where, `${violation.impact}: ${violation.help} (${violation.nodes.length}): ${first.target} ${first.html.slice(0, 120)}`);
   }
+}
+
+// Where a page does not state its paper, that is A4.
+async function pagesOnPaper(page) {
+  const pdf = await page.pdf({ format: 'A4', preferCSSPageSize: true });
+  return pdf.toString('latin1').match(/\/Type\s*\/Page[^s]/g).length;
 }
 
 const pagesWith = (text) => pages.filter((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes(text));
@@ -225,6 +233,11 @@ for (const name of pages.filter((name) => name !== 'print.html')) {
   if (least > USABLE_MS) fault(name, `${Math.round(least)} ms until it can be used`);
 }
 
+where = 'the course on paper';
+await page.goto(url('print.html'), { waitUntil: 'load' });
+const paper = await pagesOnPaper(page);
+if (paper >= PRINT_PAGES) fault(where, `${paper} pages`);
+
 // Slides: a deck is turned by keys, stands whole without its script, and is a page a slide on paper.
 const slides = process.argv[3] && resolve(process.argv[3]);
 const decks = slides ? readdirSync(slides).filter((name) => name.endsWith('.html')) : [];
@@ -238,7 +251,9 @@ for (const [colorScheme, width] of slides ? [['light', 1280], ['dark', 1280], ['
     const shown = () => deck.evaluate(() => [...document.querySelectorAll('.slide')].findIndex((slide) => slide.classList.contains('current')));
     for (let slide = 0; slide < count; slide += 1) {
       const seen = await deck.evaluate(() => {
-        const [page, one] = [document.documentElement, document.querySelector('.slide.current, .slide')];
+        // The page that lists the decks shows its slide as it stands.
+        const one = document.querySelector('.slide.current') ?? document.querySelector('.slide');
+        const page = document.documentElement;
         return { wide: page.scrollWidth - page.clientWidth, tall: one.scrollHeight - innerHeight, words: one.innerText.trim().length };
       });
       if (seen.wide > 0) fault(where, `slide ${slide + 1}: ${seen.wide} px wider than the screen`);
@@ -254,7 +269,7 @@ for (const [colorScheme, width] of slides ? [['light', 1280], ['dark', 1280], ['
     await deck.getByRole('button', { name: 'Next slide' }).click();
     if (await shown() !== 2) fault(where, `Home, the space bar and the button lead to slide ${await shown() + 1}`);
     if (width !== 1280 || colorScheme !== 'light') continue;
-    const printed = (await deck.pdf({ preferCSSPageSize: true })).toString('latin1').match(/\/Type\s*\/Page[^s]/g).length;
+    const printed = await pagesOnPaper(deck);
     if (printed !== count) fault(where, `${count} slides are ${printed} pages`);
     // The paper's width and height.
     await deck.setViewportSize({ width: 1122, height: 631 });
@@ -277,6 +292,6 @@ if (slides) {
 
 await browser.close();
 faults.forEach((text) => console.error(text));
-console.log(`${pages.length} pages, ${(whole / 1e6).toFixed(1)} MB, ${links.length} links, `
+console.log(`${pages.length} pages, ${(whole / 1e6).toFixed(1)} MB, ${links.length} links, ${paper} pages on paper, `
   + `${slides ? `${decks.length} pages of slides, ` : ''}usable after ${Math.round(slowest)} ms at most, ${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

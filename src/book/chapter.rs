@@ -97,7 +97,7 @@ fn figure_context(
                 continue;
             }
             let drawn = drawn_panel(document, panel, (results, machine), id)?;
-            panels.extend(drawn.pictures.into_iter().map(safe_html));
+            panels.extend(drawn.pictures.into_iter().chain(drawn.unmeasured).map(safe_html));
             left_out.extend(drawn.left_out);
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));

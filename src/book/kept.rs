@@ -1,5 +1,5 @@
 //! The results of a real GPU that come with the program, for a reader who has none: measured by this program and by PyTorch on
-//! another machine, and shown as that machine's.
+//! another machine, and shown as that machine's. One file is of the suite of the course, the other of the reference suite.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -7,17 +7,34 @@ use std::sync::LazyLock;
 use crate::error::{BookError, FileError};
 use crate::results::Results;
 
-/// Where the file lies in the repository, and what is in it.
-const PLACE: &str = "book/results/nvidia-h200.json";
-const TEXT: &str = include_str!("../../book/results/nvidia-h200.json");
+/// Where the files lie in the repository, and what is in them.
+const COURSE: (&str, &str) = ("book/results/nvidia-h200.json", include_str!("../../book/results/nvidia-h200.json"));
+const REFERENCE: (&str, &str) =
+    ("book/results/nvidia-h200-calls.json", include_str!("../../book/results/nvidia-h200-calls.json"));
 
-/// The results, which are read once.
+fn read((place, text): (&str, &str)) -> Result<Results, FileError> {
+    Results::parse(text, Path::new(place))
+}
+
+fn unreadable(error: impl ToString) -> BookError {
+    BookError::Build { message: error.to_string() }
+}
+
+/// The results of the course, which are read once.
 ///
 /// # Errors
 /// The file is none that this program can read.
 pub(crate) fn results() -> Result<&'static Results, BookError> {
-    static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| Results::parse(TEXT, Path::new(PLACE)));
-    READ.as_ref().map_err(|error| BookError::Build { message: error.to_string() })
+    static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| read(COURSE));
+    READ.as_ref().map_err(unreadable)
+}
+
+/// The results of both suites, those of the course first.
+///
+/// # Errors
+/// A file is none that this program can read.
+pub(super) fn of_all_suites() -> Result<Vec<Results>, BookError> {
+    Ok(vec![results()?.clone(), read(REFERENCE).map_err(unreadable)?])
 }
 
 #[cfg(test)]

@@ -65,7 +65,8 @@ fn decks(
     catalog: &Catalog,
 ) -> Result<BTreeMap<String, Vec<u8>>, BookError> {
     let is_kept = results.is_empty();
-    let results = if is_kept { std::slice::from_ref(kept::results()?) } else { results };
+    let kept = if is_kept { kept::of_all_suites()? } else { Vec::new() };
+    let results = if is_kept { &kept } else { results };
     let described = project.documents(&catalog.clone().with_results(results))?;
     let documents: Vec<Document> = described.iter().map(|document| document.with_tables(results, &described)).collect();
     let lessons = syllabus::lessons(project, &documents)?;
@@ -149,8 +150,10 @@ impl Deck<'_> {
     }
 
     fn chapter(&self, document: &Document) -> Result<Value, BookError> {
-        // A machine that measured nothing of a chapter has no slides in it.
-        let measured = self.results.iter().filter(|results| has_rows(results, document)).cloned();
+        // A machine that measured nothing of a chapter has no slides in it. The files that come with the program are of one
+        // machine.
+        let most = if self.is_kept { 1 } else { self.results.len() };
+        let measured = self.results.iter().filter(|results| has_rows(results, document)).take(most).cloned();
         let measured = &measured.collect::<Vec<Results>>();
         let machines = &Machines::of(measured);
         let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
@@ -169,18 +172,20 @@ impl Deck<'_> {
 
     /// A page of slides, made of Markdown.
     fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
-        let machines = self.machines.named().map(|(results, machine)| {
-            context! {
-                machine,
-                started => results.run().started.as_str(),
-                is_emulated => is_emulated(results),
+        let mut machines: Vec<Value> = Vec::new();
+        for (results, label) in self.machines.named() {
+            let day = results.run().started.split('T').next();
+            let machine = if self.is_kept { results.environment().device.model.as_str() } else { label };
+            let entry = context! { machine, day, is_emulated => is_emulated(results) };
+            if !machines.contains(&entry) {
+                machines.push(entry);
             }
-        });
+        }
         let context = context! {
             title,
             is_deck,
             is_kept => self.is_kept,
-            machines => machines.collect::<Vec<Value>>(),
+            machines,
             content => safe_html(self.html(text)),
         };
         self.templates.render("slides/frame.html.j2", context)
@@ -232,9 +237,12 @@ fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'
     let mut slides = Vec::new();
     for (number, machine) in (1..).zip(machines.named()) {
         let pictures = pictures(document, figure, number, machine)?;
-        for (part, pictures) in (1..).zip(pictures.chunks(PICTURES)) {
+        let parts = pictures.chunks(PICTURES);
+        let of = parts.len();
+        for (part, pictures) in (1..).zip(parts) {
+            let which = if of > 1 { format!(" ({part} of {of})") } else { String::new() };
             slides.push(context! {
-                title => figure.title.as_str(),
+                title => format!("{}{which}", figure.title),
                 caption => (part == 1).then(|| safe_html(figure.caption.trim())),
                 machine => machine.1,
                 pictures => pictures.iter().map(|svg| safe_html(svg.as_str())).collect::<Vec<Value>>(),
@@ -244,7 +252,7 @@ fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'
     Ok(slides)
 }
 
-/// The pictures of a figure for a machine.
+/// The pictures of a figure that show a value of a machine.
 fn pictures(
     document: &Document,
     figure: &DocumentFigure,
@@ -336,6 +344,40 @@ mod tests {
             assert!(page.contains("another machine, whose results come with the program"));
             assert!(page.contains("H200") && page.contains("class=\"interval\""));
             assert_eq!(page.matches("<section ").count(), page.matches("</section>").count());
+        }
+    }
+
+    #[test]
+    fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter_under_titles_of_their_own() {
+        for (name, page) in decks_of(&[]).iter().filter(|(name, _)| name.starts_with("lesson-")) {
+            let between = |slide: &str, (from, to): (&str, &str)| {
+                let found = slide.split_once(from).and_then(|(_, rest)| rest.split_once(to));
+                found.map(|(text, _)| text.to_owned()).unwrap_or_default()
+            };
+            let of = |slide: &str| (between(slide, ("class=\"part\">", "</p>")), between(slide, ("<h2>", "</h2>")));
+            let slides: Vec<&str> = page.split("<section ").skip(2).collect();
+            let mut titles: Vec<(String, String)> = slides.iter().map(|slide| of(slide)).collect();
+            for (chapter, _) in titles.iter().filter(|(_, title)| title == "The question") {
+                let has = |mark: &str| slides.iter().any(|slide| of(slide).0 == *chapter && slide.contains(mark));
+                assert!(has("<svg class=\"plot\"") && has("The answer on NVIDIA H200<"), "{name}: {chapter}");
+            }
+            let all = titles.len();
+            titles.sort();
+            titles.dedup();
+            assert_eq!(titles.len(), all, "{name}: {titles:?}");
+        }
+    }
+
+    #[test]
+    fn no_slide_speaks_of_a_table_or_a_panel_by_a_place_that_only_the_chapter_has() {
+        for (name, page) in decks_of(&[]) {
+            for sentence in page.split(". ").map(str::to_lowercase) {
+                let places =
+                    ["first panel", "second panel", "last panel", "the other panels", "matrix above", "sizes above"];
+                assert!(!places.iter().any(|place| sentence.contains(place)), "{name}: {sentence}");
+                let is_of_the_chapter = sentence.contains("chapter") || !sentence.contains(" the table");
+                assert!(is_of_the_chapter, "{name}: {sentence}");
+            }
         }
     }
 

@@ -268,7 +268,7 @@ fn the_chapters_stand_in_the_order_that_their_documents_state() {
 fn the_course_is_a_part_of_its_own_and_what_is_for_reference_another() {
     let summary = read(whole_source(), "SUMMARY");
     let (before, reference) = summary.split_once("# Reference").unwrap();
-    let course = before.split("# Course").nth(1).unwrap().split("# Notebooks").next().unwrap();
+    let course = before.split("# Course").nth(1).unwrap().split("# Labs").next().unwrap();
     for document in printed() {
         let link = format!("({}.md)", document.id);
         let is_course = document.source.is_some() || document.lesson.is_some();

@@ -22,6 +22,8 @@ use crate::units::Unit;
 pub struct Drawn {
     /// The pictures as SVG.
     pub pictures: Vec<String>,
+    /// Pictures without a value: they say why nothing was measured.
+    pub unmeasured: Vec<String>,
     /// What has no meaning on the machine.
     pub left_out: Vec<LeftOut>,
 }
@@ -40,25 +42,30 @@ pub fn drawn(
     let mut drawn = Drawn::default();
     for (number, systems) in (1..).zip(pictures(table, panel, results)) {
         let id = if number == 1 { id.to_owned() } else { format!("{id}-{number}") };
+        let mut has_values = true;
         let svg = match (table, &panel.lines) {
             (None, _) => roofline(panel, machine, results, &systems).map(|plot| plot.to_svg(&id)),
             (Some(table), Some(lines)) => {
                 let (plot, left_out) = line_plot(table, panel, lines, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
+                has_values = plot.lines.iter().any(|line| !line.points.is_empty());
                 (!plot.lines.is_empty()).then(|| plot.to_svg(&id))
             }
             (Some(table), None) if panel.stack.is_some() => {
                 let (plot, left_out) = stack_plot(table, panel, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
+                has_values = plot.bars.iter().any(|bar| bar.stack.is_ok());
                 (!plot.bars.is_empty()).then(|| plot.to_svg(&id))
             }
             (Some(table), None) => {
                 let (plot, left_out) = bar_plot(table, panel, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
+                has_values = plot.groups.iter().flat_map(|group| &group.bars).any(|bar| bar.extent.is_some());
                 (!plot.groups.is_empty()).then(|| plot.to_svg(&id))
             }
         };
-        drawn.pictures.extend(svg.transpose()?);
+        let pictures = if has_values { &mut drawn.pictures } else { &mut drawn.unmeasured };
+        pictures.extend(svg.transpose()?);
     }
     Ok(drawn)
 }
