@@ -228,7 +228,7 @@ mod tests {
         let (waits, differs) = (waits.to_svg("a").unwrap(), differs.to_svg("a").unwrap());
         // One in the legend, one in the row.
         assert_eq!([waits.matches("<polygon").count(), differs.matches("<polygon").count()], [1, 2]);
-        assert!(!waits.contains("call<>") && waits.contains(">100 %<") && differs.contains(">–<"), "{waits}");
+        assert!(!waits.contains("call<>") && waits.contains(">100 &#37;<") && differs.contains(">–<"), "{waits}");
     }
 
     #[test]
