@@ -99,7 +99,7 @@ pub(super) fn error(text: &str) {
 /// A question on standard error, whose answer stands behind it.
 pub(super) fn ask(question: &str) {
     // Nobody is left to ask.
-    let _ = io::stderr().lock().write_all(clean::terminal(question).as_bytes());
+    let _ = io::stderr().lock().write_all(clean::terminal_line(question).as_bytes());
 }
 
 /// Notes that standard output could not be written.

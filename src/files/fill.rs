@@ -49,7 +49,10 @@ fn is_begun(folder: &Path, below: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> 
         let entry = entry?;
         let (path, kind) = (below.join(entry.file_name()), entry.file_type()?);
         let is_ours = match files.get(&path) {
-            Some(content) => kind.is_file() && content.starts_with(&fs::read(entry.path())?),
+            Some(content) => {
+                let is_short = kind.is_file() && entry.metadata()?.len() <= content.len() as u64;
+                is_short && content.starts_with(&fs::read(entry.path())?)
+            }
             None => {
                 kind.is_dir() && files.keys().any(|file| file.starts_with(&path)) && is_begun(folder, &path, files)?
             }
