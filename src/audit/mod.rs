@@ -56,7 +56,7 @@ pub use steps::{Allowed, Budget, Step};
 
 #[cfg(feature = "report")]
 pub(crate) use self::{
-    exports::{junit, sarif},
+    exports::{JUNIT_BEGIN, is_sarif, junit, sarif},
     foreign::read as read_trace,
     kept::{is_audit, read as read_kept, text as kept_text},
     lanes::timeline,

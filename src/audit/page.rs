@@ -3,7 +3,7 @@
 use super::places::WaitPlace;
 use super::report::{AuditReport, ProcessReport};
 use super::tables;
-use crate::present::{TimelinePlot, escape};
+use crate::present::{TimelinePlot, escape, page_head};
 
 const STYLE: &str = include_str!("../../report-templates/syncscope.css");
 /// What mdBook gives the book's pages.
@@ -37,12 +37,9 @@ impl AuditReport {
         let named = |chapter: &str| format!("<em>{}</em>", escape(chapter));
         let PageParts { first, others } = parts(self, "longest-wait", &named);
         let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>Where the host waits</title>\n<style>{GROUND}\n{STYLE}</style>\n</head>\n<body class=\"content\">\n\
-             <main>\n<h1>Where the host waits</h1>\n{first}{others}</main>\n</body>\n</html>\n"
-        )
+        let title = "Where the host waits";
+        let head = page_head(title, &format!("{GROUND}\n{STYLE}"), "");
+        format!("{head}<body class=\"content\">\n<main>\n<h1>{title}</h1>\n{first}{others}</main>\n</body>\n</html>\n")
     }
 }
 

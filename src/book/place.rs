@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::folder::at;
 use crate::error::BookError;
-use crate::files::{Lock, read_text, replace};
+use crate::files::{Lock, make_folder, read_text, replace};
 
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
@@ -79,7 +79,7 @@ pub(super) struct OutputPlace<'a, const N: usize> {
 impl<'a, const N: usize> OutputPlace<'a, N> {
     /// Clears what dead processes left and begins a working folder.
     pub(super) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
-        fs::create_dir_all(out).map_err(at(out))?;
+        make_folder(out).map_err(at(out))?;
         let lock = Lock::take(&out.join(".render.lock"), WAIT).map_err(at(out))?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);

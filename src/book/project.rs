@@ -12,8 +12,9 @@ use std::sync::Arc;
 use include_dir::{Dir, include_dir};
 
 use super::document::{Document, Hardware, Names, Texts, is_yaml};
-use super::folder::{Folder, at};
+use super::folder::Folder;
 use crate::error::{BookError, FileError};
+use crate::files::fill;
 use crate::results::Catalog;
 use crate::yaml;
 
@@ -239,23 +240,15 @@ impl BookProject {
         folders.any(|folder| place.starts_with(folder))
     }
 
-    /// Writes the project into a folder that is empty or not there.
+    /// Writes the project into a folder that is empty or not there, or that was left by a process that was killed here.
     ///
     /// # Errors
-    /// [`BookError::NotEmpty`] if the folder holds anything; otherwise the file that cannot be written.
+    /// [`BookError::NotEmpty`] if the folder holds anything else; otherwise the file that cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), BookError> {
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        if fs::read_dir(folder).map_err(at(folder))?.next().is_some() {
-            return Err(BookError::NotEmpty { path: folder.to_owned() });
+        match fill(folder, &self.files)? {
+            true => Ok(()),
+            false => Err(BookError::NotEmpty { path: folder.to_owned() }),
         }
-        for (path, content) in &self.files {
-            let path = folder.join(path);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(at(parent))?;
-            }
-            fs::write(&path, content).map_err(at(&path))?;
-        }
-        Ok(())
     }
 
     /// The files below one of its folders, by their path within the project.

@@ -37,18 +37,20 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let Some(path) = &arguments.into else {
         let catalog = recorded::catalog(&[], carried);
         let results = System::read(&arguments.system, &catalog)?.into_results(&catalog);
-        say!("{}", system_table(&results, &results.run().system).to_console());
+        show!("{}\n", system_table(&results, &results.run().system).to_console());
         return Ok(End::Well);
     };
     let at = |source| FileError::Io { path: path.clone(), source };
-    fs::metadata(path).map_err(at)?;
+    if !fs::metadata(path).map_err(at)?.is_file() {
+        return Err(UsageError(format!("{}: it is read and replaced, and is no plain file", path.display())).into());
+    }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
     let target = Target::claim(path, |_| true).map_err(at)?;
     let mut results = recorded::read(path, carried)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
     if let Err(mismatches) = results.attach(system) {
-        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
+        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
         let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }

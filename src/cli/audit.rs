@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use anyhow::Context;
@@ -13,10 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::terminal::TerminalColour;
-use super::{End, UsageError, output};
+use super::terminal::{self, TerminalColour};
+use super::{End, UsageError, output, refuse_input};
 use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, LIBRARY, ProgramRecording};
+use crate::clean::terminal_line;
 use crate::files::{Target, begins_with};
+use crate::present::PAGE_BEGIN;
 use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
@@ -97,18 +99,20 @@ struct Files {
 
 impl Files {
     fn claim(arguments: &Arguments) -> anyhow::Result<Self> {
-        // Each in place of one that begins as all of its kind do.
-        let claim = |path: &Option<PathBuf>, begin| -> anyhow::Result<Option<(PathBuf, Target)>> {
+        let read = [&arguments.from, &arguments.budget, &arguments.baseline];
+        // Each in place of one of its kind alone.
+        let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> bool| -> anyhow::Result<Option<_>> {
             let Some(path) = path else { return Ok(None) };
+            refuse_input(path, read.into_iter().flatten())?;
             let failed = |error| UsageError(format!("{}: {error}", path.display()));
-            Ok(Some((path.clone(), Target::claim(path, begins_with(begin)).map_err(failed)?)))
+            Ok(Some((path.clone(), Target::claim(path, is_own).map_err(failed)?)))
         };
         Ok(Self {
-            json: claim(&arguments.json, "{\n")?,
-            html: claim(&arguments.html, "<!doctype html>")?,
-            trace: claim(&arguments.trace, TRACE_BEGIN)?,
-            junit: claim(&arguments.junit, "<?xml")?,
-            sarif: claim(&arguments.sarif, "{\n")?,
+            json: claim(&arguments.json, &|path| audit::read_kept(path).is_ok())?,
+            html: claim(&arguments.html, &begins_with(PAGE_BEGIN))?,
+            trace: claim(&arguments.trace, &begins_with(TRACE_BEGIN))?,
+            junit: claim(&arguments.junit, &begins_with(audit::JUNIT_BEGIN))?,
+            sarif: claim(&arguments.sarif, &audit::is_sarif)?,
         })
     }
 }
@@ -223,6 +227,8 @@ fn leave(status: ExitStatus) -> ! {
 fn tell(report: &AuditReport, to_output: bool) {
     let mut text = String::new();
     let mut add = |more: &str| text.push_str(more);
+    // A name in a trace may be anybody's: it ends no line.
+    let line = |text: &str| terminal_line(text).into_owned() + "\n";
     if !report.places.is_empty() {
         add(&audit::places_table(report, PRINTED).to_console());
         let rest = report.places.len().saturating_sub(PRINTED);
@@ -235,7 +241,7 @@ fn tell(report: &AuditReport, to_output: bool) {
             if !told.contains(&place.advice.as_str()) {
                 told.push(&place.advice);
                 let reason = audit::sentence(place.reason.words());
-                add(&format!("{reason} ({}): {}. Chapter: {}.\n", place.call, place.advice, place.chapter));
+                add(&line(&format!("{reason} ({}): {}. Chapter: {}.", place.call, place.advice, place.chapter)));
             }
         }
         add("\n");
@@ -243,17 +249,18 @@ fn tell(report: &AuditReport, to_output: bool) {
     for process in &report.processes {
         add(&format!("{}\n", audit::time_of(process).to_console()));
         if let Some(overhead) = audit::overhead(process) {
-            add(&format!("{overhead}\n"));
+            add(&line(&overhead));
         }
     }
-    add(&format!("{}\n", audit::summary(report)));
+    add(&line(&audit::summary(report)));
     match to_output {
         true => show!("{text}"),
-        false => note!("{}", text.trim_end()),
+        false if terminal::is_quiet() => {}
+        false => output::error(&text),
     }
     for warning in &report.warnings {
         match to_output {
-            true => output::titled(&format!("{warning}\n"), TerminalColour::Warning),
+            true => output::message(warning, Some(TerminalColour::Warning)),
             false => alert!("warning: {warning}"),
         }
     }

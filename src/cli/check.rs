@@ -128,15 +128,12 @@ impl Facts for Checked {
         if let Some(results) = &self.results {
             let (rows, runs) = (counted(results.rows, "row"), counted(results.runs, "run"));
             say!("{}: {rows} of {runs} can be read.", results.file);
-            results
-                .warnings
-                .iter()
-                .for_each(|warning| output::titled(&format!("{warning}\n"), TerminalColour::Warning));
+            results.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
         }
         if let Some(kept) = &self.audit {
             let (places, processes) = (counted(kept.places, "place"), audit::of_processes(kept.processes));
             say!("{}: {places} of {processes} can be read.", kept.file);
-            kept.warnings.iter().for_each(|warning| output::titled(&format!("{warning}\n"), TerminalColour::Warning));
+            kept.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
         }
     }
 }

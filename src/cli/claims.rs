@@ -122,7 +122,7 @@ impl Facts for Claims {
 
     fn say(&self) {
         let [device, model, started] = [&self.device, &self.model, &self.started].map(|text| terminal_line(text));
-        say!("{device} ({model}), {started}\n");
+        show!("{device} ({model}), {started}\n\n");
         show!("{}", self.text);
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let (a, b) = (recorded::read(&arguments.a, carried)?, recorded::read(&arguments.b, carried)?);
     let mismatches = mismatches(&a, &b);
     if !mismatches.is_empty() && !arguments.allow_mismatch {
-        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n  {mismatch}")).collect();
+        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
         let message = format!(
             "these runs measured different things (--allow-mismatch compares them nevertheless):{}",
             lines.concat()

@@ -40,7 +40,7 @@ impl Facts for Experiments {
 
     fn say(&self) {
         for Listed { name, summary, rows } in &self.experiments {
-            output::titled(&format!("{name}: {summary}\n"), TerminalColour::Title);
+            output::message(&format!("{name}: {summary}"), Some(TerminalColour::Title));
             let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
             for (heading, rows) in by_heading(rows) {
                 say!("  {heading}");

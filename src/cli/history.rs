@@ -11,7 +11,10 @@ use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
-use crate::history::{History, MachineHistory, RowHistory, SeriesChange, bencher, junit, page};
+use crate::history::{
+    History, JUNIT_BEGIN, MachineHistory, RowHistory, SeriesChange, bencher, is_bencher, junit, page,
+};
+use crate::present::PAGE_BEGIN;
 use crate::results::Shift;
 use crate::store::{Index, Refused};
 
@@ -111,8 +114,8 @@ impl Facts for Report<'_> {
                 [] => String::new(),
                 facts => format!("; also changed: {}", facts.join("; ")),
             };
-            let text = format!("{} {} {} since {}{also}\n", line.machine, line.row, line.text, line.when);
-            output::titled(&text, if line.fails { TerminalColour::Bad } else { TerminalColour::Title });
+            let text = format!("{} {} {} since {}{also}", line.machine, line.row, line.text, line.when);
+            output::message(&text, Some(if line.fails { TerminalColour::Bad } else { TerminalColour::Title }));
         }
         let failing = self.changes.iter().filter(|line| line.fails).count();
         let changes = self.changes.len();
@@ -143,13 +146,13 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let failed: Vec<(&MachineHistory, &RowHistory, &SeriesChange)> =
         history.found_since(arguments.since.as_deref()).filter(|(.., change)| is_meant(change)).collect();
     if let Some(file) = &arguments.page {
-        put(file, "<!doctype html>", page(&history, arguments.threshold))?;
+        put(file, begins_with(PAGE_BEGIN), page(&history, arguments.threshold))?;
     }
     if let Some(file) = &arguments.junit {
-        put(file, "<?xml", junit(&history, &failed))?;
+        put(file, begins_with(JUNIT_BEGIN), junit(&history, &failed))?;
     }
     if let Some(file) = &arguments.bencher {
-        put(file, "{\n", bencher(&history)?)?;
+        put(file, is_bencher, bencher(&history)?)?;
     }
     let fails = |change: &SeriesChange| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
     let changes = history.changes().map(|(machine, track, change)| Line {
@@ -166,8 +169,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     Ok(if failed.is_empty() { End::Well } else { End::Failed })
 }
 
-/// Writes a file, in place of one that begins as all of its kind do.
-fn put(file: &Path, begin: &str, content: String) -> Result<(), FileError> {
+/// Writes a file, in place of one of its kind alone.
+fn put(file: &Path, is_own: impl FnOnce(&Path) -> bool, content: String) -> Result<(), FileError> {
     let at = |source| FileError::Io { path: file.to_owned(), source };
-    Target::claim(file, begins_with(begin)).map_err(at)?.write(content.as_bytes()).map_err(at)
+    Target::claim(file, is_own).map_err(at)?.write(content.as_bytes()).map_err(at)
 }

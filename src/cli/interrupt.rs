@@ -12,8 +12,8 @@ use rustix::process::{Pid, kill_process};
 // Ends the process as it is: a library that is told of the end may wait for its device, and with it for a closed gate.
 use signal_hook::low_level::exit;
 
-use super::End;
 use super::ending::{self, AskedBy, HANDED_ON};
+use super::{End, output};
 
 /// How long a sample may take to end after the first signal.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -36,7 +36,8 @@ impl Interrupt {
             let wait = match count.fetch_add(1, Ordering::Relaxed) {
                 0 => {
                     told.flag.store(true, Ordering::Relaxed);
-                    alert!("\nending after the current sample; what was measured is kept (again to quit at once)");
+                    output::error("\n");
+                    alert!("ending after the current sample; what was measured is kept (again to quit at once)");
                     GRACE
                 }
                 1 => Duration::ZERO,

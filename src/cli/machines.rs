@@ -13,6 +13,7 @@ use crate::error::FileError;
 use crate::files::{Target, begins_with};
 use crate::fleet::{ClaimAt, Different, Fleet, page};
 use crate::measure::FEWEST;
+use crate::present::PAGE_BEGIN;
 use crate::results::{Catalog, Results};
 use crate::store::{Index, Refused};
 use crate::units::counted;
@@ -97,7 +98,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     if let Some(file) = &arguments.page {
         let at = |source| FileError::Io { path: file.clone(), source };
-        Target::claim(file, begins_with("<!doctype html>")).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
+        Target::claim(file, begins_with(PAGE_BEGIN)).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
     }
     let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
     let not_judged = fleet.models().values().map(Vec::len).filter(|machines| *machines < FEWEST).sum();

@@ -55,7 +55,7 @@ mod suggested;
 mod terminal;
 mod version;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ pub use self::benchmark::Benchmarks;
 use crate::book::BookProject;
 use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
+use crate::files::is_same;
 use crate::results::nearest;
 
 /// The program `report` with the experiments and the book that it carries.
@@ -178,7 +179,7 @@ impl App {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(&suggested::with_nearest(error)),
+            Err(error) => refuse(&suggested::in_lines(suggested::with_nearest(error))),
         };
         exit_code(end)
     }
@@ -323,7 +324,7 @@ fn refuse(error: &clap::Error) -> End {
     }
     if error.use_stderr() {
         // It repeats the arguments, and a pattern of the shell makes arguments of the names of files.
-        alert!("{}", error.render().to_string().trim_end());
+        output::error(&error.render().to_string());
         return End::Refused;
     }
     if let Err(unwritten) = error.print() {
@@ -344,7 +345,7 @@ fn told(error: &anyhow::Error) -> String {
 fn code_of(error: &anyhow::Error) -> End {
     let device = error.downcast_ref::<DeviceError>();
     let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
-        || error.is::<FileError>()
+        || matches!(error.downcast_ref(), Some(error) if is_a_users_file(error))
         || error.is::<UsageError>()
         || matches!(error.downcast_ref(), Some(error) if is_the_users(error))
         || matches!(error.downcast_ref(), Some(error) if is_of_the_place(error));
@@ -356,7 +357,6 @@ fn is_the_users(error: &BookError) -> bool {
     matches!(
         error,
         BookError::NotEmpty { .. }
-            | BookError::File(_)
             | BookError::Missing { .. }
             | BookError::Outside { .. }
             | BookError::Reference { .. }
@@ -364,9 +364,17 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Template { .. }
             | BookError::Notebook { .. }
     ) || matches!(error, BookError::Io { source, .. } if is_of_the_place(source))
+        || matches!(error, BookError::File(error) if is_a_users_file(error))
 }
 
-/// Whether nothing can be put where the user said. A disk that is full is no fault of the command.
+/// Whether a file of the user's is wrong, or its name; a disk that is full is no fault of the command.
+fn is_a_users_file(error: &FileError) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, OutOfMemory, QuotaExceeded, StorageFull};
+    let FileError::Io { source, .. } = error else { return true };
+    !matches!(source.kind(), BrokenPipe | OutOfMemory | QuotaExceeded | StorageFull)
+}
+
+/// Whether nothing can be put where the user said.
 fn is_of_the_place(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{
         AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
@@ -392,6 +400,16 @@ struct Told(End);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct UsageError(String);
+
+/// Refuses to write where something is read that would be lost.
+fn refuse_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), UsageError> {
+    // A pipe or a terminal may be read and written.
+    let is_lost = out.is_file() && read.into_iter().any(|read| is_same(read, out));
+    match is_lost {
+        true => Err(UsageError(format!("{}: it is read, too, and would be lost; name another file", out.display()))),
+        false => Ok(()),
+    }
+}
 
 /// A path as an argument that a shell hands on as it is, and that is no flag.
 fn argument(path: &Path) -> String {

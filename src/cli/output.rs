@@ -1,10 +1,12 @@
 //! What the program says: on standard output ([`say!`], [`show!`]); on standard error its progress ([`note!`]), which
 //! `--quiet` leaves out, and what is missing or wrong ([`alert!`]).
 //!
-//! All of it passes [`clean::terminal`]: what a file holds must not act on the terminal. A reader that has gone away, as
-//! `head` does, ends nothing: what was to be done is done, without a word. Output that cannot be written for another
+//! All of it passes [`clean::terminal`]: what a file holds must not act on the terminal. A message may hold a reason, a name
+//! or a path of anybody: what follows a line break in it stands further in, so that none begins a line of its own. What the
+//! program lays out itself, such as a table, goes by [`show!`]. A reader that has gone away, as `head` does, ends nothing: what was to be done is done, without a word. Output that cannot be written for another
 //! reason, such as a full disk, makes the program fail at its end.
 
+use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -15,29 +17,29 @@ use serde::Serialize;
 use super::terminal::{self, TerminalColour, To};
 use crate::clean;
 
-/// A line on standard output.
+/// A message on standard output.
 macro_rules! say {
     () => { $crate::cli::output::out(format_args!("\n")) };
-    ($($text:tt)+) => { $crate::cli::output::out(format_args!("{}\n", format_args!($($text)+))) };
+    ($($text:tt)+) => { $crate::cli::output::message(&format!($($text)+), None) };
 }
 
-/// Text on standard output.
+/// Text on standard output that is laid out.
 macro_rules! show {
     ($($text:tt)+) => { $crate::cli::output::out(format_args!($($text)+)) };
 }
 
-/// A line on standard error about the progress.
+/// A message on standard error about the progress.
 macro_rules! note {
     ($($text:tt)+) => {
         if !$crate::cli::terminal::is_quiet() {
-            $crate::cli::output::error(format_args!("{}\n", format_args!($($text)+)))
+            alert!($($text)+)
         }
     };
 }
 
-/// A line on standard error that has to be seen.
+/// A message on standard error that has to be seen.
 macro_rules! alert {
-    ($($text:tt)+) => { $crate::cli::output::error(format_args!("{}\n", format_args!($($text)+))) };
+    ($($text:tt)+) => { $crate::cli::output::error(&$crate::cli::output::set_in(&format!($($text)+))) };
 }
 
 /// Why standard output could not be written, the first time that it could not.
@@ -47,7 +49,24 @@ pub(super) fn out(text: Arguments<'_>) {
     write(terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
 }
 
-/// Text on standard output whose first line is painted.
+/// A message on standard output, whose first line is painted.
+pub(super) fn message(text: &str, paint: Option<TerminalColour>) {
+    write(terminal::formed(&clean::terminal(&set_in(text)), paint, To::Out));
+}
+
+/// A message as lines: those behind the first stand further in. Of one that is too long, the middle is left out.
+pub(super) fn set_in(text: &str) -> String {
+    const MOST: usize = 4_000;
+    let text = text.trim_end();
+    let mut places = text.char_indices().map(|(place, _)| place);
+    let text = match (places.nth(MOST / 2), places.nth_back(MOST / 2)) {
+        (Some(begin), Some(end)) => Cow::Owned(format!("{} … {}", &text[..begin], &text[end..])),
+        _ => Cow::Borrowed(text),
+    };
+    text.replace('\n', "\n  ") + "\n"
+}
+
+/// Text on standard output that is laid out, its first line painted.
 pub(super) fn titled(text: &str, paint: TerminalColour) {
     write(terminal::formed(&clean::terminal(text), Some(paint), To::Out));
 }
@@ -69,9 +88,9 @@ fn write(text: impl AsRef<[u8]>) {
     }
 }
 
-pub(super) fn error(text: Arguments<'_>) {
-    let text = text.to_string();
-    let text = clean::terminal(&text);
+/// Text on standard error that is laid out.
+pub(super) fn error(text: &str) {
+    let text = clean::terminal(text);
     let paint = text.starts_with("error:").then_some(TerminalColour::Bad);
     // Nobody is left to tell.
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
@@ -80,7 +99,7 @@ pub(super) fn error(text: Arguments<'_>) {
 /// A question on standard error, whose answer stands behind it.
 pub(super) fn ask(question: &str) {
     // Nobody is left to ask.
-    let _ = io::stderr().lock().write_all(clean::terminal(question).as_bytes());
+    let _ = io::stderr().lock().write_all(clean::terminal_line(question).as_bytes());
 }
 
 /// Notes that standard output could not be written.
@@ -125,6 +144,19 @@ pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_break_in_a_message_begins_no_line_of_its_own() {
+        assert_eq!(set_in("a.json: no\nerror: yes\n"), "a.json: no\n  error: yes\n");
+        assert_eq!(set_in("one line"), "one line\n");
+    }
+
+    #[test]
+    fn a_message_of_any_length_is_told_by_its_begin_and_its_end() {
+        let told = set_in(&format!("a.yaml:1:1: the tag `{}` has no meaning here", "é".repeat(1_000_000)));
+        assert!(told.starts_with("a.yaml:1:1: the tag `é") && told.ends_with("é` has no meaning here\n"), "{told}");
+        assert!(told.chars().count() < 4_100);
+    }
 
     #[test]
     fn json_keeps_its_content_and_holds_nothing_that_a_terminal_acts_on() {

@@ -86,7 +86,7 @@ impl OnEngine {
         say!("  {place}, {runs} {times}, sampling at most about {most}: {}{unnamed}", list(true));
         self.warnings
             .iter()
-            .for_each(|warning| output::titled(&format!("  warning: {warning}\n"), TerminalColour::Warning));
+            .for_each(|warning| output::message(&format!("  warning: {warning}"), Some(TerminalColour::Warning)));
     }
 }
 

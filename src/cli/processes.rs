@@ -162,6 +162,11 @@ pub(super) fn measure(
         anyhow::ensure!(!is_told, Told(End::Failed));
         anyhow::bail!("nothing was measured");
     }
+    finish(results, keeper)
+}
+
+/// Has `keeper` write the results file, and says what is to be known of the results.
+pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Attended> {
     let file = keeper.finish(&results)?;
     let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
     for warning in Warning::of(&results).iter().filter(shared) {

@@ -10,7 +10,7 @@ use clap::Args;
 use super::compare::Judging;
 use super::keep::Keeper;
 use super::processes::{self, Means, Multicast};
-use super::{Carried, End, UsageError, recorded};
+use super::{Carried, End, UsageError, recorded, refuse_input};
 use crate::book::Wording;
 use crate::results::{Plan, Results, SYNCSCOPE, mismatches, remarks};
 use crate::runner::{Suite, empty_results};
@@ -68,9 +68,6 @@ fn runnable(published: &Results, arguments: &Arguments, carried: &Carried) -> an
     if let Some(refusal) = carried.registry.refuse(&published.selection) {
         return Err(UsageError(format!("{file}: of the rows that it chose: {refusal}")).into());
     }
-    let same = |out: PathBuf| arguments.results.canonicalize().is_ok_and(|results| results == out);
-    if arguments.out.canonicalize().is_ok_and(same) {
-        return Err(UsageError(format!("{file}: the new results would overwrite it; give another --out")).into());
-    }
+    refuse_input(&arguments.out, [&arguments.results])?;
     Ok(suite)
 }

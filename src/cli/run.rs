@@ -151,11 +151,16 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried)
     // Of two processes that go on with one file, the second reads what the first has written.
     let keeper = Keeper::resume(file, &out)?;
     let results = recorded::read(file, carried)?;
-    if !results.is_partial() {
+    let is_checkpoint = out != file && keep::out_of(file) == out;
+    if !results.is_partial() && !is_checkpoint {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
     if named.is_none() && out != file {
         check_other(&out, &results, carried)?;
+    }
+    // Its process was killed before the results were in their place.
+    if !results.is_partial() {
+        return processes::finish(results, &keeper);
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let peer = OtherSystem::named(&results.plan.with)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::facts::{Facts, Form};
-use super::{Carried, End, UsageError, argument, output, program, recorded};
+use super::{Carried, End, UsageError, argument, output, program, recorded, refuse_input};
 use crate::book::kept_results;
 use crate::device::Device;
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
@@ -112,11 +112,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let handed_on = checked(path, &results, &handed_on)?;
     arguments.form.print(&Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places })?;
     let Some(out) = &arguments.out else { return Ok(End::Well) };
-    if matches!((path.canonicalize(), out.canonicalize()), (Ok(from), Ok(to)) if from == to) {
-        let message =
-            format!("{}: it is the measurement itself, which would be lost; name another file", out.display());
-        return Err(UsageError(message).into());
-    }
+    refuse_input(out, [path])?;
     if !arguments.yes && !is_agreed(out)? {
         alert!("nothing is written");
         return Ok(End::Refused);

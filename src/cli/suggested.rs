@@ -3,6 +3,7 @@
 
 use clap::error::{ContextKind, ContextValue, Error};
 
+use crate::clean::terminal_line;
 use crate::results::nearest_name;
 
 /// The error with the nearest value.
@@ -19,10 +20,34 @@ pub(super) fn with_nearest(mut error: Error) -> Error {
     error
 }
 
+/// The error with its arguments as lines: a pattern of the shell makes arguments of the names of files.
+pub(super) fn in_lines(mut error: Error) -> Error {
+    let given: Vec<(ContextKind, String)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, terminal_line(text).into_owned())),
+            _ => None,
+        })
+        .collect();
+    for (kind, text) in given {
+        error.insert(kind, ContextValue::String(text));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::App;
     use super::*;
+
+    #[test]
+    fn an_argument_with_a_line_break_begins_no_line_of_the_refusal() {
+        for arguments in [&["bench", "a", "b\nerror: c"][..], &["run", "--runs", "1\nerror: c"], &["a\nerror: c"]] {
+            let all = ["report"].iter().chain(arguments);
+            let error = in_lines(App::new().command().try_get_matches_from(all).unwrap_err()).to_string();
+            assert!(error.contains("␊error: c") && !error.contains("\nerror: c"), "{error}");
+        }
+    }
 
     #[test]
     fn a_value_with_two_letters_exchanged_has_a_nearest_one_and_an_unlike_one_has_none() {

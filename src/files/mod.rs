@@ -2,12 +2,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod fill;
 mod lock;
 mod read;
 mod replace;
 mod target;
 
+pub(crate) use fill::{fill, make_folder};
 pub(crate) use lock::Lock;
-pub(crate) use read::{begins_with, open_inside, read_text};
+pub(crate) use read::{begins_with, is_same, open_inside, read_text};
 pub(crate) use replace::replace;
 pub(crate) use target::Target;

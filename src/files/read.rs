@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -47,8 +47,14 @@ pub(crate) fn open_inside(root: &Path, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether two paths lead to one file.
+pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
+    let of = |path| fs::metadata(path).map(|there| (there.dev(), there.ino()));
+    matches!((of(a), of(b)), (Ok(a), Ok(b)) if a == b)
+}
+
 /// Whether a file begins with `text`, as all of its kind do.
-pub(crate) fn begins_with(text: &str) -> impl FnOnce(&Path) -> bool {
+pub(crate) fn begins_with(text: &str) -> impl Fn(&Path) -> bool {
     move |path| {
         let mut begin = Vec::new();
         let read = File::open(path).and_then(|file| file.take(text.len() as u64).read_to_end(&mut begin));

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::fill::make_folder;
 use super::lock::Lock;
 
 /// How long another process may take to write the same file.
@@ -46,7 +47,8 @@ impl Target {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file, a pipe nor a terminal"));
             }
         }
-        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let text = path.as_os_str().as_encoded_bytes();
+        if path.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.") {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the name of a folder, where a file is to be"));
         }
         let path = followed(path)?;
@@ -114,7 +116,7 @@ fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result
 /// The lock of a plain file, whose folder is made; `None` where another process holds it for longer than `wait`.
 fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let folder = folder_of(path);
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     Lock::take(&folder.join(format!(".{}.lock", name_of(path))), wait).map_err(|error| closed(path, error))
 }
 
@@ -238,7 +240,10 @@ mod tests {
     #[test]
     fn the_name_of_a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Target::claim(&folder.path().join("none/"), |_| true).is_err());
+        for name in ["none/", "none/.", "none/.."] {
+            assert!(Target::claim(&folder.path().join(name), |_| true).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::models;
 use super::strip::{histogram, strip};
 use super::table::{Different, Fleet};
 use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
-use crate::present::escape;
+use crate::present::{escape, page_head};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("models.js");
@@ -35,12 +35,8 @@ struct Strip<'a> {
 pub fn page(fleet: &Fleet) -> String {
     let digest = STANDARD.encode(Sha256::digest(SCRIPT));
     let compared = models::section(fleet);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Machines</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Machines</h1>\n"
-    );
+    let scripts = format!("; script-src 'sha256-{digest}'");
+    let mut out = page_head("Machines", STYLE, &scripts) + "<body>\n<main>\n<h1>Machines</h1>\n";
     let different = fleet.different();
     let strips: Vec<Strip<'_>> = fleet
         .models()

@@ -1,14 +1,23 @@
 //! The newest values of a history in Bencher's metric format (<https://bencher.dev/docs/reference/bencher-metric-format/>):
 //! benchmark, measure, value with its bounds. A time is Bencher's `latency`, in nanoseconds.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::series::{History, RowHistory};
+use crate::files::read_text;
 use crate::units::Unit;
 
-#[derive(Serialize)]
+/// The most bytes of such a file that are read.
+const MOST: usize = 64 << 20;
+
+type Benchmarks<'a> = BTreeMap<String, BTreeMap<Cow<'a, str>, Metric>>;
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 struct Metric {
     value: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +31,7 @@ struct Metric {
 /// # Errors
 /// A value is no number that JSON has.
 pub fn bencher(history: &History) -> serde_json::Result<String> {
-    let mut benchmarks: BTreeMap<String, BTreeMap<&str, Metric>> = BTreeMap::new();
+    let mut benchmarks = Benchmarks::new();
     for machine in &history.machines {
         for track in &machine.tracks {
             let last = track.values.last().filter(|value| value.entry + 1 == machine.entries.len());
@@ -35,10 +44,15 @@ pub fn bencher(history: &History) -> serde_json::Result<String> {
             let [lower_value, upper_value] =
                 [value.interval.map(|(low, _)| low * factor), value.interval.map(|(_, high)| high * factor)];
             let metric = Metric { value: value.median * factor, lower_value, upper_value };
-            benchmarks.entry(name).or_default().insert(measure, metric);
+            benchmarks.entry(name).or_default().insert(measure.into(), metric);
         }
     }
     serde_json::to_string_pretty(&benchmarks).map(|text| text + "\n")
+}
+
+/// Whether a file is in that format.
+pub(crate) fn is_bencher(path: &Path) -> bool {
+    read_text(path, MOST).is_ok_and(|text| serde_json::from_str::<Benchmarks<'_>>(&text).is_ok())
 }
 
 /// The slug of the measure, and the factor from the base unit to its unit.

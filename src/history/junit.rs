@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use super::series::{History, MachineHistory, RowHistory, SeriesChange};
 use crate::present::escape;
 
+/// How each such file begins, and none of another program.
+pub(crate) const JUNIT_BEGIN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"history\"";
+
 /// The tests; those of the changes `failed` fail.
 pub fn junit(history: &History, failed: &[(&MachineHistory, &RowHistory, &SeriesChange)]) -> String {
-    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    let mut out = JUNIT_BEGIN.to_owned();
     let tests: usize = history.machines.iter().map(|machine| machine.tracks.len()).sum();
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "<testsuites name=\"history\" tests=\"{tests}\" failures=\"{}\">", failures(failed, None));
+    let _ = writeln!(out, " tests=\"{tests}\" failures=\"{}\">", failures(failed, None));
     for machine in &history.machines {
         let (name, tests, failures) = (escape(&machine.name), machine.tracks.len(), failures(failed, Some(machine)));
         let _ = writeln!(out, "<testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\">");

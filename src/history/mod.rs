@@ -18,6 +18,8 @@ mod picture;
 mod series;
 
 pub use bencher::bencher;
+pub(crate) use bencher::is_bencher;
+pub(crate) use junit::JUNIT_BEGIN;
 pub use junit::junit;
 pub use page::page;
 pub use series::{History, HistoryEntry, HistoryValue, MachineHistory, RowHistory, SeriesChange};

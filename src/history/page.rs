@@ -4,18 +4,13 @@ use std::fmt::Write as _;
 
 use super::picture::{changes_of_facts, panel, small};
 use super::series::{History, MachineHistory, RowHistory};
-use crate::present::escape;
+use crate::present::{escape, page_head};
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page. Its Content-Security-Policy lets it load nothing.
 pub fn page(history: &History, threshold: f64) -> String {
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>History</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>History</h1>\n"
-    );
+    let mut out = page_head("History", STYLE, "") + "<body>\n<main>\n<h1>History</h1>\n";
     let files: usize = history.machines.iter().map(|machine| machine.entries.len()).sum();
     let changes = history.changes().count();
     let _ = writeln!(

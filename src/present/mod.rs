@@ -8,17 +8,22 @@
 //! | `escape` | the one escape of text |
 //! | `value`, `table` | what stands in a table |
 //! | `console`, `markdown`, `html` | a table in each form |
+//! | `page` | the head of a page that stands for itself |
 //! | `plot` | bars, stacked bars, lines, histograms and timelines as SVG |
 
 mod console;
 mod escape;
 mod html;
 mod markdown;
+#[cfg(feature = "report")]
+mod page;
 mod plot;
 mod table;
 mod value;
 
 pub use escape::escape;
+#[cfg(feature = "report")]
+pub(crate) use page::{PAGE_BEGIN, page_head};
 #[cfg(feature = "report")]
 pub(crate) use plot::styled_once;
 pub use plot::{

@@ -9,47 +9,69 @@ const MOST_DEEP: usize = 64;
 /// The most values, those that aliases repeat counted each time.
 const MOST_VALUES: usize = 200_000;
 
+/// The most bytes of texts, counted in the same way.
+const MOST_BYTES: usize = 4 << 20;
+
+/// How much a value holds.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    values: usize,
+    bytes: usize,
+}
+
 /// What was counted so far.
 #[derive(Default)]
 pub(super) struct Count {
-    values: usize,
-    /// The open lists and maps: the anchor of each, and how many values there were before it.
-    open: Vec<(usize, usize)>,
-    /// How many values stand behind each anchor.
-    anchors: HashMap<usize, usize>,
+    size: Size,
+    /// The open lists and maps: the anchor of each, and what there was before it.
+    open: Vec<(usize, Size)>,
+    /// What stands behind each anchor.
+    anchors: HashMap<usize, Size>,
 }
 
 impl Count {
     /// Takes the next event; an error is that it is too much.
     pub(super) fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
-            Event::Scalar(_, _, anchor, _) => {
-                self.values += 1;
-                self.anchors.insert(*anchor, 1);
+            Event::Scalar(text, _, anchor, _) => {
+                let size = Size { values: 1, bytes: text.len() };
+                self.add(size);
+                self.anchors.insert(*anchor, size);
             }
             Event::SequenceStart(.., anchor, _) | Event::MappingStart(.., anchor, _) => {
-                self.open.push((*anchor, self.values));
-                self.values += 1;
+                self.open.push((*anchor, self.size));
+                self.add(Size { values: 1, bytes: 0 });
                 if self.open.len() > MOST_DEEP {
                     return Err(format!("nested deeper than {MOST_DEEP}"));
                 }
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some((anchor, before)) = self.open.pop() {
-                    self.anchors.insert(anchor, self.values - before);
+                    let (values, bytes) = (self.size.values - before.values, self.size.bytes - before.bytes);
+                    self.anchors.insert(anchor, Size { values, bytes });
                 }
             }
             // What is not closed yet would hold itself.
             Event::Alias(anchor) => match self.anchors.get(anchor) {
-                Some(values) if !self.open.iter().any(|(open, _)| open == anchor) => self.values += values,
+                Some(size) if !self.open.iter().any(|(open, _)| open == anchor) => self.add(*size),
                 _ => return Err("an alias of what it stands in".to_owned()),
             },
             _ => {}
         }
-        match self.values > MOST_VALUES {
-            true => Err(format!("more than {MOST_VALUES} values, with those that aliases repeat")),
-            false => Ok(()),
+        match self.size {
+            Size { values, .. } if values > MOST_VALUES => {
+                Err(format!("more than {MOST_VALUES} values, with those that aliases repeat"))
+            }
+            Size { bytes, .. } if bytes > MOST_BYTES => {
+                Err(format!("more than {} MB of text, with what aliases repeat", MOST_BYTES >> 20))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn add(&mut self, more: Size) {
+        self.size.values += more.values;
+        self.size.bytes += more.bytes;
     }
 }
 
@@ -68,9 +90,14 @@ mod tests {
         let deep = "[".repeat(100_000);
         let block: String = (0..2_000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
         let many = "- 1\n".repeat(MOST_VALUES + 1);
-        for (text, says) in
-            [(&laughs, "more than"), (&deep, "recursion limit"), (&block, "deeper than"), (&many, "more than")]
-        {
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(200_000), vec!["*a"; 20_000].join(", "));
+        for (text, says) in [
+            (&laughs, "more than"),
+            (&deep, "recursion limit"),
+            (&block, "deeper than"),
+            (&many, "more than"),
+            (&long, "MB of text"),
+        ] {
             let (message, line, _) = check(text).unwrap_err();
             assert!(message.contains(says) && line > 0, "{message}");
         }

@@ -90,6 +90,18 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
 }
 
 #[test]
+fn a_run_that_is_killed_before_its_results_are_in_their_place_is_gone_on_with() {
+    let folder = measured();
+    let [results, checkpoint] = ["results.json", "results.checkpoint.json"].map(|name| folder.path().join(name));
+    let content = fs::read(&results).unwrap();
+    fs::rename(&results, &checkpoint).unwrap();
+    let output = report(&["run", "--resume", "results.checkpoint.json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(fs::read(&results).unwrap() == content);
+    assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+}
+
+#[test]
 fn a_run_whose_process_is_killed_says_how_it_ended_and_keeps_what_it_had() {
     let folder = folder();
     let run = in_a_long_sample(folder.path());

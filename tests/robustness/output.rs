@@ -157,6 +157,24 @@ fn the_name_of_a_file_does_not_act_on_the_terminal_that_it_is_refused_on() {
 }
 
 #[test]
+fn a_line_break_in_the_name_of_a_file_or_in_a_reason_begins_no_line_of_a_message() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("job")).unwrap();
+    fs::write(folder.path().join("job/a\nerror: no.json"), "{}").unwrap();
+    for arguments in [
+        &["render", "none\nerror: no.json"][..],
+        &["none\nerror: no"],
+        &["collect", "job", "--into", "store"],
+        &["lab", "release", "none\nerror: no", "--out", "x"],
+    ] {
+        let output = report(arguments, folder.path());
+        for text in [String::from_utf8_lossy(&output.stdout).into_owned(), stderr(&output)] {
+            assert!(!text.contains("\nerror: no"), "{arguments:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn results_go_into_a_pipe_and_a_device_without_replacing_them() {
     let folder = folder();
     let output = report(&[&RUN[..], &["--out", "/dev/stdout"]].concat(), folder.path());

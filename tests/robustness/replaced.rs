@@ -34,6 +34,114 @@ fn a_file_of_another_kind_is_not_replaced_and_nothing_is_measured() {
     assert_eq!(fs::read_to_string(folder.path().join("results.json")).unwrap(), results);
 }
 
+/// A trace of PyTorch's profiler, and a lab with worked answers.
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/audit/kineto.json");
+const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/labs/00-quick-start.ipynb");
+
+#[test]
+fn what_an_audit_a_history_and_the_machines_are_written_to_is_replaced_where_it_is_of_their_kind_alone() {
+    let folder = measured();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("page.html", "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Mine</title>\n");
+    put(
+        "tests.xml",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"mine\"></testsuite>\n",
+    );
+    put("mine.json", "{\n  \"mine\": true\n}\n");
+    assert_eq!(code(&report(&["collect", "results.json", "--into", "store"], folder.path())), 0);
+    let audit = &["audit", "--from", TRACE][..];
+    let (history, machines) = (&["history", "store"][..], &["machines", "store"][..]);
+    for (command, flag, own, others) in [
+        (audit, "--json", "own.json", &["mine.json", "results.json"][..]),
+        (audit, "--sarif", "own.sarif", &["mine.json", "results.json"]),
+        (audit, "--html", "audit.html", &["page.html"]),
+        (audit, "--junit", "audit.xml", &["tests.xml"]),
+        (history, "--bencher", "bencher.json", &["mine.json", "results.json"]),
+        (history, "--page", "history.html", &["page.html"]),
+        (history, "--junit", "history.xml", &["tests.xml"]),
+        (machines, "--page", "machines.html", &["page.html"]),
+    ] {
+        for other in others {
+            let before = fs::read(folder.path().join(other)).unwrap();
+            let output = report(&[command, &[flag, other]].concat(), folder.path());
+            assert_eq!(code(&output), 2, "{flag} {other}: {}", stderr(&output));
+            assert!(stderr(&output).contains("is not replaced"), "{flag} {other}: {}", stderr(&output));
+            assert!(fs::read(folder.path().join(other)).unwrap() == before, "{flag} {other}");
+        }
+        for _ in 0..2 {
+            let output = report(&[command, &[flag, own]].concat(), folder.path());
+            assert_eq!(code(&output), 0, "{flag} {own}: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_a_command_reads_is_not_what_it_writes_to() {
+    let folder = measured();
+    fs::copy(TRACE, folder.path().join("trace.json")).unwrap();
+    fs::copy(LAB, folder.path().join("lab.ipynb")).unwrap();
+    let audit = ["audit", "--from", "trace.json"];
+    assert_eq!(code(&report(&[&audit[..], &["--json", "audit.json"]].concat(), folder.path())), 0);
+    std::os::unix::fs::symlink("results.json", folder.path().join("link.json")).unwrap();
+    fs::hard_link(folder.path().join("results.json"), folder.path().join("same.json")).unwrap();
+    for (arguments, read) in [
+        (&["submit", "results.json", "--yes", "--out", "results.json"][..], "results.json"),
+        (&["submit", "results.json", "--yes", "--out", "link.json"], "results.json"),
+        (&["submit", "results.json", "--yes", "--out", "same.json"], "results.json"),
+        (&["reproduce", "results.json", "--out", "./results.json"], "results.json"),
+        (&[&audit[..], &["--trace", "trace.json"]].concat(), "trace.json"),
+        (&[&audit[..], &["--baseline", "audit.json", "--json", "audit.json"]].concat(), "audit.json"),
+        (&["lab", "release", "lab.ipynb", "--out", "."], "lab.ipynb"),
+    ] {
+        let before = fs::read(folder.path().join(read)).unwrap();
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("would be lost"), "{arguments:?}: {}", stderr(&output));
+        assert!(fs::read(folder.path().join(read)).unwrap() == before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_notebook_with_an_answer_is_not_replaced_by_one_without() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let to = folder.path().join("out/00-quick-start.ipynb");
+    let release = || report(&["lab", "release", LAB, "--out", "out"], folder.path());
+    fs::copy(LAB, &to).unwrap();
+    assert_eq!(code(&release()), 2, "the worked answers of another copy");
+    fs::remove_file(&to).unwrap();
+    for _ in 0..2 {
+        assert_eq!(code(&release()), 0);
+    }
+    let answered = fs::read_to_string(&to).unwrap().replacen("todo!(\\\"your answer\\\")", "42", 1);
+    fs::write(&to, &answered).unwrap();
+    let output = release();
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("is not replaced"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&to).unwrap(), answered);
+}
+
+#[test]
+fn a_pipe_that_results_are_to_be_read_from_and_put_into_is_refused_at_once() {
+    let folder = measured();
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    let output = report(&["attach", "results.json", "--into", "pipe"], folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no plain file"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_disk_that_is_full_is_no_fault_of_the_command() {
+    let folder = measured();
+    assert_eq!(code(&report(&["collect", "results.json", "--into", "store"], folder.path())), 0);
+    for arguments in
+        [&["history", "store", "--page", "/dev/full"][..], &["audit", "--from", TRACE, "--json", "/dev/full"]]
+    {
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 1, "{arguments:?}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn a_read_only_file_is_not_replaced() {
     let folder = measured();

@@ -1,6 +1,5 @@
 //! `report init`: begins a course author's own folder, or a crate with experiments of one's own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,6 +9,7 @@ use super::library::dependency;
 use super::{Carried, End, UsageError, argument, output, program};
 use crate::book::document::Document;
 use crate::error::BookError;
+use crate::files::fill;
 use crate::runner::Suite;
 
 /// Begin a course of your own (suites, documents, templates and prose in a folder, which renders as it is), or a crate
@@ -62,19 +62,17 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// Writes the crate into a folder that is empty or not there.
 fn write_crate(folder: &Path) -> anyhow::Result<()> {
     let name = crate_name(folder)?;
-    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(BookError::NotEmpty { path: folder.to_owned() }.into());
-    }
     let syncscope = dependency(None, "")?;
     // The schema of suites names the experiments, also those of the crate: its own program writes it.
     let schema = output::json(&Document::schema())?;
-    for (path, text) in CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]) {
-        let path = folder.join(path);
-        let parent = path.parent().unwrap_or(folder);
+    let files = CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]).map(|(path, text)| {
         let text = text.replace("@NAME@", &name).replace("@SYNCSCOPE@", &syncscope);
-        fs::create_dir_all(parent).and_then(|()| fs::write(&path, text)).with_context(|| path.display().to_string())?;
+        (PathBuf::from(path), text.into_bytes())
+    });
+    match fill(folder, &files.collect())? {
+        true => Ok(()),
+        false => Err(BookError::NotEmpty { path: folder.to_owned() }.into()),
     }
-    Ok(())
 }
 
 /// A crate's name from the name of its folder: lower case, with hyphens in place of what a name cannot hold.

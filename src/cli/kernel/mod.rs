@@ -95,7 +95,7 @@ pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
             let folders = place.folders()?;
             for folder in &folders {
                 let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
-                say!("{}\n  library: {}", folder.display(), library.trim());
+                say!("{}\nlibrary: {}", folder.display(), library.trim());
             }
             if folders.is_empty() {
                 say!("no kernel is installed; `report kernel install` installs one");

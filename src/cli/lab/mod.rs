@@ -31,9 +31,9 @@ use self::grade::{Grade, Plan};
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::kernel::Place;
-use super::{Carried, End, UsageError};
+use super::{Carried, End, UsageError, refuse_input};
 use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::Target;
 
 /// Grade a lab, or make the student's notebook of the teacher's
 #[derive(Args)]
@@ -107,7 +107,7 @@ impl Facts for Grades {
     const COMMAND: &'static str = "lab";
 
     fn say(&self) {
-        self.labs.iter().for_each(|grade| say!("{}", grade.table().to_console()));
+        self.labs.iter().for_each(|grade| show!("{}\n", grade.table().to_console()));
     }
 }
 
@@ -142,13 +142,14 @@ fn graded(arguments: &Check, carried: &Carried) -> anyhow::Result<End> {
 }
 
 fn released(arguments: &Release) -> anyhow::Result<End> {
-    fs::create_dir_all(&arguments.out).with_context(|| arguments.out.display().to_string())?;
     for path in &arguments.notebooks {
         let text = read(path)?.released()?;
         let name = path.file_name().ok_or_else(|| UsageError(format!("{}: no notebook", path.display())))?;
         let to = arguments.out.join(name);
         let at = |source| FileError::Io { path: to.clone(), source };
-        Target::claim(&to, begins_with("{")).map_err(at)?.write(text.as_bytes()).map_err(at)?;
+        refuse_input(&to, &arguments.notebooks)?;
+        let is_untouched = |there: &Path| read(there).is_ok_and(|lab| lab.is_unanswered());
+        Target::claim(&to, is_untouched).map_err(at)?.write(text.as_bytes()).map_err(at)?;
         say!("{}", to.display());
     }
     Ok(End::Well)

@@ -31,6 +31,15 @@ impl Lab {
         text.push(b'\n');
         String::from_utf8(text).map_err(|error| UsageError(format!("{name}: {error}")))
     }
+
+    /// Whether each of its tasks has its stub and no answer, neither a worked one nor a student's.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.cells().iter().all(|cell| {
+            let (text, is_task) = (source(cell), mark(cell).is_some_and(|mark| mark.solution));
+            let stub = if is_code(cell) { STUB[1] } else { STUB_OF_TEXT[0] };
+            !text.contains(BEGIN) && (!is_task || text.contains(stub))
+        })
+    }
 }
 
 /// Makes a cell the student's.

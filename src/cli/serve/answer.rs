@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{HeaderMap, Method, Response, StatusCode};
+use hyper::{HeaderMap, Method, Response, StatusCode, Uri};
 use percent_encoding::percent_decode_str;
 
 use super::content::Content;
@@ -46,12 +46,15 @@ const TYPES: [(&str, &str); 12] = [
     ("woff2", "font/woff2"),
 ];
 
-/// The answer to a request for `path`, as it stands in the request.
-pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderMap) -> Response<Content> {
-    // Of two names, the caller may have meant the other.
+/// The answer to a request for `uri`, as it stands in the request.
+pub(super) fn answer(site: &Path, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response<Content> {
+    // Of two names, the caller may have meant the other. An address as a whole names a host, too.
     let mut hosts = headers.get_all(HOST).iter();
     let known = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
+        (Some(host), None) => {
+            host.to_str().is_ok_and(is_this_machine)
+                && uri.authority().is_none_or(|host| is_this_machine(host.as_str()))
+        }
         _ => false,
     };
     let found = match known {
@@ -59,7 +62,7 @@ pub(super) fn answer(site: &Path, method: &Method, path: &str, headers: &HeaderM
         true if method != Method::GET && method != Method::HEAD => {
             Err((StatusCode::METHOD_NOT_ALLOWED, "a book is only read\n"))
         }
-        true => content(site, path),
+        true => content(site, uri.path()),
     };
     let (status, kind, content) = match found {
         Ok((kind, content)) => (StatusCode::OK, kind, content),
@@ -140,7 +143,7 @@ mod tests {
 
     fn ask(folder: &Path, method: Method, path: &str, host: &str) -> Response<Content> {
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_str(host).unwrap())]);
-        answer(&folder.join("site"), &method, path, &headers)
+        answer(&folder.join("site"), &method, &path.parse().unwrap(), &headers)
     }
 
     fn status(folder: &Path, path: &str) -> u16 {
@@ -188,7 +191,13 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:3000", "[::1]:3000"] {
             assert_eq!(ask(folder.path(), Method::GET, "/", host).status().as_u16(), 200, "{host}");
         }
-        assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &HeaderMap::new()).status().as_u16(), 421);
+        let none = answer(&folder.path().join("site"), &Method::GET, &Uri::from_static("/"), &HeaderMap::new());
+        assert_eq!(none.status().as_u16(), 421);
+        for (uri, status) in
+            [("http://evil.example/", 421), ("http://localhost@evil.example/", 421), ("http://localhost/", 200)]
+        {
+            assert_eq!(ask(folder.path(), Method::GET, uri, "localhost").status().as_u16(), status, "{uri}");
+        }
     }
 
     #[test]
@@ -201,7 +210,8 @@ mod tests {
                 headers.append(HOST, host.clone());
                 headers
             });
-            assert_eq!(answer(&folder.path().join("site"), &Method::GET, "/", &headers).status().as_u16(), 421);
+            let both = answer(&folder.path().join("site"), &Method::GET, &Uri::from_static("/"), &headers);
+            assert_eq!(both.status().as_u16(), 421);
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::ending::{self, AskedBy};
-use super::{End, UsageError, program};
+use super::{End, UsageError, argument, program};
 use answer::answer;
 
 /// Connections at a time: far from the files that a process may open.
@@ -85,7 +85,7 @@ async fn connection(stream: TcpStream, site: &Path) -> anyhow::Result<()> {
     // An answer is sent at once, not when the last one has been acknowledged.
     stream.set_nodelay(true)?;
     let answered = service_fn(|request: Request<Incoming>| async move {
-        Ok::<_, Infallible>(answer(site, request.method(), request.uri().path(), request.headers()))
+        Ok::<_, Infallible>(answer(site, request.method(), request.uri(), request.headers()))
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(REQUEST);
@@ -106,7 +106,7 @@ fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
     let Arguments { folder, port } = arguments;
     match error.kind() {
         ErrorKind::AddrInUse => {
-            let (program, folder, next) = (program(), folder.display(), port.checked_add(1).unwrap_or(0));
+            let (program, folder, next) = (program(), argument(folder), port.checked_add(1).unwrap_or(0));
             UsageError(format!(
                 "port {port} is taken by another program; name another: {program} serve {folder} --port {next}"
             ))
