@@ -139,11 +139,18 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
     for (arguments, word) in [
         (&["a\nb"][..], "the character '\\n'"),
         (&["job", "--suite", "none"], "there is no suite `none`"),
-        (&["job", "--only", "a\nb"], "the character '\\n'"),
+        (&["job", "--suite", "ful"], "did you mean `full`?"),
+        (&["job", "--only", "overlop"], "no row begins with `overlop`; did you mean `overlap`?"),
+        (&["job", "--skip", ""], "--skip"),
+        (&["job", "--only", "overlap", "--skip", "overlap"], "measures none of the rows"),
+        (&["job", "--device", "gpu0"], "`gpu0` names no device"),
+        (&["job", "--device", "cuda"], "did you mean `cuda:0`?"),
+        (&["job", "--device", "cpu:99"], "no device `cpu:99`"),
         (&["job", "--prefix", "a b"], "letters, digits"),
         (&["job", "--tasks", "0"], "--tasks"),
         (&["job", "--", "--array=0-9"], "is set by the script"),
         (&["job", "--", "gpu"], "is no option of sbatch"),
+        (&["job", "--", "--exclusive", "job.sh"], "`job.sh` is no option of sbatch"),
         (&["job", "--", "--comment=a\nb"], "the character '\\n'"),
     ] {
         let output = report(&[&fleet[..], arguments].concat(), site.path(), &[]);
@@ -152,6 +159,16 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
     }
     said(&report(&["fleet", "--slurm"], site.path(), &[]), 2);
     said(&report(&["fleet", "--out", "job"], site.path(), &[]), 2);
+    let kubernetes = ["fleet", "--kubernetes", "--image", "i", "--out-volume", "r", "--suite", "/suite.yaml"];
+    for (arguments, word) in [
+        (["--suite", "ful"], "did you mean `full`?"),
+        (["--only", "overlop"], "did you mean `overlap`?"),
+        (["--device", "cuda"], "did you mean `cuda:0`?"),
+    ] {
+        let more = if arguments[0] == "--suite" { &kubernetes[..6] } else { &kubernetes[..] };
+        let text = said(&report(&[more, &arguments].concat(), site.path(), &[]), 2);
+        assert!(text.contains(word), "{word}: {text}");
+    }
 }
 
 #[test]
@@ -319,11 +336,73 @@ fn the_manifest_is_an_indexed_job_by_the_schema_of_kubernetes() {
     assert!(said(&report(&refused, site.path(), &[]), 2).contains("there is no suite `suite.yaml`"));
 }
 
+/// Runs a pod's script; its exit code.
+fn pod(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<i32> {
+    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(folder).env("PATH", path).env_remove("NVIDIA_VISIBLE_DEVICES");
+    shell.env("JOB_COMPLETION_INDEX", "7").env("NODE_NAME", "n1").envs(variables.iter().copied());
+    shell.status().unwrap().code()
+}
+
+/// A machine with two GPUs, one of which is divided.
+const NVIDIA_SMI: &str = "#!/bin/sh
+echo 'GPU 0: NVIDIA H200 (UUID: GPU-1111)'
+echo 'GPU 1: NVIDIA H200 (UUID: GPU-2222)'
+echo '  MIG 1g.18gb     Device  0: (UUID: MIG-3333)'
+";
+
+#[test]
+fn a_pod_is_called_after_its_gpus_in_whatever_form_they_are_given() {
+    let site = site();
+    let executable = |name: &str, text: &str| {
+        let file = site.path().join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    executable(
+        "shown",
+        "#!/bin/sh\nwhile [ \"$1\" != --machine ]; do shift || exit 1; done\necho \"$2\" >>shown.txt\nexit 1\n",
+    );
+    let script = |more: &[&str]| {
+        let job = manifest(site.path(), more);
+        let text = job["spec"]["template"]["spec"]["containers"][0]["command"][2].as_str().unwrap().to_owned();
+        text.replace("$$", "$").replace("out='/results'", "out=$PWD").replace("report='report'", "report=./shown")
+    };
+    let called = |script: &str, gpus: Option<&str>| {
+        let _ = fs::remove_file(site.path().join("shown.txt"));
+        let place: Vec<(&str, &str)> = gpus.map(|gpus| ("NVIDIA_VISIBLE_DEVICES", gpus)).into_iter().collect();
+        assert_eq!(pod(script, site.path(), &place), Some(1));
+        fs::read_to_string(site.path().join("shown.txt")).unwrap().trim().to_owned()
+    };
+    let (with, without) = (script(&[]), script(&["--device", "cpu:0"]));
+    executable("bin/nvidia-smi", "#!/bin/sh\nexit 9\n");
+    let unnamed = [None, Some(""), Some("void"), Some("none"), Some("all"), Some("/var/run/nvidia-container-devices")];
+    for form in unnamed {
+        assert_eq!(called(&with, form), "n1", "{form:?}");
+    }
+    executable("bin/nvidia-smi", NVIDIA_SMI);
+    for form in unnamed {
+        assert_eq!(called(&with, form), "n1-GPU-1111-GPU-2222-MIG-3333", "{form:?}");
+    }
+    for (form, name) in
+        [("0", "n1-0"), ("GPU-4f5e", "n1-GPU-4f5e"), ("MIG-GPU-4f5e/1/0", "n1-MIG-GPU-4f5e-1-0"), ("0:1", "n1-0-1")]
+    {
+        assert_eq!(called(&with, Some(form)), name);
+    }
+    // Without a GPU of its own, what the image says of them names none.
+    assert_eq!(called(&without, Some("all")), "n1");
+    let eight = |last: &str| {
+        called(&with, Some(&format!("{},{last}", ["GPU-4f5e8899-aabb-ccdd-eeff-001122334455"; 7].join(","))))
+    };
+    assert!(eight("GPU-1").len() < 130 && eight("GPU-1") != eight("GPU-2"), "{}", eight("GPU-1"));
+}
+
 #[test]
 fn the_pods_command_is_the_same_script_with_names_quoted_twice() {
     let site = site();
-    let only = "overlap'$(NODE_NAME)$$";
-    let job = manifest(site.path(), &["--only", only]);
+    let suite = "/suites/it's $(NODE_NAME)$$.yaml";
+    let job = manifest(site.path(), &["--suite", suite]);
     let command = job["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap();
     // Kubernetes makes one sign of two, and expands only single ones.
     let escaped = command[2].as_str().unwrap();
@@ -332,16 +411,10 @@ fn the_pods_command_is_the_same_script_with_names_quoted_twice() {
         escaped.replace("$$", "$").replace("out='/results'", "out=$PWD").replace("report='report'", "report=./shown");
     fs::write(site.path().join("shown"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >>shown.txt\nexit 1\n").unwrap();
     fs::set_permissions(site.path().join("shown"), fs::Permissions::from_mode(0o755)).unwrap();
-    let status = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(site.path())
-        .env("JOB_COMPLETION_INDEX", "7")
-        .env("NODE_NAME", "n1")
-        .env("NVIDIA_VISIBLE_DEVICES", "GPU-a b/c")
-        .status();
-    assert_eq!(status.unwrap().code(), Some(1));
+    let place = [("NVIDIA_VISIBLE_DEVICES", "GPU-a b/c")];
+    assert_eq!(pod(&script, site.path(), &place), Some(1));
     let shown = fs::read_to_string(site.path().join("shown.txt")).unwrap();
-    assert!(shown.contains(&format!("\n--only={only}\n")) && shown.contains("\nn1-GPU-a-b-c\n"), "{shown}");
+    assert!(shown.contains(&format!("\n--suite\n{suite}\n")) && shown.contains("\nn1-GPU-a-b-c\n"), "{shown}");
     assert_eq!(fs::read_to_string(site.path().join("task-7.exit")).unwrap(), "1\n");
     assert_eq!(fs::read_to_string(site.path().join("fleet.yaml")).unwrap(), "tasks: 16\n");
 }

@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
     let target = Target::claim(path, |_| true).map_err(at)?;
-    let mut results = recorded::read(path, carried)?;
+    let mut results = recorded::sound(path, carried)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
     if let Err(mismatches) = results.attach(system) {

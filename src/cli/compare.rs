@@ -99,7 +99,7 @@ impl FailOn {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let (a, b) = (recorded::read(&arguments.a, carried)?, recorded::read(&arguments.b, carried)?);
+    let (a, b) = (recorded::sound(&arguments.a, carried)?, recorded::sound(&arguments.b, carried)?);
     let mismatches = mismatches(&a, &b);
     if !mismatches.is_empty() && !arguments.allow_mismatch {
         let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();

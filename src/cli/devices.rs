@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::End;
+use super::device::why_no_gpu;
 use super::facts::{Facts, Form};
 use crate::device::Device;
 
@@ -43,7 +44,7 @@ impl Facts for Devices {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let devices = Device::list().into_iter().map(|device| Named { name: device.name, model: device.model }).collect();
-    let cuda_unavailable = Device::cuda_unavailable().map(|reason| reason.to_string());
+    let cuda_unavailable = why_no_gpu();
     arguments.form.print(&Devices { devices, cuda_unavailable })?;
     Ok(End::Well)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::compare::threshold;
 use super::facts::{Facts, Form};
 use super::terminal::TerminalColour;
-use super::{Carried, End, UsageError, output, recorded};
+use super::{Carried, End, output, recorded};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
 use crate::history::{
@@ -128,19 +128,13 @@ impl Facts for Report<'_> {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let read = |path: &Path| recorded::read(path, carried);
+    let read = |path: &Path| recorded::sound(path, carried);
     let mut history = History::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         history.add(listed, results);
         Ok::<_, FileError>(())
     })?;
-    if index.files.is_empty() {
-        let store = arguments.store.display();
-        let message = format!(
-            "{store}: there is no results file in this store; `report collect DIR --into {store}` puts some there"
-        );
-        return Err(UsageError(message).into());
-    }
+    recorded::some_in(&arguments.store, &index)?;
     history.finish(arguments.threshold);
     let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what.is(change.shift));
     let failed: Vec<(&MachineHistory, &RowHistory, &SeriesChange)> =

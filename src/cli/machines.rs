@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
-use super::{Carried, End, UsageError, recorded};
+use super::{Carried, End, recorded};
 use crate::book::document::Document;
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
@@ -77,7 +77,7 @@ impl Facts for Report<'_> {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
-    let read = |path: &Path| recorded::read(path, carried);
+    let read = |path: &Path| recorded::sound(path, carried);
     let mut documents: Option<Vec<Document>> = None;
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
@@ -89,13 +89,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         fleet.add(listed, results, judged);
         Ok::<_, FileError>(())
     })?;
-    if index.files.is_empty() {
-        let store = arguments.store.display();
-        let message = format!(
-            "{store}: there is no results file in this store; `report collect DIR --into {store}` puts some there"
-        );
-        return Err(UsageError(message).into());
-    }
+    recorded::some_in(&arguments.store, &index)?;
     if let Some(file) = &arguments.page {
         let at = |source| FileError::Io { path: file.clone(), source };
         Target::claim(file, begins_with(PAGE_BEGIN)).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;

@@ -170,6 +170,7 @@ impl App {
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
+        let matches = matches.and_then(|matches| named(&matches, &command).map_or(Ok(matches), Err));
         let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
@@ -312,6 +313,23 @@ fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, cla
     }
 }
 
+/// Refuses an empty text in the place of a name or a value. What another program is handed may be empty.
+fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
+    let is_empty = |argument: &&clap::Arg| {
+        let of_another = argument.is_last_set() || argument.is_trailing_var_arg_set();
+        let values = matches.get_raw(argument.get_id().as_str());
+        !of_another && values.is_some_and(|mut values| values.any(|value| value.to_string_lossy().trim().is_empty()))
+    };
+    if let Some(argument) = command.get_arguments().find(is_empty) {
+        let id = argument.get_id().as_str();
+        let name = argument.get_long().map_or_else(|| id.to_owned(), |long| format!("--{long}"));
+        let message = format!("a value is required for `{name}`, and an empty one was given");
+        return Some(command.clone().error(ErrorKind::InvalidValue, message));
+    }
+    let (name, matches) = matches.subcommand()?;
+    named(matches, command.find_subcommand(name)?)
+}
+
 /// Says what is wrong with the command line, or prints the help that it asks for.
 fn refuse(error: &clap::Error) -> End {
     if let Some(message) = renamed::explain(error) {
@@ -333,10 +351,13 @@ fn refuse(error: &clap::Error) -> End {
     End::Well
 }
 
-/// What is wrong, with the nearest name where a device is not there.
+/// What is wrong; where a device is not there, with the nearest name and what hides GPUs.
 fn told(error: &anyhow::Error) -> String {
     let near = match error.downcast_ref() {
-        Some(DeviceError::NoSuchDevice { name, available, .. }) => nearest(name, available.iter().map(String::as_str)),
+        Some(DeviceError::NoSuchDevice { name, available, .. }) => {
+            let hidden = if name.starts_with("cuda:") { device::hidden() } else { String::new() };
+            hidden + &nearest(name, available.iter().map(String::as_str))
+        }
         _ => String::new(),
     };
     format!("{}{near}", explained(error))

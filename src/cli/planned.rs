@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::terminal::TerminalColour;
 use super::{Carried, output};
 use crate::results::MetricSpec;
-use crate::runner::{Length, Suite, length, planned, unnamed};
+use crate::runner::{ENGINES, Length, Suite, length, planned, unnamed};
 use crate::units::counted;
 
 /// A sample that is longer than this cannot be waited for: Ctrl-C ends a run after a sample.
@@ -47,7 +47,7 @@ struct Chosen {
 impl Planned {
     /// What the suite of this name will do.
     pub(super) fn of(name: &str, suite: &Suite, carried: &Carried) -> Self {
-        let engines = ["cuda", "cpu"].into_iter().filter(|engine| suite.may_run_on(engine));
+        let engines = ENGINES.into_iter().filter(|engine| suite.may_run_on(engine));
         let engines = engines.map(|engine| OnEngine::of(suite, engine, carried)).collect();
         Self { suite: name.to_owned(), device: suite.device.clone(), runs: suite.runs.get(), engines }
     }

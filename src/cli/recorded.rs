@@ -1,14 +1,15 @@
 //! Reading results files as this program understands them, and the rows that texts may name.
 
-use std::fmt::Display;
 use std::path::Path;
 
-use super::Carried;
+use super::{Carried, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::error::FileError;
 use crate::experiment::Bench;
 use crate::results::{Catalog, MetricSpec, Results};
 use crate::runner::{Suite, describe};
+use crate::store::{Index, Refused};
+use crate::units::counted;
 
 /// Reads a results file. What an older file does not say of its rows and experiments comes from those of this program.
 ///
@@ -20,9 +21,50 @@ pub(super) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError>
     Ok(results)
 }
 
-/// That a computed row of a file does not follow from the samples beside it.
-pub(super) fn contradicts(path: &Path, first: &impl Display) -> FileError {
-    FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}"))
+/// Reads a results file from which something is concluded: one that contradicts itself is refused.
+///
+/// # Errors
+/// As [`Results::read`], and where a computed row does not follow from the samples beside it.
+pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError> {
+    let results = read(path, carried)?;
+    contradiction(path, &results).map_or(Ok(results), Err)
+}
+
+/// Reads a results file to show it: of one that contradicts itself that is said, too.
+///
+/// # Errors
+/// As [`Results::read`].
+pub(super) fn shown(path: &Path, carried: &Carried) -> Result<Results, FileError> {
+    let results = read(path, carried)?;
+    if let Some(error) = contradiction(path, &results) {
+        alert!("{error}");
+    }
+    Ok(results)
+}
+
+/// That a computed row of a file does not follow from the samples beside it, where one does not.
+pub(super) fn contradiction(path: &Path, results: &Results) -> Option<FileError> {
+    let first = results.recompute().contradictions.into_iter().next()?;
+    Some(FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")))
+}
+
+/// Refuses a store of which no file counts, with the reason.
+pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
+    let place = store.display();
+    let message = match (index.files.is_empty(), index.refused.first()) {
+        (false, _) => return Ok(()),
+        (true, None) => {
+            let (program, argument) = (program(), argument(store));
+            format!(
+                "{place}: there is no results file in this store; `{program} collect DIR --into {argument}` puts some there"
+            )
+        }
+        (true, Some(Refused { file, reason })) => {
+            let files = counted(index.refused.len(), "file");
+            format!("{place}: {files} left out, and no other is there. The first, {}: {reason}", file.display())
+        }
+    };
+    Err(UsageError(message))
 }
 
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = with_audits(arguments.place.course.project(carried)?, &arguments.audits)?;
     course::check_place(&book, &arguments.place.out)?;
-    let all = arguments.results.iter().map(|path| recorded::read(path, carried)).collect::<Result<Vec<_>, _>>()?;
+    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
     course::render(&all, &book, &arguments.place.out, carried)?;
     Ok(End::Well)
 }

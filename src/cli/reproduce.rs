@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let published = recorded::read(&arguments.results, carried)?;
+    let published = recorded::sound(&arguments.results, carried)?;
     let suite = runnable(&published, arguments, carried)?;
     let device = arguments.device.as_deref().unwrap_or(&published.environment().device.name);
     let environment = processes::describe(device, Multicast::Off)?;

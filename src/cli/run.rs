@@ -56,6 +56,37 @@ pub(super) struct Choice {
     pub(super) runs: Option<NonZeroU32>,
 }
 
+impl Choice {
+    /// The rows that are asked for. A name that stands for none is refused.
+    pub(super) fn selection(&self, carried: &Carried) -> Result<Selection, UsageError> {
+        let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
+        match carried.registry.refuse(&selection) {
+            Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", program()))),
+            None => Ok(selection),
+        }
+    }
+
+    /// Refuses a selection that leaves no row of the suite on any of the engines.
+    pub(super) fn check_rows(
+        &self,
+        suite: &Suite,
+        selection: &Selection,
+        engines: &[&str],
+        carried: &Carried,
+    ) -> Result<(), UsageError> {
+        let mut rows = engines.iter().flat_map(|engine| planned(suite, &carried.registry, engine));
+        if rows.any(|spec| selection.holds(&spec.id)) {
+            return Ok(());
+        }
+        let (name, program) = (argument(&self.suite), program());
+        let message = format!(
+            "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
+             `{program} plan --suite {name}` lists its rows"
+        );
+        Err(UsageError(message))
+    }
+}
+
 /// What to run, and with what.
 #[derive(Args)]
 pub(super) struct What {
@@ -122,10 +153,7 @@ pub(super) fn measure(
 ) -> anyhow::Result<Attended> {
     let choice = &what.choice;
     let suite = course.suite(&choice.suite, book, carried)?;
-    let selection = Selection { only: choice.only.clone(), skip: choice.skip.clone() };
-    if let Some(refusal) = carried.registry.refuse(&selection) {
-        return Err(UsageError(format!("{refusal}; see `{} experiments`", program())).into());
-    }
+    let selection = choice.selection(carried)?;
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     let plan = Plan { runs: choice.runs.unwrap_or(suite.runs).get(), with };
     let device = choice.device.as_deref().unwrap_or(&suite.device);
@@ -133,14 +161,7 @@ pub(super) fn measure(
     if let Some(machine) = &what.machine {
         environment.host.name_machine(machine);
     }
-    if !planned(&suite, &carried.registry, &environment.device.engine).iter().any(|spec| selection.holds(&spec.id)) {
-        let (name, program) = (argument(&choice.suite), program());
-        let message = format!(
-            "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
-             `{program} plan --suite {name}` lists its rows"
-        );
-        return Err(UsageError(message).into());
-    }
+    choice.check_rows(&suite, &selection, &[&environment.device.engine], carried)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
     processes::measure(results, &Keeper::begin(out)?, &what.limits.means(what.with), carried)
 }

@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let (project, out) = (arguments.place.course.project(carried)?, &arguments.place.out);
     course::check_apart(&project, out)?;
-    let all = arguments.results.iter().map(|path| recorded::read(path, carried)).collect::<Result<Vec<_>, _>>()?;
+    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
     let index = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out)?;
     say!("slides: {}", index.display());
     say!("to show them: {} serve {}", program(), argument(index.parent().unwrap_or(out)));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::facts::{Facts, Form};
 use super::{Carried, End, UsageError, argument, output, program, recorded, refuse_input};
 use crate::book::kept_results;
-use crate::device::Device;
+use crate::device::{Device, Properties};
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 use crate::results::{Place, Results, Vocabulary};
 use crate::yaml;
@@ -99,14 +99,11 @@ fn staying(place: &Place) -> String {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let path = &arguments.results;
-    let results = recorded::read(path, carried)?;
+    let results = recorded::sound(path, carried)?;
     if results.is_partial() {
         let (file, program) = (argument(path), program());
         let message = format!("{}: it did not end; to go on: {program} run --resume {file}", path.display());
         return Err(UsageError(message).into());
-    }
-    if let Some(first) = results.recompute().contradictions.first() {
-        return Err(recorded::contradicts(path, first).into());
     }
     let (handed_on, places) = results.anonymous(&vocabulary(carried)?)?;
     let handed_on = checked(path, &results, &handed_on)?;
@@ -127,10 +124,7 @@ fn checked(path: &Path, results: &Results, handed_on: &Results) -> anyhow::Resul
     let read = Results::parse(&handed_on.to_json(path)?, path)?;
     let is_same = read.samples_digest() == results.samples_digest() && read.rows.len() == results.rows.len();
     anyhow::ensure!(is_same, "{}: its samples would not stay as they are", path.display());
-    if let Some(first) = read.recompute().contradictions.first() {
-        return Err(recorded::contradicts(path, first).into());
-    }
-    Ok(read)
+    recorded::contradiction(path, &read).map_or(Ok(read), |error| Err(error.into()))
 }
 
 /// Asks whether the file is to be written, where somebody is there to answer.
@@ -152,17 +146,28 @@ fn vocabulary(carried: &Carried) -> anyhow::Result<Vocabulary> {
     for entry in carried.registry.entries() {
         vocabulary.learn(&[entry.name, entry.summary])?;
     }
-    for (origin, text) in carried.book.suites().filter_map(|name| carried.book.suite(name)) {
-        vocabulary.learn(&yaml::parse::<Value>(text, &origin)?)?;
+    for name in carried.book.suites() {
+        vocabulary.learn(&[name])?;
+        if let Some((origin, text)) = carried.book.suite(name) {
+            vocabulary.learn(&yaml::parse::<Value>(text, &origin)?)?;
+        }
     }
     vocabulary.learn(kept_results()?)?;
     let engine = Device::open("cpu:0")?;
-    vocabulary.learn(&engine.properties().facts)?;
-    vocabulary.learn(&[&engine.properties().wait_policy])?;
-    for command in std::iter::once(&carried.command).chain(carried.command.get_subcommands()) {
-        let flags = command.get_arguments().filter_map(|argument| Some(format!("--{}", argument.get_long()?)));
-        vocabulary.learn(&flags.collect::<Vec<_>>())?;
-        vocabulary.learn(&[command.get_name()])?;
-    }
+    let Properties { name, model, engine, wait_policy, facts, .. } = engine.properties();
+    vocabulary.learn(&[name.as_str(), model, engine, wait_policy])?;
+    vocabulary.learn(facts)?;
+    learn_command(&mut vocabulary, &carried.command)?;
     Ok(vocabulary)
+}
+
+/// The names of a command and its flags, and the values that these may have, with those of the commands under it.
+fn learn_command(vocabulary: &mut Vocabulary, command: &clap::Command) -> serde_json::Result<()> {
+    vocabulary.learn(&[command.get_name()])?;
+    for argument in command.get_arguments() {
+        let flag = argument.get_long().map(|name| format!("--{name}"));
+        let values = argument.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
+        vocabulary.learn(&flag.into_iter().chain(values).collect::<Vec<_>>())?;
+    }
+    command.get_subcommands().try_for_each(|command| learn_command(vocabulary, command))
 }

@@ -32,16 +32,21 @@ const HARDWARE: &str = "NVIDIA GeForce RTX GTX Quadro Tesla TITAN Grace Hopper B
     GRID NCCL SapphireRapids EmeraldRapids GraniteRapids Icelake Cascadelake Cooperlake Skylake Broadwell Haswell IBRS noTSX Milan \
     Rome Genoa Turin Bergamo Naples Siena";
 
-/// The keys whose texts are identifiers of parts: `overlap.transfer.h2d`.
-const IDENTIFIERS: [&str; 5] = ["id", "name", "experiment", "only", "skip"];
+/// The texts in the code of devices, experiments and errors: what they may say in a file, such as why a row is missing.
+const SENTENCES: &str = include_str!(env!("SYNCSCOPE_SENTENCES"));
+
+/// The keys whose texts are identifiers of parts: `overlap.transfer.h2d`. Those by which a run or a system is named in several
+/// places are among them, so that it has one name in all.
+const IDENTIFIERS: [&str; 8] = ["id", "name", "experiment", "only", "skip", "run", "system", "with"];
 
 /// The words that a file may hold and that say nothing of its owner.
 pub(crate) struct Vocabulary(HashSet<String>);
 
 impl Vocabulary {
-    /// The words of the schema of results files, and of names of hardware.
+    /// The words of the schema of results files, of what devices and experiments say, and of names of hardware.
     pub(crate) fn new() -> Self {
         let mut own = Self(HashSet::new());
+        own.learn_text("", SENTENCES);
         own.learn_text("", HARDWARE);
         own.learn_schema(schemars::schema_for!(Results).as_value());
         own
@@ -432,6 +437,10 @@ mod tests {
         }
     }
 
+    /// The keys of which the value is one of a few words, or the file cannot be read.
+    const CHOICES: [&str; 9] =
+        ["outcome", "unit", "clock", "floor", "limit", "derivation", "stopped_by", "kind", "sync"];
+
     #[test]
     fn no_text_of_a_file_carries_a_secret_out_and_its_samples_stay() {
         let forms: [fn(&str, &str) -> String; 8] = [
@@ -448,10 +457,7 @@ mod tests {
         for (turn, _) in forms.iter().enumerate() {
             let (mut planted, mut secrets) = (own.clone(), HashMap::<String, String>::new());
             let mut plant = |key: &str, text: &mut String| {
-                // These are one of a few words, or the file cannot be read.
-                if ["outcome", "unit", "clock", "floor", "limit", "derivation", "stopped_by", "kind", "sync"]
-                    .contains(&key)
-                {
+                if CHOICES.contains(&key) {
                     return;
                 }
                 let number = secrets.len();
@@ -470,6 +476,88 @@ mod tests {
             assert_eq!(after.samples_digest(), before.samples_digest());
             assert!(places.iter().any(|place| place.place == "runs[].environment.host.cpu"));
         }
+    }
+
+    /// Secrets in the forms that machines and people give them.
+    const SECRETS: [&str; 48] = [
+        "fe80::1ff:fe23:4567:890a",
+        "[2001:db8::8a2e:370:7334]:22",
+        "10.141.7.3:22",
+        "3c:22:fb:aa:bb:cc",
+        "3c-22-fb-aa-bb-cc",
+        "3c22.fbaa.bbcc",
+        "jane.doe+lab@example.org",
+        r"C:\Users\janedoe\r.json",
+        "D:/janedoe/r.json",
+        r"\\fileserver\janedoe",
+        "//fileserver/janedoe",
+        "s3://janes-bucket/r",
+        "https://jane:word@host/run",
+        "/home/test/results",
+        "~test/results",
+        "$HOME/jane",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "sk-proj-abcDEF1234567890abcDEF",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "AKIAIOSFODNN7EXAMPLE",
+        "hf_AbCdEfGhIjKl",
+        "GPU-4f5e8899-aabb-ccdd-eeff-001122334455",
+        "MIG-GPU-4f5e8899-aabb-ccdd-eeff-001122334455/1/0",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "1654922003427",
+        "PG509-A03-1234",
+        "0000:3b:00.0",
+        "00000000:81:00.0",
+        "trainer-7d9f8b6c5d-x2x9k",
+        "janedoe-notebook-0",
+        "job_llama_jane",
+        "slurm-4711234",
+        "SLURM_JOB_NAME=jane",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI",
+        "OMP_PLACES=janes",
+        "test@stream",
+        "stream@host.example",
+        "H200-janedoe",
+        "dgx-07",
+        "r07n13",
+        "gpu-a100-1.hpc.example",
+        "S-1-5-21-3623811015",
+        "deadbeefcafe0123",
+        "+49 561 804 4711",
+        "j\u{e4}ne",
+        "\u{5f20}\u{4f1f}",
+        "syncscope-jane",
+        "cuda:jane",
+    ];
+
+    #[test]
+    fn a_secret_of_any_form_goes_from_each_text_of_a_file() {
+        let (vocabulary, own) = (vocabulary(), kept());
+        let forms: [fn(&str, &str) -> String; 3] = [
+            |text, secret| format!("{text} {secret}"),
+            |text, secret| format!("{secret}, {text}"),
+            |text, secret| format!("{text}-{secret}"),
+        ];
+        for (number, secret) in SECRETS.into_iter().enumerate() {
+            let mut planted = own.clone();
+            each_text("", &mut planted, &mut |key, text| {
+                if !CHOICES.contains(&key) {
+                    *text = forms[number % forms.len()](text, secret);
+                }
+            });
+            let (after, _) = results(planted).anonymous(&vocabulary).unwrap();
+            let (text, written) = (serde_json::to_string(&after).unwrap(), serde_json::to_string(secret).unwrap());
+            let place = text.find(written.trim_matches('"')).map(|at| &text[at.saturating_sub(200)..at + secret.len()]);
+            assert_eq!(place, None, "{secret}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_one_name_in_all_places_whatever_its_system_is_called() {
+        let renamed = kept().to_string().replace("syncscope-1", "lab.jane-1").replace("\"pytorch\"", "\"my.torch\"");
+        let (after, _) = results(serde_json::from_str(&renamed).unwrap()).anonymous(&vocabulary()).unwrap();
+        let (file, text) = (Path::new("s.json"), serde_json::to_string(&after).unwrap());
+        assert!(!text.contains("jane") && Results::parse(&after.to_json(file).unwrap(), file).is_ok(), "{text:.2000}");
     }
 
     #[test]

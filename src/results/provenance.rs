@@ -1,6 +1,6 @@
 //! What a run was made by and under, as far as it can be told without asking the user.
 //!
-//! No user names, home paths or serial numbers: of environment variables only those that change how CUDA, PyTorch or a
+//! No user names, home paths, serial numbers or UUIDs: of environment variables only those that change how CUDA, PyTorch or a
 //! host library computes, of the program its digest.
 
 use std::fs;
@@ -40,12 +40,18 @@ fn variables() -> String {
     let noted = |(name, _): &(String, String)| VARIABLES.iter().any(|start| name.starts_with(start));
     let set =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut set: Vec<String> = set
-        .filter(noted)
-        .map(|(name, value)| if value.contains('/') { format!("{name} (a path)") } else { format!("{name}={value}") })
-        .collect();
+    let mut set: Vec<String> = set.filter(noted).map(|(name, value)| noted_as(&name, &value)).collect();
     set.sort();
     if set.is_empty() { "none that change how CUDA or a library computes".to_owned() } else { set.join(", ") }
+}
+
+/// A variable without what says whose machine it is: a path, and the UUIDs of GPUs.
+fn noted_as(name: &str, value: &str) -> String {
+    match value {
+        value if ["GPU-", "MIG-"].iter().any(|start| value.contains(start)) => format!("{name} (by UUID)"),
+        value if value.contains('/') => format!("{name} (a path)"),
+        value => format!("{name}={value}"),
+    }
 }
 
 /// The program: compiler and flags, lock file, binary.
@@ -74,6 +80,16 @@ pub fn code_of(measured: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_variable_that_names_gpus_by_their_uuids_that_is_noted_alone() {
+        let uuid = "4f5e8899-aabb-ccdd-eeff-001122334455";
+        for value in [format!("GPU-{uuid}"), format!("0,MIG-{uuid}"), format!("MIG-GPU-{uuid}/1/0")] {
+            assert_eq!(noted_as("CUDA_VISIBLE_DEVICES", &value), "CUDA_VISIBLE_DEVICES (by UUID)");
+        }
+        assert_eq!(noted_as("CUDA_VISIBLE_DEVICES", "0,1"), "CUDA_VISIBLE_DEVICES=0,1");
+        assert_eq!(noted_as("CUDA_HOME", "/usr"), "CUDA_HOME (a path)");
+    }
 
     #[test]
     fn what_is_noted_of_host_and_program_names_no_path() {

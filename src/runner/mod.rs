@@ -21,6 +21,7 @@ pub use length::{Length, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+pub(crate) use suite::ENGINES;
 pub use suite::Suite;
 
 use crate::affinity;

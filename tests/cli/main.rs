@@ -84,7 +84,7 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
 }
 
 #[test]
-fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_by_check_and_marked_in_its_book() {
+fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_marked_in_its_book() {
     let folder = folder_with(TINY);
     let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"];
     assert_eq!(code(&report(&run, folder.path())), 0);
@@ -100,7 +100,20 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_by_check
     let said = "launch-path.same.ratio";
     assert_eq!(code(&check), 2);
     assert!(stderr(&check).contains("contradicts itself") && stderr(&check).contains(said), "{}", stderr(&check));
-    assert_eq!(code(&report(&["render", "r.json", "--out", "out"], folder.path())), 0);
+    for refuses in [&["compare", "r.json", "r.json"][..], &["submit", "r.json"], &["reproduce", "r.json"]] {
+        let output = report(refuses, folder.path());
+        assert_eq!((code(&output), stderr(&output)), (2, stderr(&check)), "{refuses:?}");
+    }
+    fs::create_dir_all(folder.path().join("store/here")).unwrap();
+    fs::copy(&path, folder.path().join("store/here/2026-11-01T00-00-00Z-unknown.json")).unwrap();
+    for leaves_out in [&["history", "store"][..], &["machines", "store"], &["collect", "r.json", "--into", "new"]] {
+        let output = report(leaves_out, folder.path());
+        let all = stdout(&output) + &stderr(&output);
+        assert!(all.contains("contradicts itself") && all.contains(said), "{leaves_out:?}: {all}");
+    }
+    let render = report(&["render", "r.json", "--out", "out"], folder.path());
+    assert_eq!(code(&render), 0);
+    assert!(stderr(&render).contains("contradicts itself"), "{}", stderr(&render));
     let machine = fs::read_to_string(folder.path().join("out/book/src/machine.md")).unwrap();
     assert!(machine.contains("The file contradicts itself in 1 computed row"), "{machine}");
 }

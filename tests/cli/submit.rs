@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{code, report, stderr, stdout};
+use super::{TINY, code, folder_with, report, stderr, stdout};
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/nvidia-h200-x2.json");
 
@@ -59,6 +59,23 @@ fn what_is_handed_on_names_nobody_and_can_be_checked_compared_and_rendered() {
     ] {
         let output = report(arguments, folder.path());
         assert_eq!(code(&output), 0, "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+    }
+}
+
+#[test]
+fn of_a_run_on_the_cpu_engine_the_words_of_the_program_stay() {
+    let folder = folder_with(TINY);
+    let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--machine", "sekret7", "--out", "r.json"];
+    assert_eq!(code(&report(&run, folder.path())), 0);
+    let output = report(&["submit", "r.json", "--json"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let site = ["suite.title", "environment.host", "environment.program", "environment.cuda_unavailable"];
+    for place in told["places"].as_array().unwrap() {
+        let is_of_the_site = site.iter().any(|part| place["place"].as_str().unwrap().contains(part));
+        let gone = place["taken_out"].as_object().unwrap();
+        assert!(is_of_the_site || gone.is_empty(), "{place}");
+        assert!(gone.values().all(|now| !now.as_str().unwrap().contains("sekret")), "{place}");
     }
 }
 

@@ -6,11 +6,21 @@ use serde_json::{Value, json};
 use super::super::{Carried, End, UsageError, output};
 use super::script::{Script, on_one_line};
 use super::{Arguments, Per};
+use crate::results::nearest;
+use crate::runner::Suite;
 
 /// Where the volume with the results is in a pod.
 const OUT: &str = "/results";
 /// By what the pods of the job are known.
 const LABEL: &str = "app.kubernetes.io/name";
+
+/// Names the machine after its GPUs. Where the variable names none, since all are meant or they came another way, the driver does.
+const GPU: &str = r#"gpus=${NVIDIA_VISIBLE_DEVICES-}
+case $gpus in
+    '' | void | none | all | /*) gpus=$(nvidia-smi -L 2>/dev/null | sed -n 's/.*(UUID: \([^)]*\)).*/\1/p') ;;
+esac
+[ -z "$gpus" ] || machine=$machine-$gpus
+"#;
 
 /// What a Job needs.
 #[derive(Args)]
@@ -48,33 +58,40 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     on_one_line("the image's name", image)?;
     let suite = arguments.suite()?;
     // A file of this machine is not in the image.
-    if carried.book.suite(suite).is_none() && !suite.starts_with('/') {
-        let known = carried.book.suites().collect::<Vec<_>>().join(", ");
-        let message =
-            format!("there is no suite `{suite}`; there are: {known}; a file of the image has its whole path");
-        return Err(UsageError(message).into());
-    }
+    let own = match carried.book.suite(suite) {
+        Some((origin, text)) => Some(Suite::parse(text, &origin, &carried.registry)?),
+        None if suite.starts_with('/') => None,
+        None => {
+            let names: Vec<&str> = carried.book.suites().collect();
+            let (nearest, known) = (nearest(suite, names.iter().copied()), names.join(", "));
+            let message = format!(
+                "there is no suite `{suite}`{nearest}; there are: {known}; a file of the image has its whole path"
+            );
+            return Err(UsageError(message).into());
+        }
+    };
+    let needs_gpu = arguments.check(own.as_ref(), carried)?;
     // The pods of a Job are called after it and their number, and theirs is a name, too.
     let last = arguments.tasks.saturating_sub(1).to_string();
     label(&format!("{}-{last}", cluster.name)).map_err(|error| {
         UsageError(format!("--name {}: with a hyphen and the number of a task behind it: {error}", cluster.name))
     })?;
-    let job = job(arguments, image, volume, suite)?;
+    let job = job(arguments, image, volume, suite, needs_gpu)?;
     output::whole(&serde_yaml::to_string(&job)?);
     Ok(End::Well)
 }
 
-fn job(arguments: &Arguments, image: &str, volume: &str, suite: &str) -> anyhow::Result<Value> {
+fn job(arguments: &Arguments, image: &str, volume: &str, suite: &str, needs_gpu: bool) -> anyhow::Result<Value> {
     let Cluster { name, gpus, retries, .. } = &arguments.cluster;
     let mut container = json!({
         "name": "report",
         "image": image,
         // What it says goes to a file beside the results; Kubernetes takes `$$` for `$`.
-        "command": ["/bin/sh", "-c", script(arguments, suite)?.replace('$', "$$")],
+        "command": ["/bin/sh", "-c", script(arguments, suite, needs_gpu)?.replace('$', "$$")],
         "env": [{ "name": "NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } }],
         "volumeMounts": [{ "name": "results", "mountPath": OUT }],
     });
-    if arguments.needs_gpu() {
+    if needs_gpu {
         container["resources"] = json!({ "limits": { "nvidia.com/gpu": gpus } });
     }
     let mut pod = json!({
@@ -104,10 +121,10 @@ fn job(arguments: &Arguments, image: &str, volume: &str, suite: &str) -> anyhow:
     }))
 }
 
-fn script(arguments: &Arguments, suite: &str) -> anyhow::Result<String> {
+fn script(arguments: &Arguments, suite: &str, needs_gpu: bool) -> anyhow::Result<String> {
     let gpu = match arguments.per {
-        Per::Gpu => "[ -z \"${NVIDIA_VISIBLE_DEVICES-}\" ] || machine=$machine-$NVIDIA_VISIBLE_DEVICES\n",
-        Per::Node => "",
+        Per::Gpu if needs_gpu => GPU,
+        Per::Gpu | Per::Node => "",
     };
     let place = format!(
         "task=$JOB_COMPLETION_INDEX\nmachine={}$NODE_NAME\n{gpu}exec >>\"$out/task-$task.log\" 2>&1\n",

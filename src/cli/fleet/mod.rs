@@ -11,11 +11,12 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use self::script::on_one_line;
-use super::course::CourseArgument;
 use super::processes::Multicast;
 use super::run::Choice;
 use super::{Carried, End, UsageError, program};
+use crate::device::Device;
 use crate::fleet::MOST_TASKS;
+use crate::runner::{ENGINES, Suite};
 
 /// Measure a suite on many GPUs or nodes, by Slurm or Kubernetes
 #[derive(Args)]
@@ -110,11 +111,6 @@ impl Arguments {
         if self.allow_multicast { Multicast::Allowed } else { Multicast::Off }
     }
 
-    /// Whether a task needs a GPU.
-    fn needs_gpu(&self) -> bool {
-        !self.choice.device.as_deref().is_some_and(|device| device.starts_with("cpu"))
-    }
-
     /// The beginning of the machines' names.
     fn prefix(&self) -> String {
         self.prefix.as_ref().map_or_else(String::new, |prefix| format!("{prefix}-"))
@@ -125,14 +121,34 @@ impl Arguments {
         on_one_line("the suite's name", text("the suite's name", &self.choice.suite)?)
     }
 
-    /// The suite as any folder finds it: a name, or the whole path of a file. A wrong one is found out now, not on each node.
-    fn checked_suite(&self, carried: &Carried) -> anyhow::Result<String> {
+    /// The suite as any folder finds it: a name, or the whole path of a file.
+    fn suite_anywhere(&self, carried: &Carried) -> anyhow::Result<String> {
         let name = self.suite()?;
-        CourseArgument::embedded().suite(Path::new(name), &carried.book, carried)?;
         if carried.book.suite(name).is_some() {
             return Ok(name.to_owned());
         }
         whole_path("the suite's path", Path::new(name))
+    }
+
+    /// Refuses what no node could measure, so that it is found out once and before it is submitted. Whether a task needs a
+    /// GPU. A suite that only the nodes can read is none here.
+    fn check(&self, suite: Option<&Suite>, carried: &Carried) -> anyhow::Result<bool> {
+        let selection = self.choice.selection(carried)?;
+        let named = self.choice.device.as_deref();
+        if let Some(refusal) = named.and_then(Suite::refuse_device) {
+            return Err(UsageError(refusal).into());
+        }
+        // The CPU engine is the same on every machine.
+        if let Some(name) = named.filter(|name| name.starts_with("cpu:")) {
+            Device::open(name)?;
+        }
+        let device = named.or(suite.map(|suite| suite.device.as_str())).unwrap_or("auto");
+        if let Some(suite) = suite {
+            let is_meant = |engine: &&str| device == "auto" || device.starts_with(engine);
+            let engines: Vec<&str> = ENGINES.into_iter().filter(is_meant).collect();
+            self.choice.check_rows(suite, &selection, &engines, carried)?;
+        }
+        Ok(!device.starts_with("cpu:"))
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::super::course::CourseArgument;
 use super::super::{Carried, End, UsageError, argument, output};
 use super::script::{Script, on_one_line, quote};
 use super::{Arguments, Per, next, whole_path};
@@ -24,6 +25,37 @@ const OWN: [(&str, Option<char>); 6] = [
     ("parsable", None),
 ];
 
+/// Options of sbatch, long and short, that take no value, or only one that stands behind `=`. The word behind any other option is
+/// its value.
+const ALONE: [(&str, Option<char>); 26] = [
+    ("contiguous", None),
+    ("consolidate-segments", None),
+    ("exclusive", None),
+    ("get-user-env", None),
+    ("help", Some('h')),
+    ("hold", Some('H')),
+    ("ignore-pbs", None),
+    ("nice", None),
+    ("no-kill", Some('k')),
+    ("no-requeue", None),
+    ("overcommit", Some('O')),
+    ("oversubscribe", Some('s')),
+    ("propagate", None),
+    ("quiet", Some('Q')),
+    ("reboot", None),
+    ("requeue", None),
+    ("resv-ports", None),
+    ("spread-job", None),
+    ("spread-segments", None),
+    ("stepmgr", None),
+    ("test-only", None),
+    ("usage", None),
+    ("use-min-nodes", None),
+    ("verbose", Some('v')),
+    ("version", Some('V')),
+    ("wait", Some('W')),
+];
+
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let Some(folder) = &arguments.out else { return Ok(End::Refused) };
     check(&arguments.options)?;
@@ -32,7 +64,9 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Some(path) => whole_path("the program's path", path)?,
         None => whole_path("the program's path", &std::env::current_exe()?)?,
     };
-    let script = script(arguments, &arguments.checked_suite(carried)?, &out, &report)?;
+    let suite = CourseArgument::embedded().suite(&arguments.choice.suite, &carried.book, carried)?;
+    let needs_gpu = arguments.check(Some(&suite), carried)?;
+    let script = script(arguments, &arguments.suite_anywhere(carried)?, needs_gpu, &out, &report)?;
     if arguments.dry_run {
         output::whole(&script);
         return Ok(End::Well);
@@ -44,12 +78,12 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     Ok(End::Well)
 }
 
-fn script(arguments: &Arguments, suite: &str, out: &str, report: &str) -> anyhow::Result<String> {
+fn script(arguments: &Arguments, suite: &str, needs_gpu: bool, out: &str, report: &str) -> anyhow::Result<String> {
     let last = arguments.tasks - 1;
     let options: String = arguments.options.iter().map(|option| format!(" {}", quote(option))).collect();
     let share = match arguments.per {
         Per::Node => "#SBATCH --exclusive\n",
-        Per::Gpu if arguments.needs_gpu() => "#SBATCH --gres=gpu:1\n",
+        Per::Gpu if needs_gpu => "#SBATCH --gres=gpu:1\n",
         Per::Gpu => "",
     };
     // A path in these lines would have its own marks; the logs go where the script is submitted.
@@ -83,25 +117,59 @@ fn script(arguments: &Arguments, suite: &str, out: &str, report: &str) -> anyhow
     Ok(script.text())
 }
 
-/// Refuses options that sbatch would take for the script, and those by which the results would not be found.
+/// Refuses words that sbatch would take for the script or its arguments, and options by which the results would not be found.
 fn check(options: &[String]) -> Result<(), UsageError> {
-    if let Some(first) = options.first().filter(|first| !first.starts_with('-')) {
-        return Err(UsageError(format!("`{first}` is no option of sbatch: what follows `--` begins with one")));
-    }
-    for option in options {
+    let mut words = options.iter();
+    while let Some(option) = words.next() {
         on_one_line("an option of sbatch", option)?;
-        let is_own = |(long, short): &(&str, Option<char>)| match option.strip_prefix("--") {
+        let takes_next = match option.strip_prefix("--").map(|name| (name, name.split_once('='))) {
             // Options may be shortened.
-            Some(name) => name.len() > 1 && long.starts_with(name.split('=').next().unwrap_or(name)),
-            None => short.is_some_and(|short| option.starts_with(&format!("-{short}"))),
+            Some((name, None)) if is_one(&ALONE, name) => false,
+            Some((name, given)) if !name.is_empty() => {
+                own(option, is_one(&OWN, given.map_or(name, |(name, _)| name)))?;
+                given.is_none()
+            }
+            None if option.len() > 1 && option.starts_with('-') => takes_next(option)?,
+            _ => {
+                let message = format!(
+                    "`{option}` is no option of sbatch, nor the value of one before it: sbatch would take it for the script; \
+                     behind `--` stand options with their values alone"
+                );
+                return Err(UsageError(message));
+            }
         };
-        if OWN.iter().any(is_own) {
-            let message =
-                format!("`{option}` is set by the script, which would not find its tasks and files otherwise");
-            return Err(UsageError(message));
+        if let Some(value) = takes_next.then(|| words.next()).flatten() {
+            on_one_line("an option of sbatch", value)?;
         }
     }
     Ok(())
+}
+
+/// Whether a name, which may be shortened, is one of these long options.
+fn is_one(options: &[(&str, Option<char>)], name: &str) -> bool {
+    name.len() > 1 && options.iter().any(|(long, _)| long.starts_with(name))
+}
+
+/// Whether the value of the last of the letters of `-Qp` is the next word.
+fn takes_next(letters: &str) -> Result<bool, UsageError> {
+    let is = |options: &[(&str, Option<char>)], letter| options.iter().any(|(_, short)| *short == Some(letter));
+    let mut rest = letters[1..].chars();
+    while let Some(letter) = rest.next() {
+        own(letters, is(&OWN, letter))?;
+        if !is(&ALONE, letter) {
+            return Ok(rest.as_str().is_empty());
+        }
+    }
+    Ok(false)
+}
+
+fn own(option: &str, is_own: bool) -> Result<(), UsageError> {
+    match is_own {
+        true => Err(UsageError(format!(
+            "`{option}` is set by the script, which would not find its tasks and files otherwise"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Writes the script and the number of its tasks into a folder that has no other job.
@@ -144,11 +212,15 @@ fn submit(folder: &Path, options: &[String]) -> anyhow::Result<String> {
         ErrorKind::NotFound => forgotten("there is no `sbatch` here, so nothing was submitted".to_owned()),
         _ => forgotten(format!("sbatch cannot be started: {error}")),
     })?;
-    if !output.status.success() {
-        return Err(forgotten(format!("sbatch ended with {}, so nothing was submitted", output.status)));
+    // With a cluster's name behind a semicolon, where there are several. With `--wait`, the exit code is that of the tasks.
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !said.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(forgotten(format!(
+            "sbatch named no job and ended with {}, so nothing was submitted",
+            output.status
+        )));
     }
-    // With a cluster's name behind a semicolon, where there are several.
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(said)
 }
 
 #[cfg(test)]
@@ -157,16 +229,40 @@ mod tests {
 
     #[test]
     fn options_that_would_move_the_results_are_refused_in_each_form() {
-        let refused =
-            |options: &[&str]| check(&options.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>()).is_err();
+        let refused = |options: &[&str]| {
+            let options: Vec<String> = options.iter().map(|own| (*own).to_owned()).collect();
+            check(&options).err().map(|error| error.to_string())
+        };
         for wrong in
-            ["--array=0-9", "--arr", "-a0-9", "--output=x", "-o", "--chdir=/", "-D/", "--wrap=ls", "gpu", "-p\n"]
+            ["--array=0-9", "--arr", "-a0-9", "--output=x", "-o", "--chdir=/", "-D/", "--wrap=ls", "-Ha0-9", "-QQo"]
         {
-            assert!(refused(&[wrong]), "{wrong}");
+            assert!(refused(&[wrong]).is_some_and(|said| said.contains("is set by the script")), "{wrong}");
+            assert!(refused(&["-p", "gpu", wrong]).is_some(), "{wrong}");
         }
-        for right in ["--partition=gpu", "-p", "--account=a b", "--exclude=n1", "--exclusive", "--time=30", "--"] {
-            assert!(!refused(&[right]), "{right}");
+        for right in [
+            &["--partition=gpu"][..],
+            &["-p", "gpu", "--account", "a b", "--time=30", "-c8"],
+            &["--exclusive", "--exclude", "n1", "-HOp", "gpu", "--nice=5", "--wait", "-k"],
+            &["--dependency", "-1", "--hold"],
+        ] {
+            assert_eq!(refused(right), None, "{right:?}");
         }
-        assert!(!refused(&["-p", "gpu"]) && refused(&["-p", "gpu", "-e", "x"]));
+        for (wrong, word) in [
+            (&["gpu"][..], "gpu"),
+            (&["--exclusive", "user"], "user"),
+            (&["-p", "gpu", "job.sh"], "job.sh"),
+            (&["-H", "job.sh", "-p", "gpu"], "job.sh"),
+            (&["-Hpgpu", "job.sh"], "job.sh"),
+            (&["--partition=gpu", ":", "-N1"], ":"),
+            (&["--hold", "--", "job.sh"], "--"),
+            (&["-p", "gpu", "-"], "-"),
+            (&["--requeue", ""], ""),
+        ] {
+            assert!(
+                refused(wrong).is_some_and(|said| said.starts_with(&format!("`{word}` is no option"))),
+                "{wrong:?}"
+            );
+        }
+        assert!(refused(&["-p", "a\nb"]).is_some());
     }
 }

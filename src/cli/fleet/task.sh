@@ -7,6 +7,9 @@ results=task-$task.json
 mkdir -p .tasks || exit 1
 [ -s fleet.yaml ] || echo "tasks: $tasks" >fleet.yaml
 machine=$(printf %s "$machine" | tr -c 'A-Za-z0-9._-' '-')
+# Eight GPUs by their UUIDs would be longer than a file's name can be.
+[ ${#machine} -le 120 ] ||
+    machine=$(printf %.100s "$machine")-$(printf %s "$machine" | cksum | cut -d ' ' -f 1)
 part=.tasks/task-$task@$machine.json
 # A signal reaches the program, too, which keeps what it has; the exit code is written then.
 trap : TERM INT

@@ -25,11 +25,7 @@ pub(super) struct SuiteFault {
 /// an end, a row that would be measured twice.
 pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
     let found = |way: Way, message: String| SuiteFault { way, message, hint: String::new() };
-    let device = suite.device.as_str();
-    let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
-    if device != "auto" && !device.split_once(':').is_some_and(is_one) {
-        let message = format!("`{device}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
-        let hint = nearest(device, ["auto", "cuda:0", "cpu:0"].into_iter());
+    if let Some((message, hint)) = no_device(&suite.device) {
         return Some(SuiteFault { way: Way::default().key("device"), message, hint });
     }
     if suite.runs.get() > MOST_RUNS {
@@ -54,6 +50,16 @@ pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
         let (place, message) = measured_twice(suite.experiments_on(engine), engine)?;
         Some(found(list.item(place), message))
     })
+}
+
+/// Why no machine has a device of this name, and the nearest one that there can be.
+pub(super) fn no_device(name: &str) -> Option<(String, String)> {
+    let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
+    if name == "auto" || name.split_once(':').is_some_and(is_one) {
+        return None;
+    }
+    let message = format!("`{name}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
+    Some((message, nearest(name, ["auto", "cuda:0", "cpu:0"].into_iter())))
 }
 
 /// The first name of `except` that leaves out nothing: it is of the experiments that run with `all` and are not named.

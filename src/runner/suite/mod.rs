@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use self::check::{SuiteFault, check, narrowed};
+use self::check::{SuiteFault, check, narrowed, no_device};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
@@ -48,7 +48,7 @@ pub struct Suite {
 pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
 /// The engines that there are.
-const ENGINES: [&str; 2] = ["cuda", "cpu"];
+pub(crate) const ENGINES: [&str; 2] = ["cuda", "cpu"];
 
 /// A key of a suite. An unknown one is refused where it stands.
 #[derive(serde::Deserialize)]
@@ -96,6 +96,11 @@ impl Suite {
             seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
         let refused = |found: SuiteFault| FileError::whole(origin, format!("its suite: {}", found.message));
         check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
+    }
+
+    /// Why no machine has a device of this name, with the nearest one that there can be.
+    pub(crate) fn refuse_device(name: &str) -> Option<String> {
+        no_device(name).map(|(message, near)| format!("{message}{near}"))
     }
 
     /// Whether its device may be one of `engine`.
