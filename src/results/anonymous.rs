@@ -257,12 +257,14 @@ impl Cleaner<'_> {
 
     /// Text without numbers that identify.
     fn words(&mut self, at: At<'_>, text: &str) -> String {
+        // A system of an environment is an operating system.
+        let key = if at.is_environment { "" } else { at.key };
         let stays = |own: &Self, piece: &str| own.stays(at, piece).is_some();
-        let has_words = pieces(at.key, text).any(|(piece, is_word)| is_word && stays(self, piece));
-        if !has_words && pieces(at.key, text).any(|(_, is_word)| is_word) && !text.contains('=') {
+        let has_words = pieces(key, text).any(|(piece, is_word)| is_word && stays(self, piece));
+        if !has_words && pieces(key, text).any(|(_, is_word)| is_word) && !text.contains('=') {
             return self.in_its_place(text);
         }
-        pieces(at.key, text).fold(String::new(), |mut out, (piece, is_word)| {
+        pieces(key, text).fold(String::new(), |mut out, (piece, is_word)| {
             match is_word {
                 true => out.push_str(&self.word(at, piece)),
                 false => out.push_str(piece),
@@ -295,7 +297,10 @@ impl Cleaner<'_> {
         let is_part = |part: &str| self.vocabulary.has(part) || says_nothing(part) || is_code(part);
         let says = |part: &str| part.contains(char::is_alphabetic);
         let names_hardware = [".host.cpu", ".device.model"].iter().any(|end| at.place.ends_with(end));
-        if names_hardware && word.split(['-', '/']).all(is_part) && word.split(['-', '/']).any(says) {
+        let parts = || word.split(['-', '/']);
+        // `i7-9700K` is a name; what has more such parts is a serial number.
+        let is_short = parts().filter(|part| !self.vocabulary.has(part)).count() <= 2;
+        if names_hardware && is_short && parts().all(is_part) && parts().any(says) {
             return Some(word);
         }
         let is_run =
