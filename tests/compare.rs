@@ -391,7 +391,7 @@ experiments:
     assert_eq!(read("again.json").suite, read("r.json").suite);
 
     let (code, _, error) = ended(&["reproduce", "r.json", "--out", "r.json"], folder.path());
-    assert!(code == 2 && error.contains("overwrite"), "{code}: {error}");
+    assert!(code == 2 && error.contains("would be lost"), "{code}: {error}");
     let mut other = read("r.json");
     other.runs[0].environment.device.name = "test:0".to_owned();
     other.write(&folder.path().join("other.json")).unwrap();
