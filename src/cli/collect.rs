@@ -94,7 +94,7 @@ impl Facts for Report {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let store = &arguments.into;
-    let read = |path: &Path| recorded::sound(path, carried);
+    let read = |path: &Path| recorded::read(path, carried);
     let mut collected = collect(&arguments.sources, store, &read)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {

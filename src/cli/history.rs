@@ -128,7 +128,7 @@ impl Facts for Report<'_> {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let read = |path: &Path| recorded::sound(path, carried);
+    let read = |path: &Path| recorded::read(path, carried);
     let mut history = History::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         history.add(listed, results);

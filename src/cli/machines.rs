@@ -77,7 +77,7 @@ impl Facts for Report<'_> {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
-    let read = |path: &Path| recorded::sound(path, carried);
+    let read = |path: &Path| recorded::read(path, carried);
     let mut documents: Option<Vec<Document>> = None;
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {

@@ -104,13 +104,6 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_mark
         let output = report(refuses, folder.path());
         assert_eq!((code(&output), stderr(&output)), (2, stderr(&check)), "{refuses:?}");
     }
-    fs::create_dir_all(folder.path().join("store/here")).unwrap();
-    fs::copy(&path, folder.path().join("store/here/2026-11-01T00-00-00Z-unknown.json")).unwrap();
-    for leaves_out in [&["history", "store"][..], &["machines", "store"], &["collect", "r.json", "--into", "new"]] {
-        let output = report(leaves_out, folder.path());
-        let all = stdout(&output) + &stderr(&output);
-        assert!(all.contains("contradicts itself") && all.contains(said), "{leaves_out:?}: {all}");
-    }
     let render = report(&["render", "r.json", "--out", "out"], folder.path());
     assert_eq!(code(&render), 0);
     assert!(stderr(&render).contains("contradicts itself"), "{}", stderr(&render));
