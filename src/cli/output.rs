@@ -3,8 +3,9 @@
 //!
 //! All of it passes [`clean::terminal`]: what a file holds must not act on the terminal. A message may hold a reason, a name
 //! or a path of anybody: what follows a line break in it stands further in, so that none begins a line of its own. What the
-//! program lays out itself, such as a table, goes by [`show!`]. A reader that has gone away, as `head` does, ends nothing: what was to be done is done, without a word. Output that cannot be written for another
-//! reason, such as a full disk, makes the program fail at its end.
+//! program lays out itself, such as a table, goes by [`show!`]. A reader that has gone away, as `head` does, ends nothing: what
+//! was to be done is done, without a word. Output that cannot be written for another reason, such as a full disk, makes the
+//! program fail at its end.
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};

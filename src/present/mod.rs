@@ -8,7 +8,7 @@
 //! | `escape` | the one escape of text |
 //! | `value`, `table` | what stands in a table |
 //! | `console`, `markdown`, `html` | a table in each form |
-//! | `page` | the head of a page that stands for itself |
+//! | `page` | the head of a page that needs no other file |
 //! | `plot` | bars, stacked bars, lines, histograms and timelines as SVG |
 
 mod console;

@@ -1,4 +1,4 @@
-//! The head of a page that stands for itself.
+//! The head of a page that needs no other file.
 
 /// How each such page begins, and no page of another program: by it a page is known that may be replaced.
 pub(crate) const PAGE_BEGIN: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
