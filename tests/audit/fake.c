@@ -88,6 +88,10 @@ static void until(uint64_t at) {
     pthread_mutex_unlock(&lock);
 }
 
+/* A stream that is made at the place of one that has ended has another number. */
+static uint32_t ended[STREAMS];
+static uint32_t numbered(uint64_t stream) { return (uint32_t)stream + 100 * ended[stream]; }
+
 /* CUPTI. */
 int cuptiSubscribe(void **subscriber, Callback function, void *data) {
     (void)data;
@@ -105,7 +109,7 @@ int cuptiGetTimestamp(uint64_t *at) { *at = now; return 0; }
 int cuptiGetVersion(uint32_t *version) { *version = 130000; return 0; }
 int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *number) {
     (void)context; (void)own;
-    *number = (uint32_t)(uintptr_t)stream;
+    *number = numbered((uintptr_t)stream);
     return 0;
 }
 int cuptiActivityRegisterCallbacks(Request r, Complete c) { request = r; complete = c; return 0; }
@@ -189,7 +193,7 @@ static uint64_t enqueue(uint64_t stream, uint64_t ns, uint64_t *end) {
 int fakeLaunch(const char *name, uint64_t stream, uint64_t ns) {
     uint32_t own = __sync_add_and_fetch(&correlation, 1);
     take(4000);
-    Kernel kernel = {.kind = 10, .contextId = 1, .streamId = stream, .correlationId = own, .name = strdup(name)};
+    Kernel kernel = {.kind = 10, .contextId = 1, .streamId = numbered(stream), .correlationId = own, .name = strdup(name)};
     uint64_t end;
     kernel.start = enqueue(stream, ns, &end);
     kernel.end = end;
@@ -207,6 +211,14 @@ int cuStreamSynchronize(void *stream) {
     Call call = enter(126, "cuStreamSynchronize", &params);
     until(idle[(uintptr_t)stream]);
     take(2000);
+    leave(&call);
+    return 0;
+}
+int cuStreamDestroy_v2(void *stream) {
+    struct { void *stream; } params = {stream};
+    Call call = enter(326, "cuStreamDestroy_v2", &params);
+    take(2000);
+    ended[(uintptr_t)stream]++;
     leave(&call);
     return 0;
 }
@@ -240,7 +252,7 @@ static int copy(uint32_t id, const char *name, uint64_t host, int to_host, size_
                 void *params) {
     Call call = enter(id, name, params);
     int pinned = host < 4096;
-    Memcpy copy = {.kind = 1, .copyKind = to_host ? 2 : 1, .bytes = bytes, .contextId = 1, .streamId = stream};
+    Memcpy copy = {.kind = 1, .copyKind = to_host ? 2 : 1, .bytes = bytes, .contextId = 1, .streamId = numbered(stream)};
     copy.srcKind = to_host ? 3 : pinned ? 2 : 1;
     copy.dstKind = to_host ? (pinned ? 2 : 1) : 3;
     copy.correlationId = call.correlation;

@@ -143,6 +143,33 @@ subprocess.run([sys.executable, '-c', 'import ctypes; c = ctypes.CDLL(\"libcupti
     );
 }
 
+/// A wait that is too short to be found by anything else than its stream.
+#[test]
+fn a_stream_at_the_place_of_one_that_has_ended_is_another() {
+    let script = "
+import ctypes
+cuda, word = ctypes.CDLL('libcupti.so.13'), ctypes.c_uint64
+cuda.cuInit(0)
+for end in (True, False):
+    cuda.fakeLaunch(b'forward', word(7), word(20_000))
+    cuda.cuStreamSynchronize(word(7))
+    if end:
+        cuda.cuStreamDestroy_v2(word(7))
+";
+    let audited = Audited::of(&["python3", "-c", script], &["--stacks", "all"], &[]);
+    let [place] = &*audited.report.places else { panic!("{:?}", audited.report.places) };
+    assert_eq!((place.count, place.reason), (2, Reason::Wait));
+    assert_eq!(place.total_ns, 2 * 20_000);
+}
+
+#[test]
+fn without_the_devices_activity_calls_are_recorded_alone() {
+    let audited = Audited::of(&["python3", &train()], &[], &[("SYNCSCOPE_AUDIT_ACTIVITY", "none")]);
+    assert_eq!(audited.output.status.code(), Some(0), "{}", said(&audited.output));
+    let process = &audited.report.processes[0];
+    assert!(process.calls > 10 && process.devices.is_empty(), "{process:?}");
+}
+
 /// The thread that holds the interpreter's lock waits for a lock that the calling thread holds: no stack, and no deadlock.
 #[test]
 fn a_call_goes_on_without_a_stack_where_the_interpreters_lock_cannot_be_had() {

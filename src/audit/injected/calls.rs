@@ -15,6 +15,10 @@ pub(crate) struct Arguments {
     event: Option<usize>,
     /// Its legacy default stream is the thread's own.
     pub(crate) of_thread: bool,
+    /// It records an event: such calls have neither a stack nor a place in the report.
+    pub(crate) records: bool,
+    /// Streams may end in it.
+    pub(crate) ends_streams: bool,
 }
 
 /// What a watched call was given.
@@ -25,7 +29,8 @@ pub(crate) struct Given {
     pub(crate) event: u64,
 }
 
-const PLAIN: Arguments = Arguments { bytes: None, stream: None, event: None, of_thread: false };
+const PLAIN: Arguments =
+    Arguments { bytes: None, stream: None, event: None, of_thread: false, records: false, ends_streams: false };
 const SIZE_8: Arguments = Arguments { bytes: Some(8), ..PLAIN };
 const SIZE_16: Arguments = Arguments { bytes: Some(16), ..PLAIN };
 const SIZE_32: Arguments = Arguments { bytes: Some(32), ..PLAIN };
@@ -34,7 +39,8 @@ const ON_8: Arguments = Arguments { stream: Some(8), ..PLAIN };
 const COPY: Arguments = Arguments { stream: Some(24), ..SIZE_16 };
 const PEER: Arguments = Arguments { stream: Some(40), ..SIZE_32 };
 const EVENT: Arguments = Arguments { event: Some(0), ..PLAIN };
-const RECORD: Arguments = Arguments { stream: Some(8), ..EVENT };
+const END: Arguments = Arguments { ends_streams: true, ..PLAIN };
+const RECORD: Arguments = Arguments { stream: Some(8), records: true, ..EVENT };
 
 const fn own(arguments: Arguments) -> Arguments {
     Arguments { of_thread: true, ..arguments }
@@ -50,8 +56,8 @@ pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
     // cuEventSynchronize.
     (EVENT, &[121]),
     // cuEventRecord, with flags.
-    (RECORD, RECORDS.0),
-    (own(RECORD), RECORDS.1),
+    (RECORD, &[119, 587]),
+    (own(RECORD), &[441, 588]),
     // cuMemcpyHtoD, DtoH, DtoD, cuMemcpy.
     (SIZE_16, &[276, 278, 280, 305]),
     (own(SIZE_16), &[397, 398, 399, 408]),
@@ -86,20 +92,31 @@ pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
     // cuGraphInstantiate, ExecDestroy, Upload.
     (PLAIN, &[513, 578, 656, 657, 516, 580, 581]),
     // cuStreamDestroy, cuCtxDestroy, cuDevicePrimaryCtxRetain and Reset.
-    (PLAIN, &[326, 322, 386, 545]),
+    (END, &[326, 322, 386, 545]),
 ];
 
-/// The calls that record events: they have neither a stack nor a place in the report.
-const RECORDS: (&[u32], &[u32]) = (&[119, 587], &[441, 588]);
-
-/// Whether the function is one that records an event.
-pub(crate) fn records_event(function: u32) -> bool {
-    RECORDS.0.contains(&function) || RECORDS.1.contains(&function)
-}
+/// More than any number of a function.
+const NUMBERS: usize = 1024;
 
 /// Where the arguments of a function lie.
 pub(crate) fn arguments(function: u32) -> Arguments {
-    WATCHED.iter().find(|(_, functions)| functions.contains(&function)).map_or(PLAIN, |(arguments, _)| *arguments)
+    /// For each number the place in `WATCHED`: this is looked up at each call. What is not watched has the first one, whose
+    /// arguments are not read.
+    static PLACES: [u8; NUMBERS] = {
+        let mut places = [0; NUMBERS];
+        let mut place = 0;
+        while place < WATCHED.len() {
+            let functions = WATCHED[place].1;
+            let mut at = 0;
+            while at < functions.len() {
+                places[functions[at] as usize] = place as u8;
+                at += 1;
+            }
+            place += 1;
+        }
+        places
+    };
+    PLACES.get(function as usize).map_or(PLAIN, |place| WATCHED[*place as usize].0)
 }
 
 impl Arguments {

@@ -2,9 +2,10 @@
 //! have at the same places (`cupti_callbacks.h`, `cupti_activity.h`: later structures only append).
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::file::Fields;
@@ -91,6 +92,9 @@ unsafe impl Sync for Cupti {}
 // Safety: as above.
 unsafe impl Send for Cupti {}
 
+/// How often streams may have ended.
+static ENDED: AtomicU32 = AtomicU32::new(0);
+
 static CUPTI: OnceLock<Cupti> = OnceLock::new();
 
 /// CUPTI, once it is loaded.
@@ -172,12 +176,29 @@ impl Cupti {
         version
     }
 
-    /// The number of a stream in the activity records.
+    /// The number of a stream in the activity records. That of the stream before is not asked for again.
     pub(crate) fn stream(&self, context: *mut c_void, stream: *mut c_void, of_thread: bool) -> u32 {
+        type Known = (u32, [*mut c_void; 2], bool, u32);
+        thread_local!(static KNOWN: Cell<Option<Known>> = const { Cell::new(None) });
+        let asked = (ENDED.load(Ordering::Acquire), [context, stream], of_thread);
+        if let Ok(Some((ended, places, own, number))) = KNOWN.try_with(Cell::get)
+            && (ended, places, own) == asked
+        {
+            return number;
+        }
         let mut number = NONE;
         // Safety: the context and the stream are those of a call that has just been made. A failure leaves the number.
         let status = unsafe { (self.stream)(context, stream, u8::from(of_thread), &mut number) };
-        if status == 0 { number } else { NONE }
+        if status != 0 {
+            return NONE;
+        }
+        let _ = KNOWN.try_with(|known| known.set(Some((asked.0, asked.1, asked.2, number))));
+        number
+    }
+
+    /// Streams may end now: another may come to lie at the place of one.
+    pub(crate) fn streams_end(&self) {
+        ENDED.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Has `callback` called at the enter and the exit of these functions, and activity recorded.
@@ -185,6 +206,7 @@ impl Cupti {
         &self,
         callback: Callback,
         functions: impl Iterator<Item = u32>,
+        with_activity: bool,
     ) -> Result<(), (String, Status)> {
         let mut subscriber = std::ptr::null_mut();
         // Safety: the callbacks live as long as the process; the rest are numbers.
@@ -193,6 +215,9 @@ impl Cupti {
             for function in functions {
                 // A function that this version of CUPTI does not have is not called either.
                 (self.watch)(1, subscriber, DRIVER_CALLS, function);
+            }
+            if !with_activity {
+                return Ok(());
             }
             check("cuptiActivityRegisterCallbacks", (self.register)(request, complete))?;
             for kind in KINDS {

@@ -24,16 +24,18 @@ mod file;
 #[allow(dead_code, reason = "the analysis reads by it, too")]
 mod format;
 mod python;
+mod sampling;
 mod stacks;
 mod system;
 
 use std::env;
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use file::Fields;
 use format::{NONE, header, note, tag};
+use sampling::Sampling;
 
 /// The folder for the record files.
 const FOLDER: &str = "SYNCSCOPE_AUDIT_FOLDER";
@@ -44,16 +46,14 @@ const PATIENCE: &str = "SYNCSCOPE_AUDIT_PATIENCE";
 /// The most bytes of a record file.
 const MOST: &str = "SYNCSCOPE_AUDIT_BYTES";
 
-/// A call that takes this long always has its stack taken, in nanoseconds: the stack costs little beside it.
-const LONG: u64 = 50_000;
-/// Of shorter calls one in so many.
-const SAMPLED: u32 = 16;
+/// Set to `none`, the device's activity is not recorded: for measuring what that costs.
+const ACTIVITY: &str = "SYNCSCOPE_AUDIT_ACTIVITY";
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WHICH: AtomicU8 = AtomicU8::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static OWN: AtomicU64 = AtomicU64::new(0);
-static SHORT: AtomicU32 = AtomicU32::new(0);
+static SAMPLING: Sampling = Sampling::new();
 
 thread_local!(static WITHIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
 
@@ -112,7 +112,8 @@ fn begin(folder: &Path) {
     }
     RECORDING.store(true, Ordering::Release);
     let watched = calls::WATCHED.iter().flat_map(|(_, functions)| functions.iter().copied());
-    if let Err((reason, status)) = cupti.begin(called, watched) {
+    let with_activity = env::var(ACTIVITY).as_deref() != Ok("none");
+    if let Err((reason, status)) = cupti.begin(called, watched, with_activity) {
         RECORDING.store(false, Ordering::Release);
         say(if cupti::TAKEN.contains(&status) { note::TAKEN } else { note::REFUSED }, &reason);
     }
@@ -151,6 +152,9 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const 
     if call.site == 0 {
         // Safety: CUPTI keeps 8 bytes for each call.
         unsafe { *call.kept = now };
+        if calls::arguments(function).ends_streams {
+            cupti.streams_end();
+        }
         return;
     }
     // Safety: as above.
@@ -173,7 +177,7 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
     // Safety: null, or the status that the call returned.
     let status = unsafe { call.status.as_ref() }.map_or(0, |status| *status as u32);
     named(function, call);
-    let stack = if calls::records_event(function) { NONE } else { stack(exit - enter.min(exit)) };
+    let stack = if arguments.records { NONE } else { stack(cupti, exit.saturating_sub(enter), exit) };
     let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
     let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(status);
     fields.write(tag::CALL, &[]);
@@ -195,15 +199,20 @@ fn named(function: u32, call: &cupti::Call) {
 }
 
 /// Where the program is, if this call's place is taken.
-fn stack(duration: u64) -> u32 {
-    let is_taken = match WHICH.load(Ordering::Relaxed) {
-        0 => false,
-        1 => duration >= LONG || SHORT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED),
-        _ => true,
-    };
-    if !is_taken {
-        return NONE;
+fn stack(cupti: &cupti::Cupti, duration: u64, exit: u64) -> u32 {
+    match WHICH.load(Ordering::Relaxed) {
+        0 => NONE,
+        1 if !SAMPLING.falls_in(duration) => NONE,
+        1 => {
+            let stack = taken();
+            SAMPLING.taken(exit, cupti.now());
+            stack
+        }
+        _ => taken(),
     }
+}
+
+fn taken() -> u32 {
     match python::stack() {
         python::Taken::Stack(stack) => stack,
         python::Taken::NoPython => stacks::native(),

@@ -1,0 +1,134 @@
+//! Which calls have their stacks taken where not all have.
+//!
+//! # Method
+//! The times of the calls are put one behind the other, and the stack of the call is taken in which the next mark falls.
+//! The distance to the mark after it is drawn evenly from 0 to twice its mean. So each nanosecond in a call is as likely as
+//! any other to be found (sampling in proportion to size), a loop cannot run in step with the marks, and a call that is
+//! twice as long as the mean distance is always found.
+//!
+//! The mean distance is such that stacks take [`SHARE`] of the time that passes: what a stack took, and which part of the
+//! time calls took, are measured as it goes on. Where calls are rare, each has its stack.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Stacks take one part of the time in so many.
+const SHARE: u64 = 100;
+/// What a stack takes before one was taken, in nanoseconds.
+const EXPECTED: u64 = 10_000;
+
+/// All times are nanoseconds.
+pub(crate) struct Sampling {
+    /// The time in calls since the last mark.
+    passed: AtomicU64,
+    /// Where in it the next mark is.
+    mark: AtomicU64,
+    /// When the last stack had been taken; 0 before the first.
+    since: AtomicU64,
+    /// What a stack takes, smoothed.
+    cost: AtomicU64,
+    random: AtomicU64,
+}
+
+impl Sampling {
+    /// The first call has its stack taken.
+    pub(crate) const fn new() -> Self {
+        Self {
+            passed: AtomicU64::new(0),
+            mark: AtomicU64::new(1),
+            since: AtomicU64::new(0),
+            cost: AtomicU64::new(EXPECTED),
+            random: AtomicU64::new(0x9e37_79b9_7f4a_7c15),
+        }
+    }
+
+    /// Whether a mark falls in a call of this length. After that none does, on any thread, until the stack was [`taken`].
+    ///
+    /// [`taken`]: Self::taken
+    pub(crate) fn falls_in(&self, call: u64) -> bool {
+        // No call is without length: the clock is too coarse.
+        let call = call.max(1);
+        let before = self.passed.fetch_add(call, Ordering::Relaxed);
+        let mark = self.mark.load(Ordering::Relaxed);
+        before < mark && mark <= before.saturating_add(call)
+    }
+
+    /// Sets the next mark: the stack was taken between these two times.
+    pub(crate) fn taken(&self, begin: u64, end: u64) {
+        let cost = (3 * self.cost.load(Ordering::Relaxed) + end.saturating_sub(begin)) / 4;
+        self.cost.store(cost, Ordering::Relaxed);
+        let elapsed = begin.saturating_sub(self.since.swap(end, Ordering::Relaxed)).max(1);
+        let passed = self.passed.load(Ordering::Relaxed);
+        let mean = u128::from(SHARE * cost) * u128::from(passed.min(elapsed)) / u128::from(elapsed);
+        // Only the one thread whose stack was taken comes here.
+        let mut random = self.random.load(Ordering::Relaxed);
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.store(random, Ordering::Relaxed);
+        let distance = 1 + random % (2 * mean as u64).max(1);
+        // In this order: a mark that was passed already is none.
+        self.mark.store(distance, Ordering::Relaxed);
+        self.passed.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls of these lengths in turn, each this long after the one before, and stacks that take `cost`: how many of each
+    /// were found, and which part of all time stacks took.
+    fn run(lengths: &[u64], between: u64, cost: u64, rounds: usize) -> (Vec<u64>, f64) {
+        let sampling = Sampling::new();
+        let (mut now, mut spent) = (0, 0);
+        let mut found = vec![0; lengths.len()];
+        for _ in 0..rounds {
+            for (length, found) in lengths.iter().zip(&mut found) {
+                now += between + length;
+                if sampling.falls_in(*length) {
+                    *found += 1;
+                    sampling.taken(now, now + cost);
+                    now += cost;
+                    spent += cost;
+                }
+            }
+        }
+        (found, spent as f64 / now as f64)
+    }
+
+    #[test]
+    fn stacks_take_a_hundredth_of_the_time_of_dense_calls() {
+        for (length, cost) in [(3_000, 13_000), (1_000, 50_000), (60_000, 13_000), (100, 13_000)] {
+            let (_, share) = run(&[length], 1_000, cost, 200_000);
+            assert!((0.005..0.0125).contains(&share), "{length} ns, {cost} ns: {share}");
+        }
+    }
+
+    #[test]
+    fn calls_are_found_in_proportion_to_their_time_and_not_to_their_place_in_a_loop() {
+        let (found, _) = run(&[3_000, 3_000, 12_000, 3_000], 500, 13_000, 200_000);
+        let all: u64 = found.iter().sum();
+        assert!(all > 2_000, "{found:?}");
+        for (found, share) in found.iter().zip([1.0 / 7.0, 1.0 / 7.0, 4.0 / 7.0, 1.0 / 7.0]) {
+            let found = *found as f64 / all as f64;
+            assert!((found - share).abs() < 0.03, "{found} for {share}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_rare_or_much_longer_than_a_stack_takes_is_always_found() {
+        let (found, _) = run(&[20_000], 10_000_000, 13_000, 500);
+        assert!(found[0] == 500, "{found:?}");
+        let (found, _) = run(&[3_000, 3_000, 3_000, 3_000, 4_000_000], 500, 13_000, 500);
+        assert!(found[4] == 500, "{found:?}");
+    }
+
+    #[test]
+    fn no_other_call_is_found_before_the_stack_was_taken() {
+        let sampling = Sampling::new();
+        assert!(sampling.falls_in(5));
+        assert!(!(0..1_000).any(|_| sampling.falls_in(1 << 40)));
+        sampling.taken(10, 20);
+        assert!((0..1_000).any(|_| sampling.falls_in(1 << 40)));
+    }
+}
