@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use syncscope::results::Results;
+use syncscope::results::{Outcome, Results};
 use syncscope::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
@@ -120,6 +120,31 @@ fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
         assert!(reasons.iter().any(|(file, reason)| file == name && reason.contains(part)), "{name}: {reasons:?}");
     }
     assert_eq!(reasons.len(), 6, "{reasons:?}");
+}
+
+/// A pipe that nobody writes into keeps who opens it waiting.
+#[test]
+#[cfg(unix)]
+fn a_pipe_among_the_files_is_named_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [job, store] = ["job", "store"].map(|name| folder.path().join(name));
+    fleet::write(&on("node1", 1), &job, "1.json");
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    pipe(&job.join("pipe.json"));
+    let first = collected(&[&job], &store);
+    assert_eq!((first.added.len(), first.refused.len()), (1, 1), "{first:?}");
+    assert!(first.refused[0].reason.contains("no plain file"), "{first:?}");
+    // Before the store's own file, by which its suite is known.
+    let there = store.join(&first.added[0].place);
+    pipe(&there.with_file_name("0.json"));
+    assert_eq!(collected(&[&job], &store).duplicates.len(), 1);
+    let index = Index::of(&store, &Results::read, |_, _| Ok::<_, syncscope::error::FileError>(())).unwrap();
+    assert_eq!((index.files.len(), index.refused.len()), (1, 1));
+    // In the place of a file that is to come.
+    fs::remove_file(&there).unwrap();
+    pipe(&there);
+    let error = collect(&[job], &store, &Results::read).unwrap_err().to_string();
+    assert!(error.contains("no plain file"), "{error}");
 }
 
 #[test]
@@ -241,6 +266,65 @@ fn the_command_names_what_it_did_and_fails_where_it_refused() {
     assert_eq!(facts["refused"][0]["file"], "job/notes.json");
     assert_eq!(fs::read_to_string(folder.path().join("results/index.csv")).unwrap(), index);
     assert_eq!(report(&["collect", "nowhere"], folder.path()).status.code(), Some(2));
+}
+
+#[test]
+fn the_one_file_among_many_that_contradicts_itself_is_named_by_each_command() {
+    let suite = "title: Few\nsampling: { samples: 12 }\nexperiments: [launch-path: {}]";
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("job");
+    let made = |machine: &str| fleet::measured(suite, machine, "2026-11-01T09:30:00Z", |_| machine.len() as f64);
+    // Each machine has one letter more, and so its own samples.
+    (1..=9).for_each(|length| drop(fleet::write(&made(&"m".repeat(length)), &job, &format!("{length}.json"))));
+    let mut wrong = made("wrong-machine");
+    let of = |outcome: &Outcome| matches!(outcome, Outcome::Derived { .. });
+    let row = wrong.rows.iter_mut().find(|row| of(&row.series[0].outcome)).unwrap();
+    let title = row.spec.title();
+    let Outcome::Derived { samples } = &mut row.series[0].outcome else { unreachable!() };
+    samples[7] += 1.0;
+    // It is whole and has the digest of its samples, so nothing but its formula speaks against it.
+    fleet::write(&wrong, &job, "5b.json");
+    let said = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let collected = report(&["collect", "job"], folder.path());
+    assert_eq!(collected.status.code(), Some(1));
+    let text = said(&collected);
+    assert!(text.contains(&format!("refused: job/5b.json: it contradicts itself: {title} holds ")), "{text}");
+    assert!(text.contains("in round 8 of the run") && text.contains("9 added, 0 duplicates, 1 refused"), "{text}");
+    // Somebody copies it into the store by hand.
+    let place = place_of(&wrong);
+    fs::create_dir_all(folder.path().join("results").join(place.parent().unwrap())).unwrap();
+    fs::copy(job.join("5b.json"), folder.path().join("results").join(&place)).unwrap();
+    for (command, count) in
+        [("collect", "results: 9 files of 9 machines"), ("machines", "9 machines, "), ("history", "9 files, ")]
+    {
+        let store = if command == "collect" { &["--into", "results"][..] } else { &["results"] };
+        let text = said(&report(&[&[command], store].concat(), folder.path()));
+        let line = format!("results/{}: it contradicts itself: {title} holds ", place.display());
+        assert!(text.contains(&line) && text.contains(count), "{command}: {text}");
+    }
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn a_table_of_samples_replaces_no_parquet_file_of_another_program() {
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = fleet::write(&on("node1", 1), folder.path(), "1.json");
+    collect(&[file], &folder.path().join("store"), &Results::read).unwrap();
+    let [own, others, begun] = ["own", "others", "begun"].map(|name| folder.path().join(name));
+    let schema = std::sync::Arc::new(parse_message_type("message samples { REQUIRED DOUBLE value; }").unwrap());
+    let another = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap().into_inner().unwrap();
+    fs::write(&others, &another).unwrap();
+    fs::write(&begun, "PAR1, and nothing of ours").unwrap();
+    let write = |to: &Path| {
+        report(&["collect", "--into", "store", "--parquet", &to.display().to_string()], folder.path()).status.success()
+    };
+    assert!(write(&own) && write(&own), "its own file is replaced");
+    assert!(!write(&others) && !write(&begun));
+    assert_eq!(fs::read(&others).unwrap(), another);
+    assert_eq!(fs::read_to_string(&begun).unwrap(), "PAR1, and nothing of ours");
 }
 
 #[test]

@@ -8,9 +8,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::facts::{Facts, Form};
+use super::output_file::OutputFile;
 use super::{Carried, End, argument, recorded};
 use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::fleet::{MissingTask, SCRIPT, missing};
 use crate::results::Results;
 #[cfg(feature = "parquet")]
@@ -24,8 +25,8 @@ const INDEX: &str = "index.csv";
 #[derive(Args)]
 #[command(after_help = "\
 A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json. Two stores merge by copying, or by this \
-command. It refuses a file that is not whole, did not end, has altered samples, or measured another suite than the rest, \
-and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
+command. It refuses a file that is not whole, did not end, has altered samples, contradicts itself, or measured another \
+suite than the rest, and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
 
 Of a folder that `report fleet` filled, the tasks that left no results are listed with the reason.
 
@@ -94,21 +95,25 @@ impl Facts for Report {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let store = &arguments.into;
-    let read = |path: &Path| recorded::read(path, carried);
+    let mut exports = Exports::begin(arguments)?;
+    let list = store.join(INDEX);
+    if list.exists() {
+        // Of another kind it is refused now. It is not held: others may collect meanwhile.
+        drop(own_list(&list)?);
+    }
+    let read = |path: &Path| recorded::sound(path, carried);
     let mut collected = collect(&arguments.sources, store, &read)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
         left.extend(missing(folder)?);
     }
-    let mut exports = Exports::begin(arguments)?;
     let index = Index::of(store, &read, |listed, results| exports.put(listed, results))?;
     collected.refused.extend(index.refused.iter().cloned());
     let mut written = exports.finish(arguments)?;
     // An empty store is no reason to make a folder.
     if !index.files.is_empty() {
-        let file = store.join(INDEX);
-        put(&file, "file,machine,", &index.to_csv()?)?;
-        written.push(file);
+        own_list(&list)?.write(&index.to_csv()?)?;
+        written.push(list);
     }
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
     machines.dedup();
@@ -120,26 +125,29 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 
 /// What is written of the whole store, file by file.
 struct Exports {
-    medians: Option<Medians>,
+    medians: Option<(Medians, OutputFile)>,
     #[cfg(feature = "parquet")]
-    samples: Option<SampleTable>,
+    samples: Option<(SampleTable, OutputFile)>,
 }
 
 impl Exports {
     fn begin(arguments: &Arguments) -> anyhow::Result<Self> {
+        let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
+        #[cfg(feature = "parquet")]
+        let parquet = OutputFile::asked(arguments.parquet.as_ref(), SampleTable::is_one)?;
         Ok(Self {
-            medians: arguments.csv.is_some().then(Medians::new).transpose()?,
+            medians: csv.map(|file| Ok::<_, anyhow::Error>((Medians::new()?, file))).transpose()?,
             #[cfg(feature = "parquet")]
-            samples: arguments.parquet.is_some().then(SampleTable::new).transpose()?,
+            samples: parquet.map(|file| Ok::<_, anyhow::Error>((SampleTable::new()?, file))).transpose()?,
         })
     }
 
     fn put(&mut self, listed: &Listed, results: &Results) -> anyhow::Result<()> {
-        if let Some(medians) = &mut self.medians {
+        if let Some((medians, _)) = &mut self.medians {
             medians.put(listed, results)?;
         }
         #[cfg(feature = "parquet")]
-        if let Some(samples) = &mut self.samples {
+        if let Some((samples, _)) = &mut self.samples {
             samples.put(listed, results)?;
         }
         Ok(())
@@ -148,21 +156,20 @@ impl Exports {
     /// Writes the files; their names.
     fn finish(self, arguments: &Arguments) -> anyhow::Result<Vec<PathBuf>> {
         let mut written = Vec::new();
-        if let (Some(medians), Some(file)) = (self.medians, &arguments.csv) {
-            put(file, "machine,model,", &medians.finish()?)?;
-            written.push(file.clone());
+        if let Some((medians, file)) = self.medians {
+            file.write(&medians.finish()?)?;
+            written.extend(arguments.csv.clone());
         }
         #[cfg(feature = "parquet")]
-        if let (Some(samples), Some(file)) = (self.samples, &arguments.parquet) {
-            put(file, "PAR1", &samples.finish().context("the samples as Parquet")?)?;
-            written.push(file.clone());
+        if let Some((samples, file)) = self.samples {
+            file.write(&samples.finish().context("the samples as Parquet")?)?;
+            written.extend(arguments.parquet.clone());
         }
         Ok(written)
     }
 }
 
-/// Writes a file, in place of one that begins as all of its kind do.
-fn put(file: &Path, begin: &str, content: &[u8]) -> Result<(), FileError> {
-    let at = |source| FileError::Io { path: file.to_owned(), source };
-    Target::claim(file, begins_with(begin)).map_err(at)?.write(content).map_err(at)
+/// Claims the list of a store's files.
+fn own_list(file: &Path) -> Result<OutputFile, FileError> {
+    OutputFile::claim(file, begins_with("file,machine,"))
 }

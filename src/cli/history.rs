@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::compare::threshold;
 use super::facts::{Facts, Form};
+use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
 use super::{Carried, End, output, recorded};
 use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::history::{
     History, JUNIT_BEGIN, MachineHistory, RowHistory, SeriesChange, bencher, is_bencher, junit, page,
 };
@@ -128,7 +129,10 @@ impl Facts for Report<'_> {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let read = |path: &Path| recorded::read(path, carried);
+    let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
+    let own_junit = OutputFile::asked(arguments.junit.as_ref(), begins_with(JUNIT_BEGIN))?;
+    let own_bencher = OutputFile::asked(arguments.bencher.as_ref(), is_bencher)?;
+    let read = |path: &Path| recorded::sound(path, carried);
     let mut history = History::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         history.add(listed, results);
@@ -139,14 +143,14 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what.is(change.shift));
     let failed: Vec<(&MachineHistory, &RowHistory, &SeriesChange)> =
         history.found_since(arguments.since.as_deref()).filter(|(.., change)| is_meant(change)).collect();
-    if let Some(file) = &arguments.page {
-        put(file, begins_with(PAGE_BEGIN), page(&history, arguments.threshold))?;
+    if let Some(file) = own_page {
+        file.write(page(&history, arguments.threshold).as_bytes())?;
     }
-    if let Some(file) = &arguments.junit {
-        put(file, begins_with(JUNIT_BEGIN), junit(&history, &failed))?;
+    if let Some(file) = own_junit {
+        file.write(junit(&history, &failed).as_bytes())?;
     }
-    if let Some(file) = &arguments.bencher {
-        put(file, is_bencher, bencher(&history)?)?;
+    if let Some(file) = own_bencher {
+        file.write(bencher(&history)?.as_bytes())?;
     }
     let fails = |change: &SeriesChange| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
     let changes = history.changes().map(|(machine, track, change)| Line {
@@ -161,10 +165,4 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let report = Report { files: index.files.len(), rows, changes: changes.collect(), refused: &index.refused };
     arguments.form.print(&report)?;
     Ok(if failed.is_empty() { End::Well } else { End::Failed })
-}
-
-/// Writes a file, in place of one of its kind alone.
-fn put(file: &Path, is_own: impl FnOnce(&Path) -> bool, content: String) -> Result<(), FileError> {
-    let at = |source| FileError::Io { path: file.to_owned(), source };
-    Target::claim(file, is_own).map_err(at)?.write(content.as_bytes()).map_err(at)
 }

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
+use super::output_file::OutputFile;
 use super::{Carried, End, recorded};
 use crate::book::document::Document;
 use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::fleet::{ClaimAt, Different, Fleet, page};
 use crate::measure::FEWEST;
 use crate::present::PAGE_BEGIN;
@@ -76,8 +77,9 @@ impl Facts for Report<'_> {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let book = arguments.course.project(carried)?;
-    let read = |path: &Path| recorded::read(path, carried);
+    let read = |path: &Path| recorded::sound(path, carried);
     let mut documents: Option<Vec<Document>> = None;
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
@@ -90,9 +92,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Ok::<_, FileError>(())
     })?;
     recorded::some_in(&arguments.store, &index)?;
-    if let Some(file) = &arguments.page {
-        let at = |source| FileError::Io { path: file.clone(), source };
-        Target::claim(file, begins_with(PAGE_BEGIN)).map_err(at)?.write(page(&fleet).as_bytes()).map_err(at)?;
+    if let Some(file) = own_page {
+        file.write(page(&fleet).as_bytes())?;
     }
     let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
     let not_judged = fleet.models().values().map(Vec::len).filter(|machines| *machines < FEWEST).sum();

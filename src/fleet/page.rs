@@ -13,6 +13,7 @@ use super::strip::{histogram, strip};
 use super::table::{Different, Fleet};
 use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
 use crate::present::{escape, page_head};
+use crate::units::counted;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("models.js");
@@ -63,14 +64,15 @@ pub fn page(fleet: &Fleet) -> String {
 }
 
 fn rule(fleet: &Fleet, strips: &[Strip<'_>], out: &mut String) {
-    let (machines, models, tests) = (fleet.members.len(), fleet.models().len(), fleet.tests());
+    let (tests, counts) = (fleet.tests(), [(fleet.members.len(), "machine"), (fleet.models().len(), "model")]);
+    let [machines, models] = counts.map(|(count, noun)| counted(count, noun));
     let _ = writeln!(
         out,
-        "<p>{machines} machines of {models} models, each by its newest file; {} rows.</p>\n<p>A machine differs where the \
+        "<p>{machines} of {models}, each by its newest file; {}.</p>\n<p>A machine differs where the \
          generalized ESD procedure (Rosner 1983) takes its value out of those of its model, on a logarithmic scale. Each of the \
          {tests} tests has the level {} % / {tests}: of machines that are alike, at most one fleet in twenty has a false alarm, \
          over all machines and rows. Models of fewer than {FEWEST} machines are not judged.</p>",
-        fleet.rows.len(),
+        counted(fleet.rows.len(), "row"),
         FLEET_LEVEL * 100.0
     );
     let mut smallest: Vec<f64> = strips.iter().map(|strip| strip.outliers.smallest).collect();

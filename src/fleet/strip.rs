@@ -60,8 +60,12 @@ pub(super) fn histogram(values: &[f64]) -> String {
         bins[(place as usize).min(BINS - 1)] += 1;
     }
     let most = bins.iter().max().copied().unwrap_or(1).max(1) as f64;
-    let bar =
-        |(place, count): (usize, &usize)| format!("M{} 30v-{:.0}", place * 5 + 3, (*count as f64 / most * 28.0).ceil());
-    let path: String = bins.iter().enumerate().filter(|(_, count)| **count > 0).map(bar).collect();
+    // A bar begins where the one before it ended: that is shorter than a place of its own, and a page has hundreds of these.
+    let (mut path, mut last) = ("M3 30".to_owned(), (0, 0.0));
+    for (place, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let height = (*count as f64 / most * 28.0).ceil();
+        let _ = write!(path, "m{} {:.0}v-{height:.0}", (place - last.0) * 5, last.1);
+        last = (place, height);
+    }
     format!("<svg viewBox=\"0 0 162 31\" aria-hidden=\"true\"><path class=\"bars\" d=\"{path}\"/></svg>")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::row::{MetricSpec, Parameter, Parameters};
+use super::row::{MetricSpec, Parameter, Parameters, values};
 use super::run::Results;
 use super::spelled::Spelled;
 
@@ -100,7 +100,7 @@ impl Catalog {
     }
 
     /// The rows with this identifier.
-    fn of(&self, id: &str) -> impl Iterator<Item = &MetricSpec> {
+    pub(super) fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a MetricSpec> + use<'a> {
         self.places.get(id).into_iter().flatten().map(|place| &self.specs[*place])
     }
 
@@ -123,14 +123,7 @@ impl Catalog {
 
     /// The values that the parameters of the rows `ids` can have, by parameter.
     pub fn parameters<'a>(&'a self, ids: &[&str]) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
-        let mut found: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
-        for (name, value) in ids.iter().flat_map(|id| self.of(id)).flat_map(|spec| &spec.parameters) {
-            let values = found.entry(name).or_default();
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        found
+        values(ids.iter().flat_map(|id| self.of(id)))
     }
 
     /// The first of some parameters that none of the rows `ids` has, or whose value none has.

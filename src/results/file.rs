@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::digest;
 use super::migrate;
-use super::run::Results;
+use super::run::{Recorded, RecordedTimeline, Results};
 use crate::error::FileError;
 use crate::files::{Target, read_text};
 
@@ -35,15 +35,19 @@ impl Results {
         }
     }
 
-    /// Finds the first reference that leads nowhere, and the first row that contradicts itself.
+    /// Finds the first reference that leads nowhere, and the first run, row or timeline that contradicts itself.
     fn check(&self) -> Result<(), String> {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
+        }
+        if self.plan.runs == 0 {
+            return Err("its plan is of 0 runs, and one is the fewest".to_owned());
         }
         let mut systems = BTreeMap::new();
         if let Some(run) = self.runs.iter().find(|run| systems.insert(run.id.as_str(), run.system.as_str()).is_some()) {
             return Err(format!("two runs are named `{}`", run.id));
         }
+        self.runs.iter().try_for_each(|run| run.check().map_err(|why| format!("the run `{}` {why}", run.id)))?;
         let mut places = HashMap::new();
         for (place, row) in self.rows.iter().enumerate() {
             let title = row.spec.title();
@@ -62,10 +66,20 @@ impl Results {
                 }
             }
         }
-        match self.timelines.iter().find(|scenario| !systems.contains_key(scenario.run.as_str())) {
-            Some(scenario) => {
-                Err(format!("`{}` was recorded by a run `{}`, which is not there", scenario.name, scenario.run))
-            }
+        self.timelines.iter().try_for_each(|scenario| self.check_timeline(scenario, &systems))
+    }
+
+    /// Finds what cannot be of a scenario. One that was not recorded may have any name.
+    fn check_timeline(&self, scenario: &RecordedTimeline, systems: &BTreeMap<&str, &str>) -> Result<(), String> {
+        let RecordedTimeline { run, name, recorded, .. } = scenario;
+        if !systems.contains_key(run.as_str()) {
+            return Err(format!("`{name}` was recorded by a run `{run}`, which is not there"));
+        }
+        if matches!(recorded, Recorded::Timeline(_)) && self.rows.of(name).next().is_none() {
+            return Err(format!("it holds a timeline of `{name}`, and no row of this name"));
+        }
+        match scenario.untraced_s.iter().chain(&scenario.traced_s).find(|seconds| **seconds < 0.0) {
+            Some(seconds) => Err(format!("a pass of `{name}` took {seconds} s")),
             None => Ok(()),
         }
     }
@@ -135,6 +149,44 @@ mod tests {
     fn a_file_is_read_as_it_was_written() {
         let (text, results) = kept();
         assert!(text.contains("samples_sha256") && Results::parse(&text, Path::new("r.json")).unwrap() == results);
+    }
+
+    #[test]
+    fn a_plan_of_no_runs_a_time_that_is_none_and_a_timeline_of_no_row_are_refused_by_their_names() {
+        let (text, _) = kept();
+        let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let nothing = serde_json::json!({ "device": "cpu:0", "source": "", "tracks": [], "spans": [], "dropped": 0,
+            "region_ns": 0 });
+        let timelines = |name: &str| {
+            serde_json::json!([{ "name": name, "run": "syncscope-1", "parameters": {},
+            "recorded": { "timeline": nothing } }])
+        };
+        let id = whole["rows"][0]["spec"]["id"].as_str().unwrap();
+        for (place, value, says) in [
+            ("/plan", serde_json::json!({ "runs": 0 }), Some("its plan is of 0 runs")),
+            (
+                "/runs/0/started",
+                "yesterday".into(),
+                Some("the run `syncscope-1` began at `yesterday`, which is no time"),
+            ),
+            ("/runs/0/started", "2026-13-01T00:00:00Z".into(), Some("which is no time")),
+            ("/runs/0/order/0/duration", (-1.0).into(), Some("the run `syncscope-1` took -1 s for `")),
+            (
+                "/timelines",
+                timelines("nothing.at.all"),
+                Some("a timeline of `nothing.at.all`, and no row of this name"),
+            ),
+            ("/timelines", timelines(id), None),
+        ] {
+            let mut altered = whole.clone();
+            altered.as_object_mut().unwrap().entry("timelines").or_insert_with(|| serde_json::json!([]));
+            *altered.pointer_mut(place).unwrap_or_else(|| panic!("{place}")) = value;
+            let error = Results::parse(&altered.to_string(), Path::new("r.json")).err().map(|error| error.to_string());
+            match (says, &error) {
+                (Some(says), Some(error)) => assert!(error.starts_with("r.json: ") && error.contains(says), "{error}"),
+                (says, error) => assert_eq!((says, error), (None, &None), "{place}"),
+            }
+        }
     }
 
     #[test]

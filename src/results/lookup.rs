@@ -3,6 +3,8 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 
+use std::collections::HashSet;
+
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use super::rows::Rows;
@@ -259,12 +261,8 @@ impl<'a> Lookup<'a> {
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
 /// the plain one, where one has no parameter that another lacks. Rows with the same parameters are one.
 pub(crate) fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
-    let mut found: Vec<&MetricSpec> = Vec::new();
-    for spec in specs {
-        if !found.iter().any(|known| known.parameters == spec.parameters) {
-            found.push(spec);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut found: Vec<&MetricSpec> = specs.filter(|spec| seen.insert(&spec.parameters)).collect();
     if found.iter().any(|spec| holds(&spec.parameters, prefer)) {
         found.retain(|spec| holds(&spec.parameters, prefer));
     }
@@ -277,7 +275,8 @@ pub(crate) fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer:
     };
     let nearest = found.iter().map(|spec| distance(spec)).fold(f64::INFINITY, f64::min);
     found.retain(|spec| distance(spec) <= nearest);
-    let plain = found.iter().find(|plain| found.iter().all(|spec| holds(&spec.parameters, &plain.parameters)));
+    let fewest = found.iter().min_by_key(|spec| spec.parameters.len());
+    let plain = fewest.filter(|plain| found.iter().all(|spec| holds(&spec.parameters, &plain.parameters)));
     plain.map_or_else(|| found.clone(), |plain| vec![plain])
 }
 

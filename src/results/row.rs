@@ -4,8 +4,9 @@
 //! in it, so that a file renders whole on any machine, also for an experiment that the reading program does not know.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
@@ -322,6 +323,23 @@ impl Parameter {
             Parameter::Text(_) => None,
         }
     }
+
+    /// What numbers share that are as large: 0 has two signs.
+    fn size(&self) -> Option<u64> {
+        self.number().map(|number| (number + 0.0).to_bits())
+    }
+}
+
+/// The values that each parameter of some rows has, as they come.
+pub(super) fn values<'a>(specs: impl Iterator<Item = &'a MetricSpec>) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
+    let mut seen = HashSet::new();
+    let mut found: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
+    for (name, value) in specs.flat_map(|spec| &spec.parameters) {
+        if seen.insert((name, value)) {
+            found.entry(name).or_default().push(value);
+        }
+    }
+    found
 }
 
 /// Reads parameters of which each stands there once: a map would keep the last of several and say nothing.
@@ -356,7 +374,18 @@ impl PartialEq for Parameter {
         match (self, other) {
             (Parameter::Text(one), Parameter::Text(other)) => one == other,
             (Parameter::Integer(one), Parameter::Integer(other)) => one == other,
-            _ => self.number().is_some_and(|one| other.number() == Some(one)),
+            _ => self.size().is_some() && self.size() == other.size(),
+        }
+    }
+}
+
+impl Eq for Parameter {}
+
+impl Hash for Parameter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Parameter::Text(text) => text.hash(state),
+            number => number.size().hash(state),
         }
     }
 }
@@ -448,4 +477,26 @@ fn one() -> u64 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_one(value: &u64) -> bool {
     *value == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_are_equal_are_one_in_a_set() {
+        let equal = [
+            [Parameter::Integer(5), Parameter::Number(5.0)],
+            [Parameter::Number(0.0), Parameter::Number(-0.0)],
+            [Parameter::Integer(0), Parameter::Number(-0.0)],
+            [Parameter::from("5"), Parameter::from("5")],
+        ];
+        for [one, other] in equal {
+            assert_eq!(one, other);
+            assert_eq!(HashSet::from([one, other]).len(), 1);
+        }
+        let all = [Parameter::Integer(5), Parameter::Number(5.5), Parameter::from("5"), Parameter::Integer(1 << 53)];
+        assert_eq!(HashSet::from(all).len(), 4);
+        assert_ne!(Parameter::Integer(1 << 53), Parameter::Integer((1 << 53) + 1));
+    }
 }

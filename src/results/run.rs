@@ -162,6 +162,20 @@ pub enum Recorded {
 }
 
 impl Run {
+    /// Finds what cannot be of a run, to be read behind its name.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_no_time = |time: &&String| humantime::parse_rfc3339(time).is_err();
+        let times =
+            std::iter::once(("began", &self.started)).chain(self.resumed.iter().map(|time| ("was resumed", time)));
+        if let Some((what, time)) = times.into_iter().find(|(_, time)| is_no_time(time)) {
+            return Err(format!("{what} at `{time}`, which is no time such as `2026-11-01T12:00:00Z`"));
+        }
+        match self.order.iter().find(|left| left.duration < 0.0) {
+            Some(left) => Err(format!("took {} s for `{}`", left.duration, left.name)),
+            None => Ok(()),
+        }
+    }
+
     /// Whether nothing more is measured for it.
     pub fn is_over(&self) -> bool {
         self.outcome != RunOutcome::Interrupted

@@ -1,8 +1,6 @@
 //! Rows and their parameters as expressions in texts write them: with `_` for `-`, for a space and for a decimal point.
 
-use std::collections::BTreeMap;
-
-use super::row::{MetricSpec, Parameter};
+use super::row::{MetricSpec, Parameter, values};
 
 /// A row's identifier, in parts, with what tells its rows apart.
 #[derive(Clone, Debug)]
@@ -28,15 +26,8 @@ pub(crate) struct Selector {
 impl Spelled {
     /// Of the rows with one identifier.
     pub(super) fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
-        let mut parameters: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
-        for (name, value) in rows.flat_map(|spec| &spec.parameters) {
-            let values = parameters.entry(name).or_default();
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
         let mut selectors = Vec::new();
-        for (name, values) in parameters {
+        for (name, values) in values(rows) {
             let name = name_of(name);
             selectors.push(Selector { text: format!("no_{name}"), number: None });
             selectors.extend(values.into_iter().map(|value| match value {

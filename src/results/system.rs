@@ -135,6 +135,7 @@ impl System {
             }
         }
         let (run, rows) = self.clone().into_run(format!("{}-1", self.name), catalog.specs());
+        run.check().map_err(|why| format!("it {why}"))?;
         rows.iter().try_for_each(|row| row.check().map_err(|why| format!("`{}` {why}", row.spec.title())))?;
         for (_, metric) in Lookup::new(&rows, vec![&run.id]).metrics() {
             if let Some(MissingReason::Inconsistent(message)) = metric.and_then(|metric| metric.estimate()).err() {

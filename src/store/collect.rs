@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{Reader, files, other_suite, place_of, suite_of};
+use super::reading::each;
+use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
 use crate::error::FileError;
 use crate::files::{Target, begins_with};
 
@@ -66,6 +67,8 @@ struct Candidate {
     suite: String,
     title: String,
     refusal: Option<String>,
+    /// Whether the store has it, whole.
+    is_there: bool,
 }
 
 /// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`.
@@ -75,12 +78,18 @@ struct Candidate {
 pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Collected, FileError> {
     let mut collected = Collected::default();
     let mut candidates = Vec::new();
-    for file in listed(sources, store)? {
-        match candidate(&file, read) {
-            Ok(candidate) => candidates.push(candidate),
-            Err(reason) => collected.refused.push(Refused { file, reason }),
-        }
-    }
+    let files_there: Vec<PathBuf> = listed(sources, store)?.into_iter().collect();
+    each(
+        &files_there,
+        |file| candidate(file, store, read),
+        |file, found| {
+            match found {
+                Ok(candidate) => candidates.push(candidate),
+                Err(reason) => collected.refused.push(Refused { file: file.clone(), reason }),
+            }
+            Ok::<_, FileError>(())
+        },
+    )?;
     let Some((suite, title)) = own_suite(store, read)?.or_else(|| most_common(&candidates)) else {
         return Ok(collected);
     };
@@ -89,7 +98,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     let mut named: BTreeMap<OsString, PathBuf> =
         files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
     for candidate in candidates {
-        let Candidate { file, place, content, suite: own, title: own_title, refusal } = candidate;
+        let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
         if own != suite {
             collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
@@ -97,7 +106,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.refused.push(Refused { file, reason });
         } else if let Some(same) = named.get(&name).filter(|same| **same != store.join(&place)) {
             collected.duplicates.push(Duplicate { file, of: same.clone() });
-        } else if read(&store.join(&place)).is_ok() {
+        } else if is_there {
             collected.duplicates.push(Duplicate { file, of: store.join(place) });
         } else {
             copy(&file, &content, &store.join(&place), read)?;
@@ -109,7 +118,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     Ok(collected)
 }
 
-fn candidate(file: &Path, read: Reader<'_>) -> Result<Candidate, String> {
+fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, String> {
     // The error names the file, which stands beside it already.
     let short = |error: String| error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&error).to_owned();
     let content = digest(file).map_err(|error| error.to_string())?;
@@ -119,12 +128,13 @@ fn candidate(file: &Path, read: Reader<'_>) -> Result<Candidate, String> {
         format!("it did not end: {over} of {planned} runs are there; `report run --resume` goes on with it")
     });
     let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
-    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal })
+    let is_there = plain(&store.join(&place), read).is_ok();
+    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, is_there })
 }
 
 /// The suite of the store's files: of the first that can be read.
 fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>, FileError> {
-    let first = files(store)?.into_iter().find_map(|file| read(&store.join(file)).ok());
+    let first = files(store)?.into_iter().find_map(|file| plain(&store.join(file), read).ok());
     Ok(first.map(|results| (suite_of(&results), results.title().to_owned())))
 }
 
@@ -153,8 +163,12 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<(
             "it changed while it was collected; collect it again",
         ));
     }
-    let has_digest = text.windows(MARK.len()).any(|part| part == MARK);
+    // It stands at the end.
+    let has_digest = text.windows(MARK.len()).rev().any(|part| part == MARK);
     let text = if has_digest { text } else { read(file)?.to_json(file)?.into_bytes() };
+    if place.exists() {
+        ask_plain(place).map_err(at(place))?;
+    }
     // What lies there in part was damaged: the place says of which samples it is.
     let target = Target::claim(place, begins_with(BEGIN)).map_err(at(place))?;
     target.write(&text).map_err(at(place))
@@ -165,12 +179,9 @@ const BEGIN: &str = "{\n  \"schema_version\": ";
 const MARK: &[u8] = b"\"samples_sha256\"";
 
 fn digest(file: &Path) -> std::io::Result<Vec<u8>> {
+    ask_plain(file)?;
     let mut hash = Sha256::new();
-    let mut file = fs::File::open(file)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no plain file"));
-    }
-    std::io::copy(&mut file, &mut Hashing(&mut hash))?;
+    std::io::copy(&mut fs::File::open(file)?, &mut Hashing(&mut hash))?;
     Ok(hash.finalize().to_vec())
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Reader, Refused, machine_of, other_suite, place_of, suite_of};
+use super::reading::each;
+use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of};
 use crate::clean;
 use crate::error::FileError;
 use crate::results::Results;
@@ -76,7 +77,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 impl Index {
-    /// Reads every file of the store `store`, one after the other, and hands those that belong there to `visit`.
+    /// Reads every file of the store `store`, and hands those that belong there to `visit`, in the order of their names.
     ///
     /// # Errors
     /// The store cannot be listed, or what `visit` says.
@@ -87,29 +88,33 @@ impl Index {
     ) -> Result<Self, E> {
         let mut index = Self::default();
         let mut suite: Option<(String, String)> = None;
-        for file in files(store)? {
-            let path = store.join(&file);
-            let refuse = |reason: String| Refused { file: path.clone(), reason };
-            let results = match read(&path) {
-                Ok(results) => results,
+        let found = |file: &PathBuf| {
+            let results = plain(&store.join(file), read)?;
+            let (place, listed, suite) = (place_of(&results), Listed::of(file.clone(), &results), suite_of(&results));
+            Ok((place, listed, suite, results))
+        };
+        each(&files(store)?, found, |file, found: Result<_, FileError>| {
+            let path = store.join(file);
+            let mut refuse = |reason: String| index.refused.push(Refused { file: path.clone(), reason });
+            let (place, listed, of_file, results) = match found {
+                Ok(found) => found,
                 Err(error) => {
                     let (error, name) = (error.to_string(), format!("{}: ", path.display()));
-                    index.refused.push(refuse(error.strip_prefix(&name).unwrap_or(&error).to_owned()));
-                    continue;
+                    refuse(error.strip_prefix(&name).unwrap_or(&error).to_owned());
+                    return Ok(());
                 }
             };
-            let place = place_of(&results);
-            let (own, title) = suite.get_or_insert_with(|| (suite_of(&results), results.title().to_owned()));
-            if place != file {
-                index.refused.push(refuse(format!("its place is {}", place.display())));
-            } else if *own != suite_of(&results) {
-                index.refused.push(refuse(other_suite(title, results.title())));
+            let (own, title) = suite.get_or_insert_with(|| (of_file.clone(), results.title().to_owned()));
+            if place != *file {
+                refuse(format!("its place is {}", place.display()));
+            } else if *own != of_file {
+                refuse(other_suite(title, results.title()));
             } else {
-                let listed = Listed::of(file, &results);
                 visit(&listed, &results)?;
                 index.files.push(listed);
             }
-        }
+            Ok::<_, E>(())
+        })?;
         Ok(index)
     }
 

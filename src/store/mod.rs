@@ -12,12 +12,13 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `reading` | reads many files by several threads, in their order |
 //! | `place` | which machine a file is of, and where it lies |
 //! | `collect` | puts files into a store; what does not belong there is refused with the reason |
 //! | `index` | all files of a store, one after the other: a list of them, and what does not belong there |
 //! | `medians`, `samples` | all rows as CSV; all samples as Parquet, with the feature `parquet` |
 //!
-//! Files are read one at a time: the memory that a store takes does not grow with it.
+//! A few files are read at a time: the memory that a store takes does not grow with it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -25,6 +26,7 @@ mod collect;
 mod index;
 mod medians;
 mod place;
+mod reading;
 #[cfg(feature = "parquet")]
 mod samples;
 
@@ -40,8 +42,23 @@ use std::path::Path;
 use crate::error::FileError;
 use crate::results::Results;
 
-/// Reads a results file.
-pub type Reader<'a> = &'a dyn Fn(&Path) -> Result<Results, FileError>;
+/// Reads a results file, in several threads at a time.
+pub type Reader<'a> = &'a (dyn Fn(&Path) -> Result<Results, FileError> + Sync);
+
+/// Reads a file that was found in a folder. One that is not plain is refused: a pipe that nobody writes into would be waited
+/// for.
+fn plain(path: &Path, read: Reader<'_>) -> Result<Results, FileError> {
+    let at = |source| FileError::Io { path: path.to_owned(), source };
+    ask_plain(path).map_err(at)?;
+    read(path)
+}
+
+fn ask_plain(path: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("it is no plain file")),
+    }
+}
 
 /// What all files of a store share: the suite as it was read, and which of its rows were measured.
 fn suite_of(results: &Results) -> String {

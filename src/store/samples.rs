@@ -3,11 +3,14 @@
 //! Texts repeat from line to line, and Parquet's dictionaries keep each once a group. Groups hold a million samples, so that
 //! writing takes the memory of one group and of the file itself.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
@@ -28,6 +31,8 @@ const SCHEMA: &str = "message samples {
     REQUIRED INT64 round;
     REQUIRED DOUBLE value;
 }";
+/// Who wrote a file, in its own words: by them one is known that may be replaced.
+const CREATED_BY: &str = "syncscope, samples of a store";
 const TEXTS: usize = 10;
 const GROUP: usize = 1 << 20;
 
@@ -52,8 +57,15 @@ impl SampleTable {
     /// As [`put`](Self::put).
     pub fn new() -> Result<Self> {
         let schema = Arc::new(parse_message_type(SCHEMA)?);
-        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(WriterProperties::builder().build()))?;
+        let properties = WriterProperties::builder().set_created_by(CREATED_BY.to_owned()).build();
+        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
         Ok(Self { writer, texts: Default::default(), rounds: Vec::new(), values: Vec::new() })
+    }
+
+    /// Whether a file is such a table, which may be replaced by another.
+    pub fn is_one(file: &Path) -> bool {
+        let reader = File::open(file).ok().and_then(|file| SerializedFileReader::new(file).ok());
+        reader.is_some_and(|reader| reader.metadata().file_metadata().created_by() == Some(CREATED_BY))
     }
 
     /// Adds the samples of a file.

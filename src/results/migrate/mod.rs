@@ -46,17 +46,26 @@ pub(super) fn described(id: &str) -> (String, String) {
     (words(group.unwrap_or(experiment)), words(rest.or(group).unwrap_or(experiment)))
 }
 
+impl MetricSpec {
+    /// Whether it says more of itself than its identifier does.
+    fn is_described(&self) -> bool {
+        described(&self.id) != (self.group.clone(), self.label.clone())
+    }
+}
+
 impl Results {
+    /// Whether each row says what it is: no file of a schema since the second has one that does not.
+    pub fn is_described(&self) -> bool {
+        self.rows.iter().all(|row| row.spec.is_described())
+    }
+
     /// Puts what `catalog` declares of a row where the file does not say it: a file of schema 1 names rows by their
     /// identifiers alone.
     pub fn describe(&mut self, catalog: &Catalog) {
         for row in &mut self.rows {
-            let Some(known) = catalog.specs().iter().find(|spec| spec.is(&row.spec.id, &row.spec.parameters)) else {
-                continue;
-            };
-            let (group, label) = described(&row.spec.id);
-            let undescribed = row.spec.group == group && row.spec.label == label;
-            if !undescribed || known.unit != row.spec.unit {
+            let mut declared = catalog.of(&row.spec.id);
+            let Some(known) = declared.find(|spec| spec.parameters == row.spec.parameters) else { continue };
+            if row.spec.is_described() || known.unit != row.spec.unit {
                 continue;
             }
             let measured = row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }));
