@@ -41,6 +41,16 @@ pub(crate) fn terminal_line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text of bounded length: of one that is too long the middle is left out.
+#[cfg(feature = "present")]
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    let mut places = text.char_indices().map(|(place, _)| place);
+    match (places.nth(most / 2), places.nth_back(most / 2)) {
+        (Some(begin), Some(end)) => Cow::Owned(format!("{} … {}", &text[..begin], &text[end..])),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 /// ␛ for an escape; � where there is no sign.
 #[cfg(feature = "present")]
 fn sign(c: char) -> char {

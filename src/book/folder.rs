@@ -50,8 +50,9 @@ impl<'a> Folder<'a> {
         let mut content = Vec::new();
         let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let reason = format!("the files of a book hold {} MB at most", MOST_BYTES >> 20);
-            BookError::Outside { path: self.named.to_owned(), reason }
+            let reason =
+                format!("the files of a book hold {} MB at most, and with this one they hold more", MOST_BYTES >> 20);
+            BookError::Outside { path: full, reason }
         })?;
         self.files.insert(name.to_owned(), content);
         Ok(())

@@ -28,9 +28,18 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Finds out whether a book can be put into `out`, before anything is measured for it.
 ///
 /// # Errors
-/// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make.
+/// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make; [`BookError::Io`] where
+/// nothing can be put there.
 pub fn check_place(out: &Path) -> Result<(), BookError> {
-    check_folders(out, &BOOK)
+    OutputPlace::claim(out, BOOK).map(drop)
+}
+
+/// The same for slides.
+///
+/// # Errors
+/// As [`check_place`], of `out/slides`.
+pub(crate) fn check_slides_place(out: &Path) -> Result<(), BookError> {
+    OutputPlace::claim(out, SLIDES).map(drop)
 }
 
 /// Finds out whether folders of these names can be put into `out`.
@@ -74,19 +83,39 @@ pub(super) struct OutputPlace<'a, const N: usize> {
     names: [&'static str; N],
     work: TempDir,
     _lock: Lock,
+    /// Dropped behind what is in them.
+    _made: Made,
+}
+
+/// The folders that were made for a book, the innermost first.
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn of(folder: &Path) -> Result<Self, BookError> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err();
+        let made = Self(folder.ancestors().take_while(is_missing).map(Path::to_owned).collect());
+        make_folder(folder).map_err(at(folder)).map(|()| made)
+    }
+}
+
+impl Drop for Made {
+    /// Those that nothing was put into go again.
+    fn drop(&mut self) {
+        self.0.iter().all(|folder| fs::remove_dir(folder).is_ok());
+    }
 }
 
 impl<'a, const N: usize> OutputPlace<'a, N> {
     /// Clears what dead processes left and begins a working folder.
     pub(super) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
-        make_folder(out).map_err(at(out))?;
+        let made = Made::of(out)?;
         let lock = Lock::take(&out.join(".render.lock"), WAIT).map_err(at(out))?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
         check_folders(out, &names)?;
         let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
-        Ok(Self { out, names, work, _lock: lock })
+        Ok(Self { out, names, work, _lock: lock, _made: made })
     }
 
     /// Where a folder of the book is made.

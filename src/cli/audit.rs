@@ -13,11 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::output_file::OutputFile;
 use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, output, refuse_input};
 use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, LIBRARY, ProgramRecording};
 use crate::clean::terminal_line;
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
 use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
@@ -72,7 +73,7 @@ pub(super) struct Arguments {
 enum Stacks {
     /// Of each call
     All,
-    /// Of calls of 50 µs and longer, and of one in 16 others
+    /// Of some: the longer a call, the more likely its stack, and stacks take about 1 % of the time
     Sample,
     /// Of none
     None,
@@ -90,11 +91,11 @@ impl Stacks {
 
 /// The files that are asked for, each claimed before the program runs: what cannot be written is known then.
 struct Files {
-    json: Option<(PathBuf, Target)>,
-    html: Option<(PathBuf, Target)>,
-    trace: Option<(PathBuf, Target)>,
-    junit: Option<(PathBuf, Target)>,
-    sarif: Option<(PathBuf, Target)>,
+    json: Option<OutputFile>,
+    html: Option<OutputFile>,
+    trace: Option<OutputFile>,
+    junit: Option<OutputFile>,
+    sarif: Option<OutputFile>,
 }
 
 impl Files {
@@ -102,10 +103,8 @@ impl Files {
         let read = [&arguments.from, &arguments.budget, &arguments.baseline];
         // Each in place of one of its kind alone.
         let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> bool| -> anyhow::Result<Option<_>> {
-            let Some(path) = path else { return Ok(None) };
-            refuse_input(path, read.into_iter().flatten())?;
-            let failed = |error| UsageError(format!("{}: {error}", path.display()));
-            Ok(Some((path.clone(), Target::claim(path, is_own).map_err(failed)?)))
+            path.iter().try_for_each(|path| refuse_input(path, read.into_iter().flatten()))?;
+            Ok(OutputFile::asked(path.as_ref(), is_own)?)
         };
         Ok(Self {
             json: claim(&arguments.json, &|path| audit::read_kept(path).is_ok())?,
@@ -273,10 +272,8 @@ fn write(
     judged: &[JudgedCalls],
     breaches: &[Breach],
 ) -> anyhow::Result<()> {
-    let keep = |file: &Option<(PathBuf, Target)>, text: &dyn Fn() -> anyhow::Result<String>| match file {
-        Some((path, target)) => {
-            target.write(text()?.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
-        }
+    let keep = |file: &Option<OutputFile>, text: &dyn Fn() -> anyhow::Result<String>| match file {
+        Some(file) => Ok(file.write(text()?.as_bytes())?),
         None => Ok(()),
     };
     keep(&files.json, &|| Ok(output::json(report)?))?;

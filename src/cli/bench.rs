@@ -6,19 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::Context;
 use clap::Args;
 
 use super::course::{self, CourseArgument};
 use super::ending::AskedBy;
 use super::interrupt::Interrupt;
+use super::output_file::OutputFile;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
 use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
-use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::measure::{Protocol, Sampler};
 use crate::results::{Environment, Plan, Recorded, Selection};
 use crate::runner::{empty_results, run_one};
@@ -93,9 +92,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     say_failures(&results);
 
-    if let Some((target, path)) = trace.filter(|_| !interrupted()) {
-        let text = record(experiment.as_ref(), &device, &run);
-        target.write(text.as_bytes()).with_context(|| path.display().to_string())?;
+    if let Some(file) = trace.filter(|_| !interrupted()) {
+        file.write(record(experiment.as_ref(), &device, &run).as_bytes())?;
     }
     Ok(match (interrupted(), results.has_failures()) {
         (true, _) => End::Interrupted,
@@ -119,17 +117,11 @@ fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(
 }
 
 /// Claims the file of the trace before anything is measured; refuses an experiment that has nothing to record.
-fn claim_trace<'a>(
-    experiment: &dyn AnyExperiment,
-    device: &Device,
-    path: &'a Path,
-) -> anyhow::Result<(Target, &'a Path)> {
+fn claim_trace(experiment: &dyn AnyExperiment, device: &Device, path: &Path) -> anyhow::Result<OutputFile> {
     if !has_scenarios(experiment, device) {
         return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
     }
-    let claimed = Target::claim(path, begins_with(TRACE_BEGIN))
-        .map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    Ok((claimed, path))
+    Ok(OutputFile::claim(path, begins_with(TRACE_BEGIN))?)
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

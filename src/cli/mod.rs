@@ -37,6 +37,7 @@ mod library;
 mod machines;
 mod man;
 mod next_run;
+mod output_file;
 mod peer;
 mod plan;
 mod planned;
@@ -170,7 +171,7 @@ impl App {
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
-        let matches = matches.and_then(|matches| named(&matches, &command).map_or(Ok(matches), Err));
+        let matches = matches.and_then(|matches| named(&matches, &built(&command)).map_or(Ok(matches), Err));
         let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
@@ -313,7 +314,16 @@ fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, cla
     }
 }
 
-/// Refuses an empty text in the place of a name or a value. What another program is handed may be empty.
+/// The command with what clap works out of itself: the name of each subcommand as it is written, and how many values each
+/// argument takes. An argument without that cannot be named in a message.
+fn built(command: &clap::Command) -> clap::Command {
+    let mut built = command.clone();
+    built.build();
+    built
+}
+
+/// Refuses an empty text in the place of a name or a value. What another program is handed may be empty. `command` is
+/// [`built`].
 fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
     let is_empty = |argument: &&clap::Arg| {
         let of_another = argument.is_last_set() || argument.is_trailing_var_arg_set();
@@ -321,9 +331,7 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
         !of_another && values.is_some_and(|mut values| values.any(|value| value.to_string_lossy().trim().is_empty()))
     };
     if let Some(argument) = command.get_arguments().find(is_empty) {
-        let id = argument.get_id().as_str();
-        let name = argument.get_long().map_or_else(|| id.to_owned(), |long| format!("--{long}"));
-        let message = format!("a value is required for `{name}`, and an empty one was given");
+        let message = format!("a value is required for `{argument}`, and an empty one was given");
         return Some(command.clone().error(ErrorKind::InvalidValue, message));
     }
     let (name, matches) = matches.subcommand()?;

@@ -7,7 +7,6 @@
 //! was to be done is done, without a word. Output that cannot be written for another reason, such as a full disk, makes the
 //! program fail at its end.
 
-use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -58,13 +57,7 @@ pub(super) fn message(text: &str, paint: Option<TerminalColour>) {
 /// A message as lines: those behind the first stand further in. Of one that is too long, the middle is left out.
 pub(super) fn set_in(text: &str) -> String {
     const MOST: usize = 4_000;
-    let text = text.trim_end();
-    let mut places = text.char_indices().map(|(place, _)| place);
-    let text = match (places.nth(MOST / 2), places.nth_back(MOST / 2)) {
-        (Some(begin), Some(end)) => Cow::Owned(format!("{} … {}", &text[..begin], &text[end..])),
-        _ => Cow::Borrowed(text),
-    };
-    text.replace('\n', "\n  ") + "\n"
+    clean::shortened(text.trim_end(), MOST).replace('\n', "\n  ") + "\n"
 }
 
 /// Text on standard output that is laid out, its first line painted.

@@ -21,8 +21,7 @@ pub(super) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError>
     Ok(results)
 }
 
-/// Reads a results file from which something is concluded: one that contradicts itself is refused. The thousand files of a store
-/// are taken by [`read`], since computing their rows again takes longer than all else.
+/// Reads a results file from which something is concluded: one that contradicts itself is refused.
 ///
 /// # Errors
 /// As [`Results::read`], and where a computed row does not follow from the samples beside it.

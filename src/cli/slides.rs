@@ -25,6 +25,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let (project, out) = (arguments.place.course.project(carried)?, &arguments.place.out);
     course::check_apart(&project, out)?;
+    book::check_slides_place(out)?;
     let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
     let index = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out)?;
     say!("slides: {}", index.display());

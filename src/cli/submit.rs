@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::facts::{Facts, Form};
+use super::output_file::OutputFile;
 use super::{Carried, End, UsageError, argument, output, program, recorded, refuse_input};
 use crate::book::kept_results;
 use crate::device::{Device, Properties};
@@ -99,6 +100,8 @@ fn staying(place: &Place) -> String {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let path = &arguments.results;
+    let out = arguments.out.as_ref().map(|out| refuse_input(out, [path]).map(|()| out)).transpose()?;
+    let file = OutputFile::asked(out, |there| Results::read(there).is_ok())?;
     let results = recorded::sound(path, carried)?;
     if results.is_partial() {
         let (file, program) = (argument(path), program());
@@ -108,13 +111,12 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let (handed_on, places) = results.anonymous(&vocabulary(carried)?)?;
     let handed_on = checked(path, &results, &handed_on)?;
     arguments.form.print(&Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places })?;
-    let Some(out) = &arguments.out else { return Ok(End::Well) };
-    refuse_input(out, [path])?;
+    let Some((out, file)) = out.zip(file) else { return Ok(End::Well) };
     if !arguments.yes && !is_agreed(out)? {
         alert!("nothing is written");
         return Ok(End::Refused);
     }
-    handed_on.write(out)?;
+    file.write(handed_on.to_json(out)?.as_bytes())?;
     note!("written: {}", out.display());
     Ok(End::Well)
 }

@@ -6,8 +6,10 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{Cell, Column, Table};
-use crate::clean::terminal_line;
+use crate::clean::{shortened, terminal_line};
 
+/// The most characters of a text in a cell: every line is as wide as the widest.
+const MOST: usize = 1_000;
 /// What separates two columns.
 const GAP: &str = "  ";
 
@@ -30,7 +32,7 @@ impl Table {
             }
             for row in &group.rows {
                 let indent = if group.label.is_some() { GAP } else { "" };
-                let label = Text { main: format!("{indent}{}", row.label), detail: String::new(), words: true };
+                let label = words(&format!("{indent}{}", row.label));
                 lines.push(std::iter::once(label).chain(row.cells.iter().map(cell)).collect());
             }
         }
@@ -44,10 +46,10 @@ impl Table {
             out.push_str(&terminal_line(line));
             out.push('\n');
         };
-        put(&self.title);
+        put(&shortened(&self.title, MOST));
         for (index, line) in lines.iter().enumerate() {
             for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
-                put(label);
+                put(&shortened(label, MOST));
             }
             let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
             put(cells.collect::<Vec<_>>().join(GAP).trim_end());
@@ -57,22 +59,24 @@ impl Table {
 }
 
 fn heading(column: &Column) -> Text {
-    let main = match &column.detail {
-        Some(detail) => format!("{} ({detail})", column.heading),
-        None => column.heading.clone(),
-    };
-    Text { main, detail: String::new(), words: true }
+    match &column.detail {
+        Some(detail) => words(&format!("{} ({detail})", column.heading)),
+        None => words(&column.heading),
+    }
+}
+
+fn words(text: &str) -> Text {
+    Text { main: shortened(text, MOST).into_owned(), detail: String::new(), words: true }
 }
 
 fn cell(cell: &Cell) -> Text {
-    let words = |main: String| Text { main, detail: String::new(), words: true };
     match cell {
-        Cell::Text(text) => words(text.clone()),
+        Cell::Text(text) => words(text),
         Cell::Nothing => Text { main: "—".to_owned(), detail: String::new(), words: false },
-        Cell::Missing(missing) => words(match &missing.reason {
-            Some(reason) => format!("{}: {reason}", missing.state),
-            None => missing.state.clone(),
-        }),
+        Cell::Missing(missing) => match &missing.reason {
+            Some(reason) => words(&format!("{}: {reason}", missing.state)),
+            None => words(&missing.state),
+        },
         Cell::Value(value) => {
             let formatted = value.formatted();
             let details = formatted.details();
@@ -119,6 +123,20 @@ mod tests {
         let plain = Value::plain(seconds, Unit::Seconds, Precision::Digits(3));
         let samples = Some(Sampled { n: samples, runs: 1, spread: None });
         Cell::Value(Box::new(Value { samples, ..plain }))
+    }
+
+    #[test]
+    fn a_text_of_any_length_is_told_by_its_begin_and_its_end_and_makes_no_line_longer_than_that() {
+        let row = |label: String| TableRow { id: None, label, cells: vec![value(1.5e-6, 9)] };
+        let labels = ["a".to_owned(), format!("begin{}end", "é".repeat(1_000_000))];
+        let table = Table {
+            title: "t".repeat(1_000_000),
+            columns: vec![Column::new(Role::Label, "what"), Column::new(Role::Measured, "measured")],
+            groups: vec![TableGroup { label: None, rows: labels.into_iter().map(row).collect() }],
+        };
+        let told = table.to_console();
+        assert!(told.contains("\nbegin") && told.contains("end  1.50 µs"), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() < MOST + 100));
     }
 
     #[test]

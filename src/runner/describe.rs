@@ -8,17 +8,23 @@ use crate::results::{Catalog, Results};
 /// Puts heading, label, clock and work of rows, and what experiments ask, where the file does not say it: a file of
 /// schema 1 names rows by their identifiers alone. What the registry does not have stays as it is.
 pub fn describe(results: &mut Results, registry: &Registry) {
-    let engine = results.environment().device.engine.clone();
-    let planned = experiments(&results.suite, &engine, registry);
-    let planned = planned.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), &engine));
-    // The suite's parameters first; then those of the experiments that are in every run.
-    let catalog = Catalog::new(planned).with(registry.catalog(&engine).specs().iter().cloned());
-    results.describe(&catalog);
+    // To ask the experiments for their rows takes longer than to read a file.
+    if !results.is_described() {
+        results.describe(&catalog(results, registry));
+    }
     for left in results.runs.iter_mut().flat_map(|run| &mut run.order).filter(|left| left.summary.is_empty()) {
         if let Some(entry) = registry.get(&left.name) {
             entry.summary.clone_into(&mut left.summary);
         }
     }
+}
+
+/// The rows that the experiments of a file have: by the suite's parameters first, then by those that suit the engine.
+fn catalog(results: &Results, registry: &Registry) -> Catalog {
+    let engine = &results.environment().device.engine;
+    let planned = experiments(&results.suite, engine, registry);
+    let planned = planned.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), engine));
+    Catalog::new(planned).with(registry.catalog(engine).specs().iter().cloned())
 }
 
 /// The experiments that a file's suite names for an engine, of those that the registry has and whose parameters it can
@@ -32,7 +38,27 @@ fn experiments(suite: &Value, engine: &str, registry: &Registry) -> Vec<Box<dyn 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde::{Deserialize, Serialize};
+
     use super::*;
+    use crate::experiment::Experiment;
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    /// It counts how often it is asked for its rows.
+    #[derive(Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
+    struct Counted {}
+
+    impl Experiment for Counted {
+        const NAME: &'static str = "counted";
+        const SUMMARY: &'static str = "How often is it asked?";
+
+        fn run(&self, _: &mut Bench) {
+            ASKED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     fn old() -> Results {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
@@ -61,6 +87,19 @@ mod tests {
         let declared = planned.iter().find(|spec| spec.id == id).unwrap();
         assert_eq!(results.rows[0].spec.label, declared.label);
         assert_eq!(results.rows[0].spec.group, declared.group);
+    }
+
+    #[test]
+    fn a_file_that_explains_itself_asks_no_experiment_for_its_rows() {
+        let registry = Registry::new().with::<Counted>();
+        let mut results = old();
+        for row in &mut results.rows {
+            row.spec.label.push_str(", in words of its own");
+        }
+        describe(&mut results, &registry);
+        assert_eq!(ASKED.load(Ordering::Relaxed), 0);
+        describe(&mut old(), &registry);
+        assert_ne!(ASKED.load(Ordering::Relaxed), 0);
     }
 
     #[test]

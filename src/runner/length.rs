@@ -8,10 +8,11 @@
 //! The rates are those of a small machine, and rows that do not say what work lies in them count as none. So this tells
 //! seconds from minutes and minutes from hours, and no more. Setting up and recording are not in it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::measure::Protocol;
-use crate::results::{Limit, MetricSpec, Provenance};
+use crate::results::{Limit, MetricSpec, Provenance, in_words};
 
 /// How long a run may take.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,22 +25,16 @@ pub struct Length {
 
 /// How long one run of these rows may take on a device of `engine`.
 pub fn length(rows: &[MetricSpec], sampling: &Protocol, engine: &str) -> Length {
-    let mut groups: Vec<(&MetricSpec, f64)> = Vec::new();
+    let mut groups: BTreeMap<(&str, &str, String), f64> = BTreeMap::new();
     let mut longest: Option<(String, f64)> = None;
     for spec in rows {
         let Some(seconds) = sample(spec, engine) else { continue };
-        let same = |(first, _): &&mut (&MetricSpec, f64)| {
-            (first.experiment(), &first.group, &first.parameters) == (spec.experiment(), &spec.group, &spec.parameters)
-        };
-        match groups.iter_mut().find(same) {
-            Some((_, round)) => *round += seconds,
-            None => groups.push((spec, seconds)),
-        }
+        *groups.entry((spec.experiment(), &spec.group, in_words(&spec.parameters))).or_default() += seconds;
         if longest.as_ref().is_none_or(|(_, most)| seconds > *most) {
             longest = Some((spec.title(), seconds));
         }
     }
-    let seconds: f64 = groups.iter().map(|(_, round)| of_group(*round, sampling)).sum();
+    let seconds: f64 = groups.values().map(|round| of_group(*round, sampling)).sum();
     let longest = longest.map(|(title, seconds)| (title, duration(seconds)));
     Length { run: duration(seconds), longest }
 }

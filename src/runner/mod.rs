@@ -30,8 +30,8 @@ use crate::error::panic_message;
 use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
 use crate::measure::{Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Results, Row, Rows, Run, RunOutcome, SCHEMA_VERSION,
-    SYNCSCOPE, Selection, TelemetrySample, code_of, now,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
+    RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection, TelemetrySample, code_of, now,
 };
 
 /// The experiments of every run that its suite does not name: a suite that does states parameters itself.
@@ -137,9 +137,10 @@ impl Session<'_> {
         // Once a file is enough.
         if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
             let id = running.id.clone();
+            let planned = planned(self.suite, self.registry, engine);
             let recorded =
                 experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
-            running.results.timelines = recorded.collect();
+            running.results.timelines = recorded.map(|scenario| timed(scenario, &planned)).collect();
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
     }
@@ -190,6 +191,18 @@ impl Session<'_> {
         let planned = planned(self.suite, self.registry, engine);
         let places: HashMap<String, usize> = planned.iter().map(MetricSpec::title).zip(0..).collect();
         results.rows.sort_by_cached_key(|row| places.get(&row.spec.title()).copied().unwrap_or(usize::MAX));
+    }
+}
+
+/// A scenario that a row times; one that none does failed, since no reader finds it.
+fn timed(scenario: RecordedTimeline, rows: &[MetricSpec]) -> RecordedTimeline {
+    let is_timed = rows.iter().any(|row| row.id == scenario.name);
+    match scenario.recorded {
+        Recorded::Timeline(_) if !is_timed => {
+            let reason = "no row is called so, and a scenario is named by the row that times it".to_owned();
+            RecordedTimeline { recorded: Recorded::Failed(reason), ..scenario }
+        }
+        _ => scenario,
     }
 }
 

@@ -47,12 +47,20 @@ pub(crate) fn read(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    let text = without_mark(text);
-    check(text, origin)?;
-    serde_yaml::from_str(text).map_err(|error| invalid(&error, origin))
+    check(without_mark(text), origin)?;
+    read_checked(text, origin)
 }
 
-/// Reads a text by a seed.
+/// The content of a text in which nothing is left blank.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn content(text: &str, origin: &str) -> Result<Value, FileError> {
+    let content = parse(text, origin)?;
+    check_filled(&content, text, origin, None).map(|()| content)
+}
+
+/// Reads a text whose [`content`] was read, by a seed.
 ///
 /// # Errors
 /// As [`parse`].
@@ -61,9 +69,8 @@ pub(crate) fn parse_seed<'de, S: DeserializeSeed<'de>>(
     origin: &str,
     seed: S,
 ) -> Result<S::Value, FileError> {
-    let text = without_mark(text);
-    check(text, origin)?;
-    seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| invalid(&error, origin))
+    let deserializer = serde_yaml::Deserializer::from_str(without_mark(text));
+    seed.deserialize(deserializer).map_err(|error| invalid(&error, origin))
 }
 
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
@@ -76,11 +83,19 @@ pub(crate) fn parse_filled<T: DeserializeOwned>(
     may_be_blank: Option<&str>,
 ) -> Result<T, FileError> {
     let read = parse(text, origin)?;
-    let content: Value = parse(text, origin)?;
+    check_filled(&read_checked(text, origin)?, text, origin, may_be_blank).map(|()| read)
+}
+
+fn read_checked<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    serde_yaml::from_str(without_mark(text)).map_err(|error| invalid(&error, origin))
+}
+
+/// Refuses a text whose content has a blank in it.
+fn check_filled(content: &Value, text: &str, origin: &str, may_be_blank: Option<&str>) -> Result<(), FileError> {
     let is_wanted = |way: &Way, value: &Value| is_blank(value) && !may_be_blank.is_some_and(|key| way.leads_by(key));
-    match Way::default().first(&content, &is_wanted) {
+    match Way::default().first(content, &is_wanted) {
         Some(way) => Err(way.error(text, origin, BLANK.to_owned(), String::new())),
-        None => Ok(read),
+        None => Ok(()),
     }
 }
 

@@ -104,6 +104,13 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_mark
         let output = report(refuses, folder.path());
         assert_eq!((code(&output), stderr(&output)), (2, stderr(&check)), "{refuses:?}");
     }
+    fs::create_dir_all(folder.path().join("store/here")).unwrap();
+    fs::copy(&path, folder.path().join("store/here/2026-11-01T00-00-00Z-unknown.json")).unwrap();
+    for leaves_out in [&["history", "store"][..], &["machines", "store"], &["collect", "r.json", "--into", "new"]] {
+        let output = report(leaves_out, folder.path());
+        let all = stdout(&output) + &stderr(&output);
+        assert!(all.contains("contradicts itself") && all.contains(said), "{leaves_out:?}: {all}");
+    }
     let render = report(&["render", "r.json", "--out", "out"], folder.path());
     assert_eq!(code(&render), 0);
     assert!(stderr(&render).contains("contradicts itself"), "{}", stderr(&render));
@@ -406,6 +413,18 @@ fn the_lists_name_what_there_is() {
             assert!(experiments.lines().any(listed), "{}", spec.id);
             assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);
         }
+    }
+}
+
+#[test]
+fn an_empty_name_is_refused_with_how_its_command_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["bench", ""][..], &["bench", " "], &["lab", "release", "--out", "made", " "]] {
+        let output = report(arguments, folder.path());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let usage = said.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or_else(|| panic!("{said}"));
+        assert!(usage.starts_with(&format!("report {}", arguments[0])), "{said}");
     }
 }
 

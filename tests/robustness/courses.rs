@@ -40,6 +40,15 @@ fn append(file: &Path, text: &str) {
 }
 
 #[test]
+fn a_file_that_is_longer_than_all_of_a_book_is_named_and_not_read_to_its_end() {
+    let folder = course();
+    // Longer than any memory, and without a byte on the disk.
+    fs::File::create(folder.path().join("course/src/huge.png")).unwrap().set_len(1 << 38).unwrap();
+    let refusal = refusal(folder.path());
+    assert!(refusal.contains("error: course/src/huge.png: the files of a book hold 256 MB at most"), "{refusal}");
+}
+
+#[test]
 fn a_course_runs_no_commands() {
     for text in ["\n[output.x]\ncommand = \"touch ../ran\"\n", "\n[preprocessor.x]\ncommand = \"touch ../ran\"\n"] {
         let folder = course();

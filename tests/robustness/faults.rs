@@ -71,15 +71,17 @@ fn faulty(folder: &Path, arguments: &[&str], at: usize, mode: &str) -> Output {
     command.output().unwrap()
 }
 
+/// A copy of a folder.
+fn copied(start: &Path) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let status = Command::new("cp").arg("-a").arg(start.join(".")).arg(folder.path()).status();
+    assert!(status.unwrap().success());
+    folder
+}
+
 /// Runs the command on copies of `start` with a fault at each of its calls, and has `holds` look at each copy.
 fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl FnMut(&Path, &str, usize, &Output)) {
-    let copy = || {
-        let folder = tempfile::tempdir().unwrap();
-        let status = Command::new("cp").arg("-a").arg(start.join(".")).arg(folder.path()).status();
-        assert!(status.unwrap().success());
-        folder
-    };
-    let whole = copy();
+    let whole = copied(start);
     let output = faulty(whole.path(), arguments, 0, "");
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let calls: usize = fs::read_to_string(whole.path().join("tmp/count")).unwrap().parse().unwrap();
@@ -91,7 +93,7 @@ fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl F
     for call in chosen {
         for mode in MODES.into_iter().chain((call == calls).then_some("killed")) {
             tried += 1;
-            let folder = copy();
+            let folder = copied(start);
             let output = faulty(folder.path(), arguments, call, mode);
             let killed = output.status.signal() == Some(9);
             assert!(killed || matches!(code(&output), 0..=2), "{mode} {call}: {:?} {}", output.status, stderr(&output));
@@ -184,6 +186,70 @@ fn of_the_whole_job_results_and_book_are_old_or_new_whatever_fails() {
         }
         assert!(output.status.code() != Some(0) || all.iter().all(|new| *new), "{mode} {call}: {all:?}");
     });
+}
+
+/// Holds a command that makes the same files of the same folder each time to that: with a fault each file is old or new, none
+/// is lost, and the same command makes up for it and leaves nothing else.
+fn each_file_is_old_or_new(start: &Path, arguments: &[&str], most: usize) {
+    let files = |folder: &Path| {
+        let mut files = tree(folder);
+        files.retain(|path, _| !path.starts_with("tmp"));
+        files
+    };
+    let whole = copied(start);
+    assert_eq!(code(&report(arguments, whole.path())), 0, "{arguments:?}");
+    let (old, new) = (files(start), files(whole.path()));
+    assert!(old != new, "{arguments:?} changes nothing");
+    at_each_call(start, arguments, most, |folder, mode, call, output| {
+        let now = files(folder);
+        assert!(old.keys().all(|path| now.contains_key(path)), "{arguments:?} {mode} {call}: a file is lost");
+        let is_seen = |path: &Path| !path.file_name().unwrap().to_string_lossy().starts_with('.');
+        let seen: BTreeMap<_, _> = now.into_iter().filter(|(path, _)| is_seen(path)).collect();
+        for (path, text) in &seen {
+            let is_whole = [&old, &new].iter().any(|files| files.get(path) == Some(text));
+            assert!(is_whole, "{arguments:?} {mode} {call}: {} is neither old nor new", path.display());
+        }
+        assert!(output.status.code() != Some(0) || seen == new, "{arguments:?} {mode} {call}: said to be done");
+        let again = report(arguments, folder);
+        assert_eq!(code(&again), 0, "{arguments:?} {mode} {call}: {}", stderr(&again));
+        let now = files(folder);
+        let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+        assert!(now == new, "{arguments:?} {mode} {call}: {:?} and not {:?}", names(&now), names(&new));
+    });
+}
+
+#[test]
+fn of_a_store_and_what_is_written_of_it_each_file_is_old_or_new_whatever_fails() {
+    let start = measured();
+    let collect = |file: &str| {
+        let output = report(&["collect", file, "--into", "store", "--csv", "medians.csv"], start.path());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    };
+    collect("results.json");
+    assert_eq!(code(&report(&["history", "store", "--page", "history.html"], start.path())), 0);
+    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
+    let mut later: serde_json::Value = serde_json::from_str(&results).unwrap();
+    later["runs"][0]["started"] = "2036-01-01T00:00:00Z".into();
+    fs::write(start.path().join("later.json"), later.to_string()).unwrap();
+    each_file_is_old_or_new(start.path(), &["collect", "later.json", "--into", "store", "--csv", "medians.csv"], 8);
+    collect("later.json");
+    each_file_is_old_or_new(start.path(), &["history", "store", "--page", "history.html"], 8);
+    each_file_is_old_or_new(start.path(), &["history", "store", "--junit", "history.xml"], 8);
+    each_file_is_old_or_new(start.path(), &["machines", "store", "--page", "machines.html"], 8);
+}
+
+#[test]
+fn what_is_handed_on_released_or_audited_is_old_or_new_whatever_fails() {
+    let start = measured();
+    fs::copy(super::of_crate("notebooks/worked/00-quick-start.ipynb"), start.path().join("lab.ipynb")).unwrap();
+    fs::copy(super::of_crate("tests/audit/kineto.json"), start.path().join("trace.json")).unwrap();
+    for arguments in [
+        &["submit", "results.json", "--yes", "--out", "submitted.json"][..],
+        &["lab", "release", "lab.ipynb", "--out", "labs"],
+        &["audit", "--from", "trace.json", "--json", "audit.json", "--html", "audit.html"],
+    ] {
+        each_file_is_old_or_new(start.path(), arguments, 4);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod courses;
 #[cfg(target_os = "linux")]
 mod faults;
 mod kept;
+mod labs;
 mod output;
 mod places;
 mod replaced;
@@ -27,6 +28,11 @@ experiments:
   - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
   - ceilings: { copies: [64], sizes: [8], link: [64] }
 ";
+
+/// A file of the crate.
+fn of_crate(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
 
 /// The program, in `folder`.
 fn program(folder: &Path) -> Command {

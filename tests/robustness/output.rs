@@ -77,13 +77,30 @@ fn paths_and_arguments_that_are_not_utf8_work() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
 }
 
+/// What a terminal would act on.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\r\u{9b}2J\u{202e}\nerror: owned";
+
 #[test]
 fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
     let folder = measured();
     let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
     let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
-    poison(&mut results, "\u{1b}]0;owned\u{7}\r\u{9b}2J\u{202e}\nerror: owned");
+    poison(&mut results, EVIL);
     fs::write(folder.path().join("evil.json"), results.to_string()).unwrap();
+    super::places::system(folder.path(), "system");
+    for (from, to) in [
+        (folder.path().join("system"), "evil-system.json"),
+        (super::of_crate("tests/audit/kineto.json"), "evil-trace.json"),
+        (super::of_crate("notebooks/00-quick-start.ipynb"), "evil.ipynb"),
+    ] {
+        let mut content: serde_json::Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
+        for event in content["traceEvents"].as_array_mut().into_iter().flatten() {
+            let name = event["name"].to_string();
+            event["name"] = format!("{name}{EVIL}").into();
+        }
+        poison(&mut content, EVIL);
+        fs::write(folder.path().join(to), content.to_string()).unwrap();
+    }
     fs::write(folder.path().join("evil.yaml"), "title: \"\\e[2J\"\nsampling: {}\n\"\\e[2J\\u202e\": 1\n").unwrap();
     for arguments in [
         &["claims", "evil.json"][..],
@@ -96,6 +113,10 @@ fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
         &["check", "evil.json", "--json"],
         &["check", "evil.yaml", "--json"],
         &["attach", "evil.json"],
+        &["attach", "evil-system.json"],
+        &["audit", "--from", "evil-trace.json"],
+        &["lab", "check", "evil.ipynb"],
+        &["slides", "evil.json", "--out", "out"],
         &["submit", "evil.json"],
         &["collect", "evil.json", "--into", "store"],
         &["machines", "store"],
@@ -122,7 +143,19 @@ fn what_a_file_holds_does_not_act_on_the_terminal_nor_on_a_spreadsheet() {
 
 /// Puts `text` into every string that is free to be anything.
 fn poison(value: &mut serde_json::Value, text: &str) {
-    const FREE: [&str; 9] = ["title", "label", "group", "model", "cpu", "commit", "started", "version", "summary"];
+    const FREE: [&str; 11] = [
+        "title",
+        "label",
+        "group",
+        "model",
+        "cpu",
+        "commit",
+        "version",
+        "summary",
+        "formula",
+        "grade_id",
+        "Kernel Name",
+    ];
     match value {
         serde_json::Value::Object(map) => {
             for (name, value) in map {

@@ -76,6 +76,52 @@ fn what_an_audit_a_history_and_the_machines_are_written_to_is_replaced_where_it_
 }
 
 #[test]
+fn a_place_where_nothing_can_be_put_is_refused_before_the_work() {
+    let folder = measured();
+    fs::write(folder.path().join("mine"), "mine").unwrap();
+    fs::create_dir_all(folder.path().join("made/slides")).unwrap();
+    fs::write(folder.path().join("made/slides/mine"), "mine").unwrap();
+    fs::create_dir(folder.path().join("labs")).unwrap();
+    fs::copy(LAB, folder.path().join("labs/last.ipynb")).unwrap();
+    fs::copy(LAB, folder.path().join("first.ipynb")).unwrap();
+    fs::copy(LAB, folder.path().join("last.ipynb")).unwrap();
+    let before = names(folder.path());
+    // What is to be worked on is not there, so that a command that began its work would say that.
+    for (arguments, place) in [
+        (&["slides", "none.json", "--out", "made"][..], "made/slides"),
+        (&["slides", "none.json", "--out", "mine/deeper"], "mine/deeper"),
+        (&["render", "none.json", "--out", "mine/deeper"], "mine/deeper"),
+        (&["history", "none", "--page", "mine"], "mine"),
+        (&["history", "none", "--junit", "mine"], "mine"),
+        (&["history", "none", "--bencher", "mine"], "mine"),
+        (&["machines", "none", "--page", "mine"], "mine"),
+        (&["collect", "none", "--into", "none", "--csv", "mine"], "mine"),
+        (&["submit", "none.json", "--yes", "--out", "mine"], "mine"),
+        (&["audit", "--from", "none.json", "--html", "mine"], "mine"),
+        (&["reproduce", "results.json", "--device", "cpu:0", "--out", "mine"], "mine"),
+        (&["lab", "release", "first.ipynb", "last.ipynb", "--out", "labs"], "labs/last.ipynb"),
+    ] {
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("error: {place}")), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("none"), "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(names(&folder.path().join("labs")), ["last.ipynb"]);
+    assert_eq!(fs::read_to_string(folder.path().join("mine")).unwrap(), "mine");
+}
+
+#[test]
+fn a_book_that_cannot_be_made_leaves_no_folder_for_it() {
+    let folder = measured();
+    for command in ["render", "slides"] {
+        let output = report(&[command, "none.json", "--out", "new/deeper"], folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+    }
+}
+
+#[test]
 fn a_file_that_a_command_reads_is_not_what_it_writes_to() {
     let folder = measured();
     fs::copy(TRACE, folder.path().join("trace.json")).unwrap();

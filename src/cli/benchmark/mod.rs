@@ -23,9 +23,11 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::compare::{FailOn, Judging};
 use super::job::print_diagnoses;
+use super::output_file::OutputFile;
 use super::terminal::{OutputOptions, TerminalColour};
 use super::{End, UsageError, code_of, exit_code, output, refuse, terminal, told};
 use crate::book::Wording;
+use crate::error::FileError;
 use crate::measure::Case;
 use crate::results::{Parameter, Parameters, Results, Row};
 
@@ -195,6 +197,8 @@ impl<'a> Benchmarks<'a> {
     /// Measures all runs, and says what came of them beside the last ones.
     fn compare(self, arguments: &Arguments, is_whole: bool) -> anyhow::Result<End> {
         let out = arguments.out.clone().map_or_else(|| kept(&self.name), Ok)?;
+        // A choice of the functions is not kept.
+        let place = if is_whole { Some(KeptPlace::claim(&out)?) } else { None };
         let last = match &arguments.against {
             Some(file) => Some(Results::read(file)?),
             None if out.exists() => Some(Results::read(&out)?),
@@ -220,27 +224,35 @@ impl<'a> Benchmarks<'a> {
             }
             fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
         }
-        if is_whole {
-            keep(&now, &out)?;
-        } else {
-            note!("a choice of the functions is not kept");
+        match place {
+            Some(place) => place.keep(&now, &out)?,
+            None => note!("a choice of the functions is not kept"),
         }
         Ok(if fails { End::Failed } else { End::Well })
     }
 }
 
-/// Keeps results, and the last ones beside them.
-fn keep(now: &Results, out: &Path) -> anyhow::Result<()> {
-    if let Some(folder) = out.parent() {
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+/// Where results are kept, and the last ones beside them: claimed before anything is measured.
+struct KeptPlace {
+    now: OutputFile,
+    last: OutputFile,
+}
+
+impl KeptPlace {
+    fn claim(out: &Path) -> Result<Self, FileError> {
+        let claim = |path: &Path| OutputFile::claim(path, |there| Results::read(there).is_ok());
+        Ok(Self { now: claim(out)?, last: claim(&out.with_extension("last.json"))? })
     }
-    if out.is_file() {
-        let last = out.with_extension("last.json");
-        fs::rename(out, &last).with_context(|| last.display().to_string())?;
+
+    fn keep(&self, now: &Results, out: &Path) -> anyhow::Result<()> {
+        if out.is_file() {
+            let last = fs::read(out).with_context(|| out.display().to_string())?;
+            self.last.write(&last)?;
+        }
+        self.now.write(now.to_json(out)?.as_bytes())?;
+        say!("results: {}", out.display());
+        Ok(())
     }
-    now.write(out)?;
-    say!("results: {}", out.display());
-    Ok(())
 }
 
 /// Measures each run in a process of its own.

@@ -1,8 +1,10 @@
 //! Cells, executed in the installed kernel: by its program, in its library, with its variables.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -57,16 +59,20 @@ impl Kernel {
 
     /// Runs cells in a folder, each also behind one that failed, and says why those that failed did.
     pub(super) fn run(&self, codes: &[&str], folder: &Path, timeout: Duration) -> anyhow::Result<Vec<Option<Failure>>> {
-        let request = tempfile::NamedTempFile::new()?;
-        let cells = json!({"folder": folder, "timeout": timeout.as_secs(), "cells": codes});
-        fs::write(request.path(), cells.to_string()).with_context(|| request.path().display().to_string())?;
+        let cells = json!({"folder": folder, "timeout": timeout.as_secs(), "cells": codes}).to_string();
         let program = self.spec["argv"][0].as_str().context("the kernel names no program")?;
         let mut command = Command::new(program);
         for (name, value) in self.spec["env"].as_object().into_iter().flatten() {
             command.env(name, value.as_str().unwrap_or_default());
         }
-        let output = command.arg("attempt").arg(request.path()).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-        let output = output.with_context(|| program.to_owned())?;
+        // Through a pipe: a file would stay where this process is killed.
+        command.args(["attempt", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut kernel = command.spawn().with_context(|| program.to_owned())?;
+        let input = kernel.stdin.take();
+        let asking = thread::spawn(move || input.map(|mut input| input.write_all(cells.as_bytes())));
+        let output = kernel.wait_with_output().with_context(|| program.to_owned())?;
+        // One that ended before it had read all says so by its status.
+        let _ = asking.join();
         if !output.status.success() {
             let place = self.folder.display();
             bail!("{place}: the kernel does not run cells; `report kernel install` installs it again");

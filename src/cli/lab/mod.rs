@@ -31,9 +31,9 @@ use self::grade::{Grade, Plan};
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::kernel::Place;
+use super::output_file::OutputFile;
 use super::{Carried, End, UsageError, refuse_input};
 use crate::error::FileError;
-use crate::files::Target;
 
 /// Grade a lab, or make the student's notebook of the teacher's
 #[derive(Args)]
@@ -142,14 +142,19 @@ fn graded(arguments: &Check, carried: &Carried) -> anyhow::Result<End> {
 }
 
 fn released(arguments: &Release) -> anyhow::Result<End> {
+    let mut made = Vec::new();
     for path in &arguments.notebooks {
         let text = read(path)?.released()?;
         let name = path.file_name().ok_or_else(|| UsageError(format!("{}: no notebook", path.display())))?;
         let to = arguments.out.join(name);
-        let at = |source| FileError::Io { path: to.clone(), source };
         refuse_input(&to, &arguments.notebooks)?;
         let is_untouched = |there: &Path| read(there).is_ok_and(|lab| lab.is_unanswered());
-        Target::claim(&to, is_untouched).map_err(at)?.write(text.as_bytes()).map_err(at)?;
+        let file = OutputFile::claim(&to, is_untouched)?;
+        made.push((to, file, text));
+    }
+    // All of them, or none.
+    for (to, file, text) in made {
+        file.write(text.as_bytes())?;
         say!("{}", to.display());
     }
     Ok(End::Well)
@@ -157,7 +162,10 @@ fn released(arguments: &Release) -> anyhow::Result<End> {
 
 /// A lab in a file.
 fn read(path: &Path) -> anyhow::Result<Lab> {
-    let at = |source| FileError::Io { path: path.to_owned(), source };
-    let text = crate::files::read_text(path, cells::MOST).map_err(at)?;
-    Ok(Lab::parse(&path.display().to_string(), &text)?)
+    Ok(Lab::parse(&path.display().to_string(), &notebook_text(path)?)?)
+}
+
+/// The text of a notebook, of at most 64 MiB.
+pub(super) fn notebook_text(path: &Path) -> Result<String, FileError> {
+    crate::files::read_text(path, 64 << 20).map_err(|source| FileError::Io { path: path.to_owned(), source })
 }

@@ -9,7 +9,7 @@ mod content;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,27 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use rustix::process::{Resource, getrlimit};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::ending::{self, AskedBy};
 use super::{End, UsageError, argument, program};
 use answer::answer;
 
-/// Connections at a time: far from the files that a process may open.
-const MOST_CONNECTIONS: usize = 256;
+/// The most connections at a time. Each has a socket and a file open, and the program has some files of its own.
+const MOST_CONNECTIONS: u64 = 256;
+const OWN_FILES: u64 = 16;
 /// How long a connection may take to send a request, and how long it may last.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
-/// How long to wait where no connection can be taken.
+/// How long to wait where no connection can be taken, and none of those that are open can be ended for it.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The most bytes that the system keeps of an answer for a caller that does not read it. By itself it keeps megabytes, and of
+/// many such callers the copying of them keeps a new one waiting.
+const SENT_AHEAD: u32 = 128 << 10;
+/// Callers that the system keeps until they are taken.
+const BACKLOG: u32 = 1024;
 
 /// Show a rendered book at a local address, until Ctrl-C
 #[derive(Args)]
@@ -49,28 +56,49 @@ pub(super) struct Arguments {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let site = site_in(&arguments.folder)?;
-    // Reachable from this machine alone.
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| taken(arguments, error))?;
-    listener.set_nonblocking(true)?;
-    ending::listen(AskedBy::User, || std::process::exit(End::Well as i32))?;
-    say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { serve(tokio::net::TcpListener::from_std(listener)?, site.into()).await })
+    runtime.block_on(async {
+        let listener = listen(arguments.port).map_err(|error| taken(arguments, error))?;
+        ending::listen(AskedBy::User, || std::process::exit(End::Well as i32))?;
+        say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
+        serve(listener, site.into()).await
+    })
 }
 
-async fn serve(listener: tokio::net::TcpListener, site: Arc<Path>) -> anyhow::Result<End> {
+/// Listens on a port, reachable from this machine alone.
+fn listen(port: u16) -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    // As the standard library has it: a port whose last program has ended is free.
+    socket.set_reuseaddr(true)?;
+    // The connections have what the socket has that they come from.
+    socket.set_send_buffer_size(SENT_AHEAD)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.listen(BACKLOG)
+}
+
+async fn serve(listener: TcpListener, site: Arc<Path>) -> anyhow::Result<End> {
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
+    let most = most_connections();
     loop {
         let accepted = listener.accept().await;
+        if accepted.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionAborted) {
+            continue;
+        }
         open.retain(|connection| !connection.is_finished());
         // The oldest gives its place up: callers that do not read what they asked for shut nobody out.
-        let is_full = open.len() >= MOST_CONNECTIONS;
-        if is_full || accepted.is_err() {
-            open.pop_front().iter().for_each(JoinHandle::abort);
+        let is_full = open.len() >= most;
+        let oldest = if is_full || accepted.is_err() { open.pop_front() } else { None };
+        let was_open = oldest.is_some();
+        if let Some(oldest) = oldest {
+            oldest.abort();
+            // Its files are closed then.
+            let _ = oldest.await;
         }
         let Ok((stream, _)) = accepted else {
-            // The machine is out of files or memory, or the caller has gone: others may be served later.
-            tokio::time::sleep(PAUSE).await;
+            // The machine is out of files or memory: others may be served later.
+            if !was_open {
+                tokio::time::sleep(PAUSE).await;
+            }
             continue;
         };
         let site = Arc::clone(&site);
@@ -79,6 +107,13 @@ async fn serve(listener: tokio::net::TcpListener, site: Arc<Path>) -> anyhow::Re
             let _ = tokio::time::timeout(CONNECTION, connection(stream, &site)).await;
         }));
     }
+}
+
+/// How many connections there may be, of the files that a process may open here.
+fn most_connections() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = (files.saturating_sub(OWN_FILES) / 2).clamp(1, MOST_CONNECTIONS);
+    usize::try_from(most).unwrap_or(1)
 }
 
 async fn connection(stream: TcpStream, site: &Path) -> anyhow::Result<()> {

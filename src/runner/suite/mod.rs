@@ -79,7 +79,7 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source: Value = yaml::parse_filled(text, origin, None)?;
+        let source = yaml::content(text, origin)?;
         let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source: source.clone() })
             .map_err(|error| narrowed(error, &source, text, registry))?;
         let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);

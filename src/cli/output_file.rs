@@ -1,0 +1,33 @@
+//! A file that a command writes when its work is done.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::FileError;
+use crate::files::Target;
+
+/// The file, claimed before the work: a place where nothing can be put is known then, and costs none.
+pub(super) struct OutputFile {
+    path: PathBuf,
+    target: Target,
+}
+
+impl OutputFile {
+    /// Claims the file at `path`, in place of one of its kind alone, which `is_own` knows.
+    pub(super) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> Result<Self, FileError> {
+        let target = Target::claim(path, is_own).map_err(at(path))?;
+        Ok(Self { path: path.to_owned(), target })
+    }
+
+    /// The same for a file that may not be asked for.
+    pub(super) fn asked(path: Option<&PathBuf>, is_own: impl FnOnce(&Path) -> bool) -> Result<Option<Self>, FileError> {
+        path.map(|path| Self::claim(path, is_own)).transpose()
+    }
+
+    pub(super) fn write(&self, content: &[u8]) -> Result<(), FileError> {
+        self.target.write(content).map_err(at(&self.path))
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> FileError {
+    |source| FileError::Io { path: path.to_owned(), source }
+}
