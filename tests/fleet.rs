@@ -151,6 +151,26 @@ fn a_page_of_a_thousand_machines_is_small_and_names_the_slow_one() {
     assert!(page.contains("node0321") && page.contains("1 of 1000 machines"), "{different:?}");
 }
 
+/// Many models, each with as many rows and as long names as a page has no place for: it says how much it leaves out.
+#[test]
+fn the_page_of_any_fleet_is_small_and_says_what_it_leaves_out() {
+    for (machines, models) in [(1_000, 1), (1_000, 30), (300, 150)] {
+        let mut fleet = fleet_of(machines, models, 7);
+        for member in &mut fleet.members {
+            member.name = format!("{}.a-row-of-racks.a-cluster-with-a-long-name.example.org/gpu-7", member.name);
+            member.model += ", of a model whose name is as long as that of a workstation's edition";
+        }
+        let rows = fleet.rows.clone();
+        fleet.rows.extend(rows.clone());
+        fleet.rows.extend(rows);
+        let page = page(&fleet);
+        assert!(page.len() < 500_000, "{machines} machines of {models} models: {} bytes", page.len());
+        assert!(page.contains("for which this page has no place"), "{machines} machines of {models} models");
+        assert_eq!(page.contains("Two models side by side"), models > 1);
+        assert!(page.ends_with("</html>\n"));
+    }
+}
+
 #[test]
 fn a_faster_rate_is_no_slower_machine_and_models_are_not_mixed() {
     let fleet = fleet_of(60, 2, 7);

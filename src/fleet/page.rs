@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::models;
 use super::strip::{histogram, strip};
-use super::table::{Different, Fleet};
+use super::table::{ClaimRow, Different, Fleet, FleetRow};
 use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
 use crate::present::{escape, page_head};
 use crate::units::counted;
@@ -23,6 +23,34 @@ const STRIPS: usize = 8;
 const LINES: usize = 60;
 /// The most columns of the map of claims: of more machines, the models are its columns.
 const COLUMNS: usize = 40;
+/// The most bytes of the page, and of its parts but the large strips, which take what the others leave. Of each part the first
+/// have a place, whatever machines, models and rows there are, and what has none is counted.
+const BYTES: usize = 495_000;
+const LIST_BYTES: usize = 25_000;
+const HISTOGRAM_BYTES: usize = 85_000;
+const TABLE_BYTES: usize = 60_000;
+const CLAIM_BYTES: usize = 40_000;
+
+/// Puts the first of `parts` into the page, as many as take at most `bytes`; how many have no place.
+pub(super) fn put(out: &mut String, parts: impl Iterator<Item = String>, bytes: usize) -> usize {
+    let (end, mut left_out) = (out.len() + bytes, 0);
+    for part in parts {
+        if left_out > 0 || out.len() + part.len() > end {
+            left_out += 1;
+        } else {
+            out.push_str(&part);
+        }
+    }
+    left_out
+}
+
+/// What stands below a part of which some had no place.
+pub(super) fn said(left_out: usize, noun: &str) -> String {
+    match left_out {
+        0 => String::new(),
+        _ => format!("<p>And {} more, for which this page has no place.</p>\n", counted(left_out, noun)),
+    }
+}
 
 /// A row of a model, judged.
 struct Strip<'a> {
@@ -52,15 +80,17 @@ pub fn page(fleet: &Fleet) -> String {
         .collect();
     rule(fleet, &strips, &mut out);
     list(fleet, &different, &mut out);
-    pictures(fleet, strips, &mut out);
-    by_model(fleet, &mut out);
-    claims(fleet, &mut out);
-    out.push_str(&compared);
-    out.push_str("</main>\n");
+    let mut below = String::new();
+    by_model(fleet, &mut below);
+    claims(fleet, &mut below);
+    below.push_str(&compared);
+    below.push_str("</main>\n");
     if !compared.is_empty() {
-        let _ = writeln!(out, "<script>{SCRIPT}</script>");
+        let _ = writeln!(below, "<script>{SCRIPT}</script>");
     }
-    out + "</body>\n</html>\n"
+    below.push_str("</body>\n</html>\n");
+    pictures(fleet, strips, BYTES.saturating_sub(out.len() + below.len()), &mut out);
+    out + &below
 }
 
 fn rule(fleet: &Fleet, strips: &[Strip<'_>], out: &mut String) {
@@ -104,22 +134,22 @@ fn list(fleet: &Fleet, different: &[Different], out: &mut String) {
         rows.entry(&own.machine).or_default().push(own);
     }
     let _ = writeln!(out, "<p>{} of {} machines.</p>\n<ul class=\"different\">", order.len(), fleet.members.len());
-    for machine in order.iter().take(LINES) {
+    let line = |machine: &&str| {
         let own = &rows[machine];
         let words = own.iter().take(3).map(|different| {
             let word = if different.is_slower { "slower" } else { "faster" };
             format!("<b class=\"{word}\">{:+.1} %</b> {}", (different.ratio - 1.0) * 100.0, escape(&different.row))
         });
         let more = if own.len() > 3 { format!(" and {} more rows", own.len() - 3) } else { String::new() };
-        let _ = writeln!(out, "<li><b>{}</b>: {}{more}</li>", escape(machine), words.collect::<Vec<_>>().join(", "));
-    }
+        format!("<li><b>{}</b>: {}{more}</li>\n", escape(machine), words.collect::<Vec<_>>().join(", "))
+    };
+    let left_out = put(out, order.iter().take(LINES).map(line), LIST_BYTES);
     out.push_str("</ul>\n");
-    if order.len() > LINES {
-        let _ = writeln!(out, "<p>And {} more.</p>", order.len() - LINES);
-    }
+    out.push_str(&said(order.len().saturating_sub(LINES) + left_out, "machine"));
 }
 
-fn pictures(fleet: &Fleet, mut strips: Vec<Strip<'_>>, out: &mut String) {
+/// The strips of the rows in which a machine differs most, and small histograms of all, in at most so many bytes.
+fn pictures(fleet: &Fleet, mut strips: Vec<Strip<'_>>, bytes: usize, out: &mut String) {
     let far = |strip: &Strip<'_>| strip.outliers.found.iter().map(|found| found.ratio.ln().abs()).fold(0.0, f64::max);
     strips.sort_by(|a, b| far(b).total_cmp(&far(a)));
     if strips.is_empty() {
@@ -129,50 +159,54 @@ fn pictures(fleet: &Fleet, mut strips: Vec<Strip<'_>>, out: &mut String) {
         "<h2>Rows, machine by machine</h2>\n<p>A mark a machine, in the order of their names, by the mean of its model; a line is \
          the 95 % interval of its value. Circles are machines that differ.</p>\n",
     );
-    for Strip { row, model, outliers, have } in strips.iter().take(STRIPS) {
+    let large = |Strip { row, model, outliers, have }: &Strip<'_>| {
         let row = &fleet.rows[*row];
         let (label, title, model) = (escape(&row.label), escape(&row.title), escape(model));
         let (centre, spread) = (row.unit.format(outliers.centre, 3), outliers.spread * 100.0);
         let picture = strip(row, outliers, have, |place| fleet.members[place].name.clone());
-        let _ = writeln!(
-            out,
-            "<figure><figcaption><b>{label}</b> {title}<br>{model}: {centre}, the machines scatter by {spread:.2} %</figcaption>\n{picture}</figure>"
-        );
-    }
-    let _ = writeln!(
-        out,
-        "<details><summary>All {} rows, as histograms over the machines</summary>\n<div class=\"small\">",
-        strips.len()
-    );
-    for Strip { row, model, outliers, have } in &strips {
+        format!(
+            "<figure><figcaption><b>{label}</b> {title}<br>{model}: {centre}, the machines scatter by {spread:.2} %</figcaption>\n{picture}</figure>\n"
+        )
+    };
+    let small = histograms(fleet, &strips);
+    put(out, strips.iter().take(STRIPS).map(large), bytes.saturating_sub(small.len()));
+    out.push_str(&small);
+}
+
+fn histograms(fleet: &Fleet, strips: &[Strip<'_>]) -> String {
+    let mut out =
+        "<details><summary>The rows as histograms over the machines</summary>\n<div class=\"small\">\n".to_owned();
+    let several = fleet.models().len() > 1;
+    let small = |Strip { row, model, outliers, have }: &Strip<'_>| {
         let row = &fleet.rows[*row];
         let values: Vec<f64> =
             have.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
-        let of = if fleet.models().len() > 1 { format!(" {}", escape(model)) } else { String::new() };
-        let _ = writeln!(
-            out,
-            "<figure><figcaption>{}{of} ± {:.1} %</figcaption>{}</figure>",
+        let of = if several { format!(" {}", escape(model)) } else { String::new() };
+        format!(
+            "<figure><figcaption>{}{of} ± {:.1} %</figcaption>{}</figure>\n",
             escape(&row.title),
             outliers.spread * 100.0,
             histogram(&values)
-        );
-    }
-    out.push_str("</div></details>\n");
+        )
+    };
+    let left_out = put(&mut out, strips.iter().map(small), HISTOGRAM_BYTES);
+    out + &format!("</div>{}</details>\n", said(left_out, "row"))
 }
 
 fn by_model(fleet: &Fleet, out: &mut String) {
-    let models = fleet.models();
+    let (models, left_out) = models::shown(fleet);
     out.push_str(
         "<h2>Rows by model</h2>\n<p>The median over the machines of a model, and from which to which machine.</p>\n",
     );
+    out.push_str(&said(left_out, "model"));
     out.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">row</th>");
     for (model, machines) in &models {
         let _ = write!(out, "<th scope=\"col\">{} ({})</th>", escape(model), machines.len());
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for row in &fleet.rows {
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.title));
-        for machines in models.values() {
+    let line = |row: &FleetRow| {
+        let mut out = format!("<tr><th scope=\"row\">{}</th>", escape(&row.title));
+        for (_, machines) in &models {
             let mut values: Vec<f64> =
                 machines.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
             values.sort_by(f64::total_cmp);
@@ -188,9 +222,10 @@ fn by_model(fleet: &Fleet, out: &mut String) {
                 }
             }
         }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
+        out + "</tr>\n"
+    };
+    let left_out = put(out, fleet.rows.iter().map(line), TABLE_BYTES);
+    let _ = write!(out, "</tbody></table></div>\n{}", said(left_out, "row"));
 }
 
 /// Claims by machines; where those are many, by models, with how many machines came out like that.
@@ -200,7 +235,7 @@ fn claims(fleet: &Fleet, out: &mut String) {
     }
     let columns: Vec<(&str, Vec<usize>)> = match fleet.members.len() {
         0..=COLUMNS => fleet.members.iter().enumerate().map(|(place, own)| (own.name.as_str(), vec![place])).collect(),
-        _ => fleet.models().into_iter().collect(),
+        _ => models::shown(fleet).0,
     };
     out.push_str(
         "<h2>Claims</h2>\n<div class=\"scroll\"><table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>",
@@ -210,8 +245,8 @@ fn claims(fleet: &Fleet, out: &mut String) {
         let _ = write!(out, "<th scope=\"col\">{}{count}</th>", escape(name));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for claim in &fleet.claims {
-        let _ = write!(out, "<tr><th scope=\"row\" title=\"{}\">{}</th>", escape(&claim.text), escape(&claim.id));
+    let line = |claim: &ClaimRow| {
+        let mut out = format!("<tr><th scope=\"row\" title=\"{}\">{}</th>", escape(&claim.text), escape(&claim.id));
         for (_, machines) in &columns {
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
             for verdict in machines.iter().filter_map(|place| claim.verdicts[*place].as_deref()) {
@@ -225,7 +260,8 @@ fn claims(fleet: &Fleet, out: &mut String) {
             });
             let _ = write!(out, "<td>{}</td>", words.collect::<Vec<_>>().join("<br>"));
         }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
+        out + "</tr>\n"
+    };
+    let left_out = put(out, fleet.claims.iter().map(line), CLAIM_BYTES);
+    let _ = write!(out, "</tbody></table></div>\n{}", said(left_out, "claim"));
 }

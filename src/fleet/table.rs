@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{Outliers, outliers};
+use crate::measure::{FEWEST, Outliers, outliers};
 use crate::results::{Direction, Results};
 use crate::store::Listed;
 use crate::units::Unit;
@@ -166,6 +166,10 @@ impl Fleet {
         let have: Vec<usize> = machines.iter().copied().filter(|place| row.values[*place].is_some()).collect();
         let values: Vec<f64> =
             have.iter().filter_map(|place| row.values[*place].as_ref()).map(|own| own.median).collect();
+        // Before the tests are counted: there may be as many small models as machines.
+        if values.len() < FEWEST {
+            return None;
+        }
         Some((outliers(&values, self.tests())?, have))
     }
 
