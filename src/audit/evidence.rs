@@ -7,7 +7,10 @@
 //!
 //! * A synchronization depends on its stream, on all streams, or on what was enqueued before its event.
 //! * A copy depends on its stream. A copy from or to page-locked memory that takes a stream does not wait; one that
-//!   involves pageable memory waited when it returned after the copy itself had begun.
+//!   involves pageable memory waited when it returned after the copy itself had begun. A copy from pageable memory returns
+//!   when the driver has read that memory, which is before the device has all of it: where the device's part had begun by
+//!   then, the host was reading from the beginning of the call (“API synchronization behavior” in the reference of the CUDA
+//!   driver).
 //! * A call that frees memory depends on all streams.
 //! * Another call (loading code, allocating) waited for all streams only if it took longer than calls of its name take with
 //!   nothing pending, by about the time that the work had left.
@@ -190,8 +193,8 @@ impl<'a> Evidence<'a> {
                 match self.usual.get(call.name.as_str()) {
                     _ if class == Class::Free => waited(call, end, awaited),
                     None => uncertain,
-                    // It took its own time, or most of it.
-                    Some(usual) if left < usual / 2 || duration < usual + left / 2 => none,
+                    // It took its own time, or most of it; or less was left than the two clocks may differ by.
+                    Some(usual) if left <= SLACK || left < usual / 2 || duration < usual + left / 2 => none,
                     // What is loaded differs in size, so that it tells nothing to take longer than usual.
                     Some(_) if class == Class::Load => uncertain,
                     Some(_) => waited(call, end, awaited),
@@ -262,8 +265,15 @@ impl<'a> Evidence<'a> {
         }
         let pending = self.on_stream(call, Some(copy.stream), copy.correlation).filter(|(end, _)| *end > call.enter);
         let returned_after_it = copy.end <= call.exit + SLACK;
+        let is_read_by_the_host = direction == RecordedDirection::ToDevice && host == HostMemoryKind::Pageable;
+        // How much of the call's time behind this moment is its own copy.
+        let own_part = |from: u64| match () {
+            () if is_read_by_the_host && copy.start < call.exit => copy.end.min(call.exit).saturating_sub(from),
+            () if returned_after_it => blocked_by(copy, from, call.exit),
+            () => 0,
+        };
         let Some((end, awaited)) = pending else {
-            let copied = if returned_after_it { blocked_by(copy, call.enter, call.exit) } else { 0 };
+            let copied = own_part(call.enter);
             return CallJudgement { copy: copied, own: duration - copied, ..CallJudgement::default() };
         };
         let left = end.min(call.exit) - call.enter;
@@ -271,7 +281,7 @@ impl<'a> Evidence<'a> {
         match copy.start <= call.exit + SLACK && end <= call.exit + SLACK {
             true if (direction == RecordedDirection::ToHost && returned_after_it) || (is_later && left > SLACK) => {
                 let judgement = waited(call, end, awaited);
-                let copied = blocked_by(copy, end.min(call.exit), call.exit).min(judgement.own);
+                let copied = own_part(end.min(call.exit)).min(judgement.own);
                 CallJudgement { copy: copied, own: judgement.own - copied, ..judgement }
             }
             true => CallJudgement { cause: Cause::Uncertain, ..none },

@@ -142,9 +142,16 @@ pub struct Frame {
 
 impl Frame {
     /// Whether it is of the user's own code: of no package, no interpreter, no library.
+    ///
+    /// PyTorch's profiler cuts the folders of packages off its paths, so that a package looks like a folder beside the program:
+    /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
-        let foreign = ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", ".so", "/rustc/", "/.cargo/"];
-        !self.file.is_empty() && !foreign.iter().any(|part| self.file.contains(part))
+        let parts = ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", ".so", "/rustc/", "/.cargo/"];
+        let beginnings =
+            ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
+        let is_foreign = parts.iter().any(|part| self.file.contains(part))
+            || beginnings.iter().any(|beginning| self.file.starts_with(beginning));
+        !self.file.is_empty() && !is_foreign
     }
 
     /// `file:line`; of a native stack, the function and its module, or the place in the module.

@@ -85,6 +85,75 @@ fn a_trace_of_pytorchs_profiler_shows_its_waits_with_their_lines() {
     adds_up(&report);
 }
 
+/// The profiler cuts the folder of the packages off, so that the file of a package looks like one of the program's.
+#[test]
+fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
+    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
+        let args = json!({ "stream": 7, "correlation": correlation });
+        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
+    };
+    for package in ["torch/cuda/__init__.py", "/venv/lib/python3.12/site-packages/other/sync.py", "contextlib.py"] {
+        let events = [
+            event("python_function", "train.py(31): step", 0.0, 3_000.0, 0),
+            event("python_function", &format!("{package}(1152): synchronize"), 50.0, 2_000.0, 0),
+            event("kernel", "gemm", 60.0, 900.0, 1),
+            event("cuda_runtime", "cudaDeviceSynchronize", 100.0, 862.0, 2),
+        ];
+        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
+        let report = AuditReport::of_trace(&trace.to_string(), "package.json").unwrap();
+        assert_eq!(report.places[0].place, "train.py:31", "{package}: {:?}", report.places);
+    }
+}
+
+/// A query that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
+#[test]
+fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
+    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
+        let args = json!({ "stream": 7, "correlation": correlation });
+        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
+    };
+    for (left, took, waits) in [(0.6, 1.7, false), (4.0, 5.0, false), (40.0, 41.0, true)] {
+        let mut events = vec![
+            event("kernel", "fill", 90.0, 10.0 + left, 1),
+            event("cuda_runtime", "cudaDeviceGetAttribute", 100.0, took, 2),
+        ];
+        // Its like, with nothing pending.
+        events.extend(
+            (3..8).map(|number| event("cuda_runtime", "cudaDeviceGetAttribute", 1_000.0 * number as f64, 0.5, number)),
+        );
+        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
+        let report = AuditReport::of_trace(&trace.to_string(), "query.json").unwrap();
+        let found = report.places.iter().any(|place| place.reason == Reason::Wait);
+        assert_eq!(found, waits, "{left} µs left, {took} µs long: {:?}", report.places);
+    }
+}
+
+/// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
+#[test]
+fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call_and_others_do_not() {
+    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
+        let args = json!({ "stream": 7, "correlation": correlation, "bytes": 16_000_000 });
+        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
+    };
+    // The memory, when the call and the device's part begin and how long they take, and for how long the host was blocked.
+    for (memory, call, device, blocked) in [
+        ("Pageable", (100.0, 2_000.0), (600.0, 1_700.0), Some(2_000_000)),
+        ("Pageable", (100.0, 2_000.0), (600.0, 900.0), Some(1_400_000)),
+        ("Pageable", (100.0, 3.0), (200.0, 2.0), None),
+        ("Pinned", (100.0, 20.0), (110.0, 1_700.0), None),
+    ] {
+        let events = [
+            event("cuda_driver", "cuMemcpyHtoDAsync_v2", call.0, call.1, 1),
+            event("gpu_memcpy", &format!("Memcpy HtoD ({memory} -> Device)"), device.0, device.1, 1),
+        ];
+        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
+        let report = AuditReport::of_trace(&trace.to_string(), "copies.json").unwrap();
+        let found = report.places.iter().find(|place| place.reason == Reason::Copy).map(|place| place.total_ns);
+        assert_eq!(found, blocked, "{memory} {device:?}: {:?}", report.places);
+        adds_up(&report);
+    }
+}
+
 /// The book's tests make a chapter of this audit, and a page of the book shows what is printed of it.
 #[test]
 fn the_audit_of_that_trace_is_the_one_that_the_book_shows() {

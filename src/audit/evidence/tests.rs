@@ -97,6 +97,16 @@ fn a_copy_of_pageable_memory_waits_where_it_returned_after_it_had_begun() {
     assert_eq!(judged(vec![copy(7_000)], vec![kernel(1, (500, MS), 5), pageable]).0, Cause::None);
 }
 
+/// The driver returned when it had read the memory; the device has the last part later.
+#[test]
+fn a_copy_of_pageable_memory_blocks_the_host_though_the_device_ends_later() {
+    let copy = call("cuMemcpyHtoDAsync_v2", (1_000, MS), 10);
+    let pageable = copy_of(RecordedDirection::ToDevice, HostMemoryKind::Pageable, (MS / 2, 2 * MS), 10);
+    assert_eq!(judged(vec![copy.clone()], vec![pageable]), (Cause::None, 0, MS - 1_000, 0));
+    let pinned = copy_of(RecordedDirection::ToDevice, HostMemoryKind::Pinned, (MS / 2, 2 * MS), 10);
+    assert_eq!(judged(vec![copy], vec![pinned]), (Cause::None, 0, 0, MS - 1_000));
+}
+
 #[test]
 fn a_read_with_nothing_pending_is_blocked_by_its_own_copy_alone() {
     let own = copy_of(RecordedDirection::ToHost, HostMemoryKind::Pageable, (3_000, 5_000), 10);

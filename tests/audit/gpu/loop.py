@@ -1,4 +1,5 @@
-"""A training loop with seven waits, which are removed one after the other (`iteration.py`).
+"""A training loop with seven waits, which are removed one after the other (the book's listing
+`training_iteration.py`).
 
     python loop.py time FILE    times it with so many waits removed, without an audit
     python loop.py audited      runs it with so many waits removed, each in a file of its own name, so that an audit tells them apart
@@ -53,7 +54,7 @@ class Loop:
 
 def body(removed):
     """The iteration, compiled under a name that says what is removed."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "iteration.py")
+    path = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../book/src/listings/training_iteration.py"))
     names = {}
     with open(path) as file:
         exec(compile(file.read(), f"{path[:-3]}-{removed}.py", "exec"), names)

@@ -65,13 +65,17 @@ def loop():
     times, audit = read("times.json"), read("loop.json")
     if not (times and audit):
         return row("the training loop", "a file is missing", "", False)
-    print(f"\n{'the training loop':32} {'ms/iteration':>12} {'gain':>8} {'waits/iteration':>16}")
+    # What the book shows.
+    steps = [f"{'the training loop':32} {'ms/iteration':>12} {'gain':>8} {'waits/iteration':>16}"]
     before = times["seconds"][0]
     for removed, (name, seconds) in enumerate(zip(times["names"], times["seconds"])):
         of = [p for p in audit["places"] if p["reason"] == "wait" and f"iteration-{removed}.py:" in p["place"]]
         waits = sum(place["count"] for place in of) / times["iterations"]
-        print(f"{name:32} {seconds * 1e3:12.3f} {1 - seconds / before:8.1%} {waits:16.2f}")
+        steps.append(f"{name:32} {seconds * 1e3:12.3f} {1 - seconds / before:8.1%} {waits:16.2f}")
         before = seconds
+    with open(os.path.join(FOLDER, "training_loop.txt"), "w") as file:
+        file.write("\n".join(steps) + "\n")
+    print("", *steps, sep="\n")
     first, last = times["seconds"][0], times["seconds"][-1]
     row("the loop without its waits, of the time with them", f"{last / first:.1%}", "less", last < first)
     for name, code, goal in (("planted", "1", "fails"), ("removed", "0", "passes")):

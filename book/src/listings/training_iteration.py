@@ -1,4 +1,4 @@
-"""An iteration of a training loop as it is commonly written. The lines marked by a number wait for the GPU; of them the first
+"""An iteration of a training loop as it is commonly written. The lines with a number wait for the GPU. Those up to the number
 `removed` are written in another way."""
 import torch
 import torch.nn.functional as F
