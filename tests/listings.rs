@@ -37,7 +37,8 @@ listings! {
 fn every_listing_of_the_book_runs_here() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src/listings");
     let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names = names.filter(|name| name.ends_with(".rs"));
+    // It needs a GPU: an example of the package, which compiles.
+    let names = names.filter(|name| name.ends_with(".rs") && name != "cudarc_loop.rs");
     assert_eq!(names.collect::<BTreeSet<_>>(), FILES.iter().map(|file| (*file).to_owned()).collect());
 }
 

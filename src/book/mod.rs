@@ -41,7 +41,9 @@ mod trial;
 mod warning;
 
 pub(crate) use kept::results as kept_results;
+pub(crate) use notebooks::check as check_notebook;
 pub use place::check_place;
+pub(crate) use place::check_slides_place;
 pub use project::BookProject;
 pub use render_text::takeaways;
 pub use site::{Rendered, render};

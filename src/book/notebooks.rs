@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::project::BookProject;
 use crate::error::BookError;
+use crate::present::escape;
 
 /// The style of what a cell shows in the book.
 pub(super) const STYLE: &str = include_str!("cell.css");
@@ -25,16 +26,13 @@ pub(super) struct Notebook {
 
 /// The notebooks of a project, in the order of their names.
 pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
-    let paths = project.below("notebooks").map(|(path, _)| path);
-    let notebooks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
-    notebooks
-        .map(|path| {
-            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let text = project.text(&path.display().to_string())?.to_owned();
-            let cells = read(&project.name(path), &text)?;
-            Ok(Notebook { title: title(&cells), chapter: chapter(&name, &cells), name, text })
-        })
-        .collect()
+    let notebook = |name: String| {
+        let path = format!("notebooks/{name}.ipynb");
+        let text = project.text(&path)?.to_owned();
+        let cells = read(&project.name(path.as_ref()), &text)?;
+        Ok(Notebook { title: title(&cells), chapter: chapter(&name, &cells), name, text })
+    };
+    project.notebooks().map(notebook).collect()
 }
 
 /// What a chapter takes from a notebook of the format 4 (<https://nbformat.readthedocs.io>).
@@ -141,20 +139,46 @@ fn chapter(name: &str, cells: &[NotebookCell]) -> String {
     out
 }
 
-/// What a reader can do with the notebook.
+/// What a reader can do with the notebook, and where it was executed.
 fn introduction(name: &str, cells: &[NotebookCell]) -> String {
     let (kind, then) = match cells.iter().any(|cell| cell.is_marked("grade")) {
         true => (
-            "lab: a notebook with tasks. The outputs on this page are those of one run",
+            "lab: a notebook with tasks",
             format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. "),
         ),
-        false => ("notebook as it was executed", String::new()),
+        false => ("notebook", String::new()),
     };
+    let run = hardware(cells).map(|hardware| {
+        format!(
+            "The outputs on this page are those of one run, on this hardware: <strong>{}</strong>. ",
+            escape(&hardware)
+        )
+    });
     format!(
-        "This chapter is a {kind}; the first cell shows on which device. [Download it]({name}.ipynb) to execute it on \
-         yours, in the Jupyter kernel that `report kernel install` installs. {then}The kernel has the library, so the \
-         notebook may lie in any folder.\n\n"
+        "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
+         `report kernel install` installs. {then}The kernel has the library, so the notebook may lie in any folder. In a book \
+         of yours, `report render --notebook {name}.ipynb` shows the outputs of your run here.\n\n",
+        run.unwrap_or_default()
     )
+}
+
+/// What a notebook was executed on, from the first table of a device among its outputs.
+fn hardware(cells: &[NotebookCell]) -> Option<String> {
+    let outputs = cells.iter().filter_map(|cell| match cell {
+        NotebookCell::Code { outputs, .. } => Some(outputs),
+        _ => None,
+    });
+    let texts = outputs.flatten().filter_map(|output| Some(output.data.get("text/plain")?.text()));
+    let row = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("hardware ")?.trim().to_owned()));
+    texts.filter_map(row).find(|hardware| !hardware.is_empty())
+}
+
+/// Refuses what is no notebook that a page can be made of.
+///
+/// # Errors
+/// What is wrong with it; the message begins with `name`.
+pub(crate) fn check(name: &str, text: &str) -> Result<(), BookError> {
+    read(name, text).map(drop)
 }
 
 /// An output as Markdown: its HTML where it has some.
@@ -224,6 +248,22 @@ mod tests {
         assert!(lab.chapter.contains("report lab check 00-quick-start.ipynb"), "{}", lab.chapter);
         assert!(lab.chapter.contains("todo!(\"your answer\")") && !lab.chapter.contains("BEGIN SOLUTION"));
         assert!(!chapter("test", &cells(serde_json::json!([]))).contains("lab"));
+    }
+
+    #[test]
+    fn a_page_says_on_which_hardware_its_notebook_was_executed_where_that_was_shown() {
+        for Notebook { name, chapter, .. } in of(&BookProject::embedded()).unwrap() {
+            assert!(chapter.contains("on this hardware: <strong>"), "{name}");
+        }
+        let device = |hardware: &str| {
+            let text = format!("cuda:0\ndevice    property\nhardware  {hardware}\nengine    cuda\n");
+            let data = serde_json::json!({"text/html": "<b>x</b>", "text/plain": text});
+            serde_json::json!({"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data})
+        };
+        let shown = serde_json::json!([device("<i>A</i> GPU"), device("NVIDIA B200")]);
+        let text = introduction("test", &cells(shown));
+        assert!(text.contains(" GPU</strong>. ") && !text.contains("<i>") && !text.contains("B200"), "{text}");
+        assert!(!introduction("test", &cells(serde_json::json!([]))).contains("hardware"));
     }
 
     #[test]

@@ -143,6 +143,12 @@ impl BookProject {
         self
     }
 
+    /// The names of its notebooks.
+    pub fn notebooks(&self) -> impl Iterator<Item = String> {
+        let notebooks = self.below("notebooks").filter(|(path, _)| has_ending(path, "ipynb"));
+        notebooks.filter_map(|(path, _)| Some(path.file_stem()?.to_string_lossy().into_owned()))
+    }
+
     /// The names of its suites.
     pub fn suites(&self) -> impl Iterator<Item = &str> {
         let suites = self.below("suites").filter(|(path, _)| is_yaml(path));
@@ -223,11 +229,9 @@ impl BookProject {
 
     /// The pages that a chapter cannot be named as: those of its own text, and its notebooks.
     pub(super) fn pages(&self) -> BTreeSet<String> {
-        let ending = |path: &Path, ending: &str| path.extension().is_some_and(|own| own == ending);
-        let texts = self.below("src").filter(|(path, _)| ending(path, "md") || ending(path, "html"));
-        let notebooks = self.below("notebooks").filter(|(path, _)| ending(path, "ipynb"));
-        let names = texts.chain(notebooks).filter_map(|(path, _)| path.file_stem());
-        names.map(|name| name.to_string_lossy().to_lowercase()).collect()
+        let texts = self.below("src").filter(|(path, _)| has_ending(path, "md") || has_ending(path, "html"));
+        let names = texts.filter_map(|(path, _)| Some(path.file_stem()?.to_string_lossy().into_owned()));
+        names.chain(self.notebooks()).map(|name| name.to_lowercase()).collect()
     }
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.
@@ -290,6 +294,10 @@ struct Identified {
 
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own == ending)
 }
 
 /// Leaves what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.

@@ -99,7 +99,11 @@ impl Source {
         // Not searched for terms: a notebook is shown as it is stored.
         for notebook in &notebooks {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
-            source.files.insert(page("md"), notebook.chapter.clone().into_bytes());
+            if source.files.insert(page("md"), notebook.chapter.clone().into_bytes()).is_some() {
+                let name = project.name(&Path::new("notebooks").join(format!("{}.ipynb", notebook.name)));
+                let message = "the book has a page of this name already: rename the notebook".to_owned();
+                return Err(BookError::Notebook { name, message });
+            }
             source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
         }
         // Nor an audit: its words are another program's.

@@ -130,7 +130,8 @@ impl Show for Timeline {
             ("host blocked", share(self.host_stalled_share())),
             ("critical path on the device", time(path.device_ns)),
             ("critical path on the host", time(path.host_ns + path.sync_ns)),
-            ("source of device times", Cell::Text(self.source.clone())),
+            // A table marks no code.
+            ("source of device times", Cell::Text(self.source.replace('`', ""))),
         ];
         let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact));
         let plot = TimelinePlot { title: "Timeline".to_owned(), machine: self.device.clone(), timeline: self };

@@ -137,3 +137,12 @@ fn a_link_to_a_page_that_there_is_not_is_refused_with_the_nearest_page() {
     let says = "its link to `glosary.md` leads to no page; did you mean `glossary.md`?";
     assert_eq!(error, format!("{}:{line}:17: {says}", model.display()));
 }
+
+#[test]
+fn a_notebook_is_in_the_place_of_no_other_page() {
+    for name in ["claims", "README", "streams"] {
+        let project = BookProject::embedded().with_notebook(name, r#"{"nbformat": 4, "cells": []}"#);
+        let refused = Source::of(&[fixture::run()], &project, &catalog()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("notebooks/{name}.ipynb")) && refused.contains("rename"), "{refused}");
+    }
+}

@@ -460,6 +460,45 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
 }
 
 #[test]
+fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_hardware() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/00-quick-start.ipynb");
+    let mut notebook: serde_json::Value = serde_json::from_str(&fs::read_to_string(kept).unwrap()).unwrap();
+    for output in notebook["cells"].as_array_mut().unwrap().iter_mut().filter_map(|cell| cell["outputs"].as_array_mut())
+    {
+        *output = vec![serde_json::json!({"output_type": "execute_result", "execution_count": 1, "metadata": {},
+            "data": {"text/html": "<p>mine</p>", "text/plain": "cuda:0\nhardware  NVIDIA B200\n"}})];
+    }
+    fs::write(folder.path().join("00-quick-start.ipynb"), notebook.to_string()).unwrap();
+    fs::write(folder.path().join("00-quick-strat.ipynb"), notebook.to_string()).unwrap();
+    fs::create_dir(folder.path().join("none")).unwrap();
+    fs::write(folder.path().join("none/00-quick-start.ipynb"), "{\"nbformat\": 3}").unwrap();
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/nvidia-h200-x2.json");
+    let render = |notebook: &str| report(&["render", results, "--notebook", notebook, "--out", "out"], folder.path());
+    for (notebook, why) in [
+        ("00-quick-strat.ipynb", "did you mean `00-quick-start`?"),
+        ("none/00-quick-start.ipynb", "none/00-quick-start.ipynb: not a notebook of the format 4, but 3"),
+        ("missing/00-quick-start.ipynb", "missing/00-quick-start.ipynb"),
+    ] {
+        let output = render(notebook);
+        assert_eq!(code(&output), 2, "{notebook}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{notebook}: {}", stderr(&output));
+        assert!(!folder.path().join("out").exists(), "{notebook}");
+    }
+    let own = "00-quick-start.ipynb";
+    let twice = ["render", results, "--notebook", own, "--notebook", "none/00-quick-start.ipynb", "--out", "out"];
+    let output = report(&twice, folder.path());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("two notebooks are called `00-quick-start`"), "{}", stderr(&output));
+    let output = render(own);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let page = |name: &str| fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
+    let own = page("00-quick-start.html");
+    assert!(own.contains("<strong>NVIDIA B200</strong>") && own.contains("<p>mine</p>"), "{own}");
+    assert!(!page("01-idle-device.html").contains("NVIDIA B200"));
+}
+
+#[test]
 fn a_suite_of_a_course_is_found_by_its_name() {
     let folder = folder_with(TINY);
     assert_eq!(code(&report(&["init", "course"], folder.path())), 0);

@@ -114,9 +114,12 @@ trait Plain {{
     fn evcxr_display(&self);
 }}
 
-/// For what has no display of its own, which goes first.
+/// For what has no display of its own, which goes first. A kernel shows no unit.
 impl<T: std::fmt::Debug + ?Sized> Plain for T {{
     fn evcxr_display(&self) {{
+        if std::any::type_name::<T>() == "()" {{
+            return;
+        }}
         println!("EVCXR_BEGIN_CONTENT text/plain\n{{self:?}}\nEVCXR_END_CONTENT");
     }}
 }}

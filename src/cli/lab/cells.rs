@@ -5,9 +5,6 @@ use serde_json::Value;
 
 use crate::cli::UsageError;
 
-/// The most bytes of a notebook that are read.
-pub(super) const MOST: usize = 64 << 20;
-
 /// A notebook with tasks or checks, in the format 4.
 pub(super) struct Lab {
     /// Its file, for messages.
