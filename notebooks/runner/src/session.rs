@@ -110,7 +110,12 @@ impl Session {
         let (texts, output) = self.taken();
         let (shown, error) = match result {
             // evcxr drops what it cannot parse, and runs the rest.
-            Ok(outputs) => (outputs.content_by_mime_type.into_iter().collect(), unparsed(code).map(Error::Message)),
+            Ok(outputs) => {
+                // A statement shows nothing.
+                let shown = outputs.content_by_mime_type.into_iter();
+                let shown = shown.filter(|(mime, text)| mime != "text/plain" || text != "()").collect();
+                (shown, unparsed(code).map(Error::Message))
+            }
             Err(error) => (Vec::new(), Some(error)),
         };
         let errors: String =

@@ -106,9 +106,7 @@ impl Worker {
             Err(failure) => (Vec::new(), Some(failure.clone())),
         };
         let held = live.end(failure.is_some());
-        // A statement shows nothing.
-        let nothing = shown.iter().all(|(mime, text)| mime == "text/plain" && text == "()");
-        if !nothing && !silent {
+        if !shown.is_empty() && !silent {
             let data: Map<String, Value> = shown.into_iter().map(bundled).collect();
             let result = json!({"data": data, "metadata": {}, "execution_count": count});
             self.sender.publish(request, "execute_result", &result);
