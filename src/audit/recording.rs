@@ -188,15 +188,22 @@ impl Process {
             if self.start == 0 { first.unwrap_or(0) } else { first.map_or(self.start, |at| at.min(self.start)) };
         self.end = last.unwrap_or(self.start).max(self.end);
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
-        // A call of the driver within one of the run-time library is the same call a second time.
-        let mut last: HashMap<u32, (u64, Class)> = HashMap::new();
-        self.calls.retain(|call| {
-            let again = last.get(&call.thread).is_some_and(|(exit, class)| call.exit <= *exit && *class == call.class);
-            if !again {
-                last.insert(call.thread, (call.exit, call.class));
+        // A call of the driver within one of the run-time library is the same call a second time. Its work may have the number of
+        // either.
+        let mut kept: Vec<RecordedCall> = Vec::with_capacity(self.calls.len());
+        let mut last: HashMap<u32, usize> = HashMap::new();
+        for call in std::mem::take(&mut self.calls) {
+            match last.get(&call.thread).and_then(|place| kept.get_mut(*place)) {
+                Some(outer) if call.exit <= outer.exit && call.class == outer.class => {
+                    outer.correlation = outer.correlation.max(call.correlation);
+                }
+                _ => {
+                    last.insert(call.thread, kept.len());
+                    kept.push(call);
+                }
             }
-            !again
-        });
+        }
+        self.calls = kept;
         self.work.sort_by_key(|work| (work.correlation, work.start));
     }
 }

@@ -42,6 +42,15 @@ pub(crate) fn summary(report: &AuditReport) -> String {
     let wall = report.wall_ns();
     match (report.processes.len(), count) {
         (0, _) => "No process used CUDA.".to_owned(),
+        // Each thread's waits count.
+        (processes, _) if total > wall => format!(
+            "{} at {} took {}, more than the {} of the whole run, in {}: several threads waited at once.",
+            counted(count, "wait"),
+            counted(waits.len() as u64, "place"),
+            time(total),
+            time(wall),
+            of_processes(processes)
+        ),
         (processes, 0) => format!("No wait in {} of {}.", time(wall), of_processes(processes)),
         (processes, _) => format!(
             "{} at {} took {} of {} ({}), in {}.",
@@ -86,7 +95,7 @@ pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
             time(place.total_ns),
             time(place.median_ns),
             time(place.longest_ns),
-            share(place.total_ns, wall),
+            if place.total_ns > wall { "above 100 %".to_owned() } else { share(place.total_ns, wall) },
             time(place.idle_after_ns),
         ];
         TableRow { id: None, label: line(place.name()).into_owned(), cells: cells.map(Cell::Text).to_vec() }

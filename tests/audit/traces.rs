@@ -128,6 +128,48 @@ fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
     }
 }
 
+/// The waits of all threads count, which may be more than the run is long.
+#[test]
+fn waits_of_two_threads_at_once_are_no_share_of_the_run() {
+    let event = |category: &str, name: &str, tid: u32, ts: f64, dur: f64, correlation: u64| {
+        let args = json!({ "stream": 7, "correlation": correlation });
+        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": tid, "ts": ts, "dur": dur, "args": args })
+    };
+    let events = [
+        event("kernel", "gemm", 7, 50.0, 620.0, 1),
+        event("cuda_runtime", "cudaDeviceSynchronize", 1, 100.0, 600.0, 2),
+        event("cuda_runtime", "cudaDeviceSynchronize", 2, 100.0, 600.0, 3),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let trace = json!({ "schemaVersion": 1, "traceEvents": events });
+    fs::write(folder.path().join("t.json"), trace.to_string()).unwrap();
+    let output = audit(&["--from", "t.json"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("several threads waited at once") && text.contains("above 100 %"), "{text}");
+    let shares = text.split(" %").filter_map(|before| before.split([' ', '(']).next_back()?.parse::<f64>().ok());
+    assert!(shares.fold(0.0, f64::max) <= 100.0, "{text}");
+}
+
+/// The run-time library's call and the driver's within it are one; the device's part has the number of either.
+#[test]
+fn the_copy_of_a_call_within_a_call_is_found_by_either_number() {
+    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
+        let args = json!({ "stream": 7, "correlation": correlation });
+        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
+    };
+    for copy in [1, 2] {
+        let events = [
+            event("cuda_runtime", "cudaMemcpyAsync", 100.0, 1_000.0, 1),
+            event("cuda_driver", "cuMemcpyHtoDAsync_v2", 110.0, 980.0, 2),
+            event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 300.0, 900.0, copy),
+        ];
+        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
+        let report = AuditReport::of_trace(&trace.to_string(), "nested.json").unwrap();
+        let found: Vec<_> = report.places.iter().map(|place| (place.reason, place.count, place.total_ns)).collect();
+        assert_eq!(found, [(Reason::Copy, 1, 1_000_000)], "{copy}");
+    }
+}
+
 /// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
 #[test]
 fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call_and_others_do_not() {
