@@ -6,12 +6,14 @@ use super::tables;
 use crate::present::{TimelinePlot, escape, page_head};
 
 const STYLE: &str = include_str!("../../report-templates/syncscope.css");
-/// What mdBook gives the book's pages.
+/// What mdBook gives the book's pages, and what a table of paths needs; behind the style, whose colours it replaces in the dark.
 const GROUND: &str = "\
 :root{--fg:#1a1a1a;--bg:#fff;--links:#0b4f8a;--table-border-color:#c8c8c8}\
-body{color:var(--fg);background:var(--bg);font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:70em;padding:1em}\
+body{color:var(--fg);background:var(--bg);font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:76em;padding:1em;\
+overflow-wrap:break-word}\
 a{color:var(--links)}.muted{color:var(--muted-fg)}svg{max-width:min(100%,38em);height:auto}\
-.content main table.results th[scope=row]{overflow-wrap:anywhere;min-width:12em}\
+.content main table.results td.measured{min-width:5em}\
+.content main table.results th[scope=row]{overflow-wrap:anywhere;min-width:15em}\
 @media (prefers-color-scheme:dark){:root{--fg:#d6d8e2;--bg:#161923;--links:#6fb3e0;--table-border-color:#3a4050;\
 --published-fg:#f0b98a;--published-bg:#2e2621;--measured-fg:#9ccbf5;--measured-bg:#1b2a3a;--muted-fg:#a3a8b4;\
 --held-bg:#161923;--plot-text:#d6d8e2;--plot-muted:#a3a8b4;--plot-grid:#3a4050;--plot-first:#5b9bd8;--plot-second:#e58a4e;\
@@ -38,7 +40,7 @@ impl AuditReport {
         let PageParts { first, others } = parts(self, "longest-wait", &named);
         let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
         let title = "Where the host waits";
-        let head = page_head(title, &format!("{GROUND}\n{STYLE}"), "");
+        let head = page_head(title, &format!("{STYLE}\n{GROUND}"), "");
         format!("{head}<body class=\"content\">\n<main>\n<h1>{title}</h1>\n{first}{others}</main>\n</body>\n</html>\n")
     }
 }

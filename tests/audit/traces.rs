@@ -289,3 +289,11 @@ fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() 
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
     assert!(read(&folder.path().join("b.json"))["traceEvents"].is_array());
 }
+
+/// The style of the book names the light colours once more: what stands behind it holds.
+#[test]
+fn the_page_has_its_dark_colours_behind_the_style() {
+    let page = AuditReport::of_trace(include_str!("kineto.json"), "kineto.json").unwrap().to_html();
+    let (dark, light) = (page.find("prefers-color-scheme:dark").unwrap(), page.rfind("--held-bg: #ffffff").unwrap());
+    assert!(dark > light, "{dark} {light}");
+}

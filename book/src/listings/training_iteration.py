@@ -1,5 +1,8 @@
-"""An iteration of a training loop as it is commonly written. The lines with a number wait for the GPU. Those up to the number
-`removed` are written in another way."""
+"""An iteration of a training loop as it is commonly written.
+
+The lines with a number wait for the GPU. Those up to the number
+`removed` are written in another way.
+"""
 import torch
 import torch.nn.functional as F
 
