@@ -267,10 +267,14 @@ impl<'a> Evidence<'a> {
         let returned_after_it = copy.end <= call.exit + SLACK;
         let is_read_by_the_host = direction == RecordedDirection::ToDevice && host == HostMemoryKind::Pageable;
         // How much of the call's time behind this moment is its own copy.
-        let own_part = |from: u64| match () {
-            () if is_read_by_the_host && copy.start < call.exit => copy.end.min(call.exit).saturating_sub(from),
-            () if returned_after_it => blocked_by(copy, from, call.exit),
-            () => 0,
+        let own_part = |from: u64| {
+            if is_read_by_the_host && copy.start < call.exit {
+                copy.end.min(call.exit).saturating_sub(from)
+            } else if returned_after_it {
+                blocked_by(copy, from, call.exit)
+            } else {
+                0
+            }
         };
         let Some((end, awaited)) = pending else {
             let copied = own_part(call.enter);

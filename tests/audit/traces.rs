@@ -85,13 +85,23 @@ fn a_trace_of_pytorchs_profiler_shows_its_waits_with_their_lines() {
     adds_up(&report);
 }
 
+/// An event of the thread, or of the stream, 7.
+fn event(category: &str, name: &str, ts: f64, dur: f64, correlation: u64) -> Value {
+    let args = json!({ "stream": 7, "correlation": correlation });
+    json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
+}
+
+fn trace_of(events: &[Value]) -> String {
+    json!({ "schemaVersion": 1, "traceEvents": events }).to_string()
+}
+
+fn report_of(events: &[Value]) -> AuditReport {
+    AuditReport::of_trace(&trace_of(events), "trace.json").unwrap()
+}
+
 /// The profiler cuts the folder of the packages off, so that the file of a package looks like one of the program's.
 #[test]
 fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
-    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
-        let args = json!({ "stream": 7, "correlation": correlation });
-        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
-    };
     for package in ["torch/cuda/__init__.py", "/venv/lib/python3.12/site-packages/other/sync.py", "contextlib.py"] {
         let events = [
             event("python_function", "train.py(31): step", 0.0, 3_000.0, 0),
@@ -99,8 +109,7 @@ fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
             event("kernel", "gemm", 60.0, 900.0, 1),
             event("cuda_runtime", "cudaDeviceSynchronize", 100.0, 862.0, 2),
         ];
-        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
-        let report = AuditReport::of_trace(&trace.to_string(), "package.json").unwrap();
+        let report = report_of(&events);
         assert_eq!(report.places[0].place, "train.py:31", "{package}: {:?}", report.places);
     }
 }
@@ -108,10 +117,6 @@ fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
 /// A query that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
 #[test]
 fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
-    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
-        let args = json!({ "stream": 7, "correlation": correlation });
-        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
-    };
     for (left, took, waits) in [(0.6, 1.7, false), (4.0, 5.0, false), (40.0, 41.0, true)] {
         let mut events = vec![
             event("kernel", "fill", 90.0, 10.0 + left, 1),
@@ -121,8 +126,7 @@ fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
         events.extend(
             (3..8).map(|number| event("cuda_runtime", "cudaDeviceGetAttribute", 1_000.0 * number as f64, 0.5, number)),
         );
-        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
-        let report = AuditReport::of_trace(&trace.to_string(), "query.json").unwrap();
+        let report = report_of(&events);
         let found = report.places.iter().any(|place| place.reason == Reason::Wait);
         assert_eq!(found, waits, "{left} µs left, {took} µs long: {:?}", report.places);
     }
@@ -131,18 +135,14 @@ fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
 /// The waits of all threads count, which may be more than the run is long.
 #[test]
 fn waits_of_two_threads_at_once_are_no_share_of_the_run() {
-    let event = |category: &str, name: &str, tid: u32, ts: f64, dur: f64, correlation: u64| {
-        let args = json!({ "stream": 7, "correlation": correlation });
-        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": tid, "ts": ts, "dur": dur, "args": args })
-    };
-    let events = [
-        event("kernel", "gemm", 7, 50.0, 620.0, 1),
-        event("cuda_runtime", "cudaDeviceSynchronize", 1, 100.0, 600.0, 2),
-        event("cuda_runtime", "cudaDeviceSynchronize", 2, 100.0, 600.0, 3),
+    let mut events = [
+        event("kernel", "gemm", 50.0, 620.0, 1),
+        event("cuda_runtime", "cudaDeviceSynchronize", 100.0, 600.0, 2),
+        event("cuda_runtime", "cudaDeviceSynchronize", 100.0, 600.0, 3),
     ];
+    events[2]["tid"] = json!(8);
     let folder = tempfile::tempdir().unwrap();
-    let trace = json!({ "schemaVersion": 1, "traceEvents": events });
-    fs::write(folder.path().join("t.json"), trace.to_string()).unwrap();
+    fs::write(folder.path().join("t.json"), trace_of(&events)).unwrap();
     let output = audit(&["--from", "t.json"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("several threads waited at once") && text.contains("above 100 %"), "{text}");
@@ -153,18 +153,13 @@ fn waits_of_two_threads_at_once_are_no_share_of_the_run() {
 /// The run-time library's call and the driver's within it are one; the device's part has the number of either.
 #[test]
 fn the_copy_of_a_call_within_a_call_is_found_by_either_number() {
-    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
-        let args = json!({ "stream": 7, "correlation": correlation });
-        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
-    };
     for copy in [1, 2] {
         let events = [
             event("cuda_runtime", "cudaMemcpyAsync", 100.0, 1_000.0, 1),
             event("cuda_driver", "cuMemcpyHtoDAsync_v2", 110.0, 980.0, 2),
             event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 300.0, 900.0, copy),
         ];
-        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
-        let report = AuditReport::of_trace(&trace.to_string(), "nested.json").unwrap();
+        let report = report_of(&events);
         let found: Vec<_> = report.places.iter().map(|place| (place.reason, place.count, place.total_ns)).collect();
         assert_eq!(found, [(Reason::Copy, 1, 1_000_000)], "{copy}");
     }
@@ -173,10 +168,6 @@ fn the_copy_of_a_call_within_a_call_is_found_by_either_number() {
 /// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
 #[test]
 fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call_and_others_do_not() {
-    let event = |category: &str, name: &str, ts: f64, dur: f64, correlation: u64| {
-        let args = json!({ "stream": 7, "correlation": correlation, "bytes": 16_000_000 });
-        json!({ "ph": "X", "cat": category, "name": name, "pid": 10, "tid": 7, "ts": ts, "dur": dur, "args": args })
-    };
     // The memory, when the call and the device's part begin and how long they take, and for how long the host was blocked.
     for (memory, call, device, blocked) in [
         ("Pageable", (100.0, 2_000.0), (600.0, 1_700.0), Some(2_000_000)),
@@ -188,8 +179,7 @@ fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call
             event("cuda_driver", "cuMemcpyHtoDAsync_v2", call.0, call.1, 1),
             event("gpu_memcpy", &format!("Memcpy HtoD ({memory} -> Device)"), device.0, device.1, 1),
         ];
-        let trace = json!({ "schemaVersion": 1, "traceEvents": events });
-        let report = AuditReport::of_trace(&trace.to_string(), "copies.json").unwrap();
+        let report = report_of(&events);
         let found = report.places.iter().find(|place| place.reason == Reason::Copy).map(|place| place.total_ns);
         assert_eq!(found, blocked, "{memory} {device:?}: {:?}", report.places);
         adds_up(&report);

@@ -134,12 +134,17 @@ fn a_file_is_read_as_it_is_sent_and_its_length_is_told_without_reading_it() {
     assert!(ask(&served, ASK).ends_with("the book"), "nobody waits for the one file");
 }
 
+/// A site with a file that no buffer holds.
+fn with_a_long_file(folder: &Path) -> Command {
+    let command = site(folder);
+    std::fs::write(folder.join("site/long.csv"), vec![b'x'; 16 << 20]).unwrap();
+    command
+}
+
 #[test]
 fn of_an_answer_that_nobody_reads_little_is_sent_ahead() {
     let folder = tempfile::tempdir().unwrap();
-    let command = site(folder.path());
-    std::fs::write(folder.path().join("site/long.csv"), vec![b'x'; 16 << 20]).unwrap();
-    let served = serve(command);
+    let served = serve(with_a_long_file(folder.path()));
     let mut deaf = TcpStream::connect(&served.address).unwrap();
     deaf.write_all(ASK.replace("GET / ", "GET /long.csv ").as_bytes()).unwrap();
     // Who asks later is answered when the first has been sent as much as the system takes.
@@ -155,9 +160,7 @@ fn of_an_answer_that_nobody_reads_little_is_sent_ahead() {
 #[test]
 fn callers_that_do_not_read_shut_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
-    let command = site(folder.path());
-    std::fs::write(folder.path().join("site/long.csv"), vec![b'x'; 16 << 20]).unwrap();
-    let served = serve(command);
+    let served = serve(with_a_long_file(folder.path()));
     let request = ASK.replace("GET / ", "GET /long.csv ");
     let deaf = (0..300).map(|_| {
         let mut stream = TcpStream::connect(&served.address).unwrap();
