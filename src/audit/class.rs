@@ -17,9 +17,11 @@ pub(crate) enum Class {
     Copy { asynchronous: bool },
     /// Frees memory, which waits for all streams.
     Free,
-    /// Allocates memory of the device.
+    /// Undoes a page-lock, which waits for all streams.
+    Unlock,
+    /// Allocates memory of the device, maps it or gives it back, none of which waits.
     Allocate,
-    /// Page-locks host memory.
+    /// Page-locks host memory, which does not wait.
     PageLock,
     /// Loads code.
     Load,
@@ -45,11 +47,13 @@ impl Class {
             "CtxSynchronize" | "DeviceSynchronize" | "ThreadSynchronize" => Self::Context,
             "EventSynchronize" => Self::Event,
             "EventRecord" | "EventRecordWithFlags" => Self::Record,
-            "MemFree" | "Free" | "MemFreeHost" | "FreeHost" | "FreeArray" => Self::Free,
+            "MemFree" | "Free" | "FreeArray" => Self::Free,
+            "MemFreeHost" | "FreeHost" | "MemHostUnregister" | "HostUnregister" => Self::Unlock,
             "MemAlloc" | "Malloc" | "MemAllocManaged" | "MallocManaged" | "MemAllocPitch" | "MallocPitch"
             | "MemCreate" | "MemMap" | "MemUnmap" | "MemRelease" | "MemSetAccess" | "MemPoolTrimTo" => Self::Allocate,
-            "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister"
-            | "MemHostUnregister" | "HostUnregister" => Self::PageLock,
+            "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister" => {
+                Self::PageLock
+            }
             _ if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
             _ if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
             "KernelGetFunction" | "FuncLoad" | "FuncGetAttributes" => Self::Load,
@@ -61,7 +65,7 @@ impl Class {
     pub(crate) fn cost(self) -> Activity {
         match self {
             Self::Allocate | Self::Free => Activity::Allocating,
-            Self::PageLock => Activity::PageLocking,
+            Self::PageLock | Self::Unlock => Activity::PageLocking,
             Self::Load => Activity::Loading,
             _ => Activity::Calling,
         }
@@ -144,6 +148,8 @@ mod tests {
             ("cudaMemcpy", Class::Copy { asynchronous: false }),
             ("cuMemFree_v2", Class::Free),
             ("cuMemHostRegister_v2", Class::PageLock),
+            ("cudaHostUnregister", Class::Unlock),
+            ("cudaFreeHost", Class::Unlock),
             ("cuLibraryLoadData", Class::Load),
             ("cuMemsetD8_v2", Class::Other),
         ] {

@@ -11,9 +11,11 @@
 //!   when the driver has read that memory, which is before the device has all of it: where the device's part had begun by
 //!   then, the host was reading from the beginning of the call (“API synchronization behavior” in the reference of the CUDA
 //!   driver).
-//! * A call that frees memory depends on all streams.
-//! * Another call (loading code, allocating) waited for all streams only if it took longer than calls of its name take with
-//!   nothing pending, by about the time that the work had left.
+//! * A call that frees memory, or undoes a page-lock, depends on all streams.
+//! * Another call (a fill, the end of a context) waited for all streams only if it took longer than calls of its name take
+//!   with nothing pending, by about the time that the work had left.
+//! * A call that allocates or page-locks does not wait, as the book's table of the driver's calls measures it, and what it
+//!   takes to load code depends on the code: where such a call took so much longer, it is `uncertain`.
 //!
 //! That some work ended during a call is no cause: where a call may have returned by itself at the same time, the time is
 //! not counted as a wait, and the call is `uncertain`.
@@ -191,12 +193,12 @@ impl<'a> Evidence<'a> {
                 let none = CallJudgement { own: duration, ..CallJudgement::default() };
                 let uncertain = CallJudgement { cause: Cause::Uncertain, ..none.clone() };
                 match self.usual.get(call.name.as_str()) {
-                    _ if class == Class::Free => waited(call, end, awaited),
+                    _ if matches!(class, Class::Free | Class::Unlock) => waited(call, end, awaited),
                     None => uncertain,
                     // It took its own time, or most of it; or less was left than the two clocks may differ by.
                     Some(usual) if left <= SLACK || left < usual / 2 || duration < usual + left / 2 => none,
-                    // What is loaded differs in size, so that it tells nothing to take longer than usual.
-                    Some(_) if class == Class::Load => uncertain,
+                    // What is loaded or allocated differs in size, so that it tells nothing to take longer than usual.
+                    Some(_) if matches!(class, Class::Load | Class::Allocate | Class::PageLock) => uncertain,
                     Some(_) => waited(call, end, awaited),
                 }
             }

@@ -196,7 +196,7 @@ fn advice(class: Class, reason: Reason) -> (&'static str, &'static str) {
             "copy from and to page-locked memory without blocking, and make tensors on the device instead of copying them",
             "overlap",
         ),
-        (Reason::Wait | Reason::Allocate, _) => (
+        (Reason::Wait, Class::Free | Class::Unlock) | (Reason::Allocate, _) => (
             "reuse memory: allocating and freeing between iterations costs time, and a free waits for the device",
             "calls-memory",
         ),
@@ -204,6 +204,7 @@ fn advice(class: Class, reason: Reason) -> (&'static str, &'static str) {
             "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
             "calls-code",
         ),
+        (Reason::Wait, _) => ("make this call before the first iteration, or where nothing is pending", "what-blocks"),
         (Reason::PageLock, _) => ("page-lock host memory once and reuse it", "calls-memory"),
         (Reason::Uncertain, _) => {
             ("run again with more work pending before this call, which decides it", "what-blocks")

@@ -70,6 +70,9 @@ pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
     // cuMemcpy2DAsync, 3DAsync.
     (ON_8, &[289, 291]),
     (own(ON_8), &[424, 425]),
+    // cuMemcpyHtoAAsync, 3DPeerAsync, BatchAsync, 3DBatchAsync: their streams are not read.
+    (PLAIN, &[293, 321, 776, 778]),
+    (own(PLAIN), &[419, 420, 427, 777, 779]),
     // cuMemcpyPeer and cuMemcpyPeerAsync.
     (SIZE_32, &[318]),
     (own(SIZE_32), &[409]),
@@ -89,8 +92,12 @@ pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
     (PLAIN, &[38, 302]),
     // cuModuleLoad…, GetFunction, Unload; cuLibraryLoad…, Unload, GetModule; cuKernelGetFunction; cuFuncLoad.
     (PLAIN, &[18, 19, 20, 21, 23, 22, 678, 679, 680, 682, 683, 742]),
-    // cuGraphInstantiate, ExecDestroy, Upload.
-    (PLAIN, &[513, 578, 656, 657, 516, 580, 581]),
+    // cuArrayCreate, Array3DCreate, MipmappedArrayCreate, and what destroys them.
+    (PLAIN, &[272, 274, 347, 89, 349]),
+    // cuCtxSetLimit.
+    (PLAIN, &[136]),
+    // cuGraphInstantiate, InstantiateWithFlags, ExecDestroy, Upload; cuDeviceGraphMemTrim.
+    (PLAIN, &[513, 578, 643, 656, 657, 516, 580, 581, 640]),
     // cuStreamDestroy, cuCtxDestroy, cuDevicePrimaryCtxRetain and Reset.
     (END, &[326, 322, 386, 545]),
 ];

@@ -91,24 +91,27 @@ def loop():
 
 
 def costs():
-    """Medians of rounds in which all ways are taken in turn. CUPTI's records of the device have a cost of their own."""
-    def median(way, what):
-        rounds = [read(f"cost-{number}-{way}.json") for number in range(1, 6)]
-        return statistics.median(cost[what] for cost in rounds) if all(rounds) else None
+    """Rounds in which all ways are taken in turn: the times are medians, and the costs medians of the rounds' ratios. CUPTI's
+    records of the device have a cost of their own."""
+    def rounds(way):
+        return {number: cost for number in range(1, 10) if (cost := read(f"cost-{number}-{way}.json"))}
 
     goals = {("launch", "calls-none"): 0.02, ("read", "calls-sample"): 0.10, ("launch", "all-sample"): 0.15}
     names = {"calls": "calls alone", "all": "with the device's activity"}
+    plain = rounds("without")
     for records, stacks in itertools.product(names, ("none", "sample")):
         way = f"{records}-{stacks}"
+        audited = rounds(way)
         for what in ("launch", "read"):
-            without, cost = median("without", what), median(way, what)
             text = f"{what}, {names[records]}, stacks {stacks}"
-            if not (without and cost):
+            both = [(plain[number][what], cost[what]) for number, cost in audited.items() if number in plain]
+            if not both:
                 row(text, "a file is missing", "", False)
                 continue
-            more, most = cost / without - 1, goals.get((what, way))
+            without, cost = (statistics.median(times) for times in zip(*both))
+            more, most = statistics.median(b / a for a, b in both) - 1, goals.get((what, way))
             held = (f"at most {most:.0%}", more <= most) if most else ()
-            row(text, f"{without:.2f} to {cost:.2f} µs ({more:+.1%})", *held)
+            row(text, f"{without:.2f} to {cost:.2f} µs ({more:+.1%}, {len(both)} rounds)", *held)
         for process in (read(f"overhead-{way}.json") or {"processes": []})["processes"]:
             own = process.get("overhead")
             if own:
