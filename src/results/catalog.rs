@@ -185,8 +185,9 @@ pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a st
 /// Of pairs of what was written and a name that there is, the name of the pair that is most alike, where one is.
 pub(crate) fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, N)>) -> Option<N> {
     let likeness = |written: &str, name: &str| {
-        // Of a short name one mistake is a large part.
-        let is_one_off = name.len() > 1 && strsim::osa_distance(written, name) <= 1;
+        // Of a short name one mistake is a large part, which changes the length by one at most.
+        let is_as_long = written.chars().count().abs_diff(name.chars().count()) <= 1;
+        let is_one_off = name.len() > 1 && is_as_long && strsim::osa_distance(written, name) <= 1;
         f64::from(u8::from(is_one_off)) + strsim::jaro_winkler(written, name)
     };
     let compared = pairs.map(|(written, name)| (likeness(written.as_ref(), name.as_ref()), name));
