@@ -121,11 +121,12 @@ fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
 }
 
 fn recording(trace: Trace) -> ProgramRecording {
-    let is_time = |event: &&Event| {
+    let is_timed = |event: &&Event| {
         let in_range = |time: f64| time.abs() < FARTHEST;
-        event.ph == "X" && event.ts.is_some_and(in_range) && event.dur.is_none_or(|time| time < YEAR)
+        event.ts.is_some_and(in_range) && event.dur.is_none_or(|time| time < YEAR)
     };
-    let events: Vec<&Event> = trace.events.iter().filter(is_time).collect();
+    let (events, untimed): (Vec<&Event>, Vec<&Event>) =
+        trace.events.iter().filter(|event| event.ph == "X").partition(is_timed);
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
     let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
     let (source, processes) = match own {
@@ -141,7 +142,11 @@ fn recording(trace: Trace) -> ProgramRecording {
         processes.iter().any(|process| !process.stacks.is_empty()),
     );
     let mut warnings = Vec::new();
+    if !untimed.is_empty() {
+        warnings.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
+    }
     match (has_calls, has_stacks) {
+        (false, _) if events.is_empty() => warnings.push("the trace has no events with a time".to_owned()),
         (false, _) => warnings.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
         (true, false) => {
             warnings.push(

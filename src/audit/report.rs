@@ -54,7 +54,7 @@ pub struct ProcessReport {
     pub complete: bool,
     /// How many calls were watched.
     pub calls: u64,
-    /// What the thread with most calls did; the times add up to `wall_ns`.
+    /// What the thread did that spent most time in calls; the times add up to `wall_ns`.
     pub host: Vec<HostShare>,
     /// What each device did for this process.
     pub devices: Vec<DeviceReport>,

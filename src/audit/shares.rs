@@ -1,6 +1,6 @@
 //! Where the time went, of the host and of each device: shares that add up to the wall time to the nanosecond.
 //!
-//! What a host does is told of the thread that made most calls. What a device did is the union over its streams: work that
+//! What a host does is told of the thread that spent most time in calls. What a device did is the union over its streams: work that
 //! overlaps counts once, and copies are not idle time. Its idle time is told by what that thread did meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,11 +25,14 @@ pub(crate) struct DeviceTime {
     pub(crate) gaps: Vec<(u64, u64)>,
 }
 
-/// The thread that made most calls.
+/// The thread that spent most time in calls. Another may make more: PyTorch's backward pass looks up kernels on its own.
 pub(crate) fn main_thread(process: &Process) -> Option<u32> {
-    let mut counts: HashMap<u32, usize> = HashMap::new();
-    process.calls.iter().for_each(|call| *counts.entry(call.thread).or_default() += 1);
-    counts.into_iter().max_by_key(|(thread, count)| (*count, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
+    let mut times: HashMap<u32, u64> = HashMap::new();
+    for call in &process.calls {
+        let time = times.entry(call.thread).or_default();
+        *time = time.saturating_add(call.exit - call.enter);
+    }
+    times.into_iter().max_by_key(|(thread, time)| (*time, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
 }
 
 /// What a thread did, without gaps, from the start of the process to its end.
@@ -129,7 +132,29 @@ fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recording::RecordedCall;
     use super::*;
+
+    #[test]
+    fn the_host_is_the_thread_that_spent_most_time_in_calls_however_many_another_makes() {
+        let call = |thread, enter, exit| RecordedCall {
+            name: "cuCtxSynchronize".to_owned(),
+            class: Class::Context,
+            enter,
+            exit,
+            correlation: enter,
+            thread,
+            context: None,
+            stream: None,
+            stack: None,
+            bytes: 0,
+            event: 0,
+        };
+        let many = (0..50).map(|number| call(2, 10 * number, 10 * number + 1));
+        let process = Process { calls: many.chain([call(1, 600, 700)]).collect(), ..Process::default() };
+        assert_eq!(main_thread(&process), Some(1));
+        assert_eq!(main_thread(&Process::default()), None);
+    }
 
     #[test]
     fn gaps_and_spans_add_up_and_each_gap_is_told_by_the_segments_in_it() {

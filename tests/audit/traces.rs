@@ -99,6 +99,22 @@ fn report_of(events: &[Value]) -> AuditReport {
     AuditReport::of_trace(&trace_of(events), "trace.json").unwrap()
 }
 
+#[test]
+fn a_trace_says_what_of_it_could_not_be_used() {
+    let call = |time| event("cuda_runtime", "cudaFree", time, 1.0, 1);
+    let kernel = |time| event("kernel", "k", time, 1.0, 1);
+    for (events, expected) in [
+        (vec![], &["no events with a time", "no work of a device"][..]),
+        (vec![call(1e300)], &["1 of its events have no time", "no events with a time", "no work of a device"]),
+        (vec![call(1.0), kernel(2.0), kernel(1e300)], &["1 of its events have no time", "no stacks"]),
+        (vec![kernel(1.0)], &["no calls of CUDA"]),
+    ] {
+        let warnings = report_of(&events).warnings;
+        assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+        assert!(warnings.iter().zip(expected).all(|(warning, part)| warning.contains(part)), "{warnings:?}");
+    }
+}
+
 /// The profiler cuts the folder of the packages off, so that the file of a package looks like one of the program's.
 #[test]
 fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {

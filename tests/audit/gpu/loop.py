@@ -24,6 +24,8 @@ REMOVED = [
     "copy from pinned memory",
     "no tensor of a list",
 ]
+LISTING = "book/src/listings/training_iteration.py"
+BATCH = 2048
 ITERATIONS = 40
 WARM = 5
 
@@ -33,13 +35,13 @@ class Loop:
 
     def __init__(self, pinned):
         torch.manual_seed(0)
-        layers = [torch.nn.Linear(1024, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 2048), torch.nn.ReLU()]
-        self.model = torch.nn.Sequential(*layers, torch.nn.Linear(2048, 10)).cuda()
+        layers = [torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU()]
+        self.model = torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10)).cuda()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
-        self.batches = torch.randn(8, 1024, 1024)
-        self.buffers = torch.empty(ITERATIONS, 1024, 1024, pin_memory=pinned)
-        self.labels = torch.randint(0, 10, (1024,), device="cuda")
-        self.mask = torch.arange(1024, device="cuda") % 4 != 0
+        self.batches = torch.randn(8, BATCH, 1024)
+        self.buffers = torch.empty(ITERATIONS, BATCH, 1024, pin_memory=pinned)
+        self.labels = torch.randint(0, 10, (BATCH,), device="cuda")
+        self.mask = torch.arange(BATCH, device="cuda") % 4 != 0
         self.count = self.mask.sum()
         self.scale = torch.tensor([1.0, 0.5], device="cuda")
         self.is_bad = torch.zeros((), dtype=torch.bool, device="cuda")
@@ -52,17 +54,16 @@ class Loop:
         return torch.mul(self.batches[number % 8], 0.99, out=self.buffers[number % ITERATIONS])
 
 
-def body(removed):
-    """The iteration, compiled under a name that says what is removed."""
-    path = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../book/src/listings/training_iteration.py"))
+def body(removed, name):
+    """The iteration, compiled under a name."""
     names = {}
-    with open(path) as file:
-        exec(compile(file.read(), f"{path[:-3]}-{removed}.py", "exec"), names)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..", LISTING)) as file:
+        exec(compile(file.read(), name, "exec"), names)
     return lambda loop, number: names["iteration"](loop, number, removed)
 
 
-def run(removed, loop, iterations):
-    once = body(removed)
+def run(removed, loop, iterations, name=LISTING):
+    once = body(removed, name)
     for number in range(iterations):
         with torch.cuda.nvtx.range("iteration"):
             once(loop, number)
@@ -83,16 +84,17 @@ def measure(loops):
 
 
 def main(what):
+    if what in ("with", "without"):
+        removed = 0 if what == "with" else len(REMOVED) - 1
+        return run(removed, Loop(removed >= 6), ITERATIONS)
     loops = [Loop(False), Loop(True)]
     if what == "time":
         with open(sys.argv[2], "w") as file:
             json.dump({"names": REMOVED, "iterations": ITERATIONS, "seconds": measure(loops)}, file)
-    elif what == "audited":
-        for removed in range(len(REMOVED)):
-            run(removed, loops[removed >= 6], ITERATIONS)
     else:
-        removed = 0 if what == "with" else len(REMOVED) - 1
-        run(removed, loops[removed >= 6], ITERATIONS)
+        for removed in range(len(REMOVED)):
+            # The name says what is removed.
+            run(removed, loops[removed >= 6], ITERATIONS, f"{LISTING[:-3]}-{removed}.py")
 
 
 main(sys.argv[1])
