@@ -66,8 +66,9 @@ CHANGES(int, ftruncate64, (int file, off64_t length), file, length)
 
 ssize_t write(int file, const void *bytes, size_t length) {
     long number = 0;
-    /* What is said to the user is no file. */
-    if (file <= 2) return REAL(write)(file, bytes, length);
+    struct stat about;
+    /* What is said to the user is no file, nor is a pipe by which a driver wakes its threads. */
+    if (file <= 2 || fstat(file, &about) || !S_ISREG(about.st_mode)) return REAL(write)(file, bytes, length);
     if (begins(&number)) return -1;
     ssize_t result = REAL(write)(file, bytes, length);
     ends(number);

@@ -2,7 +2,8 @@
 //! or the new, and no measured row is lost that a checkpoint held.
 //!
 //! Of a command with many calls a part is taken, the last ones, which put things in place, among them;
-//! `SYNCSCOPE_FAULTS=all` takes each. The book is of a course without notebooks and documents, as its files are many alike.
+//! `SYNCSCOPE_FAULTS=1/1` takes each, and `SYNCSCOPE_FAULTS=2/8` each eighth from the second on. The book is of a course
+//! without notebooks and documents, as its files are many alike.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,9 +87,15 @@ fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl F
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let calls: usize = fs::read_to_string(whole.path().join("tmp/count")).unwrap().parse().unwrap();
     assert!(calls > 3, "the library counted {calls} calls: it does not see them");
-    let all = std::env::var("SYNCSCOPE_FAULTS").is_ok_and(|value| value == "all");
-    let step = if all { 1 } else { calls.div_ceil(most / 2).max(1) };
-    let chosen = (1..=calls).filter(|call| call % step == 0 || all || call + most / 2 > calls);
+    let step = calls.div_ceil(most / 2).max(1);
+    let part = std::env::var("SYNCSCOPE_FAULTS").ok().map(|value| {
+        let (part, of) = value.split_once('/').unwrap();
+        (part.parse::<usize>().unwrap(), of.parse::<usize>().unwrap())
+    });
+    let chosen = (1..=calls).filter(|call| match part {
+        Some((part, of)) => call % of == part % of,
+        None => call % step == 0 || call + most / 2 > calls,
+    });
     let (begun, mut tried) = (Instant::now(), 0);
     for call in chosen {
         for mode in MODES.into_iter().chain((call == calls).then_some("killed")) {

@@ -47,7 +47,7 @@ fn report(arguments: &[&str], folder: &Path) -> Output {
 }
 
 fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
+    output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, stderr(output)))
 }
 
 fn stderr(output: &Output) -> String {
