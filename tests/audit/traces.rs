@@ -215,6 +215,30 @@ fn the_audit_of_that_trace_is_the_one_that_the_book_shows() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end());
 }
 
+/// Audits of an H200. What the book shows of them are their places, in order.
+#[test]
+fn the_audits_of_a_gpu_that_the_book_shows_can_be_read_and_add_up() {
+    for (kept, shown) in [
+        (include_str!("kept/with.json"), include_str!("../../book/src/listings/audit_with_waits.txt")),
+        (include_str!("kept/without.json"), include_str!("../../book/src/listings/audit_without_waits.txt")),
+        (include_str!("kept/cudarc.json"), include_str!("../../book/src/listings/audit_cudarc.txt")),
+    ] {
+        let report = AuditReport::parse(kept, "kept.json").unwrap();
+        adds_up(&report);
+        let rows = shown.lines().skip(2).take_while(|row| !row.is_empty() && !row.starts_with("and "));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split("  ").filter(|cell| !cell.is_empty()).collect()).collect();
+        assert_eq!(rows.len(), report.places.len().min(20));
+        for (row, place) in rows.iter().zip(&report.places) {
+            let cells: Vec<&str> = row.iter().map(|cell| cell.trim()).collect();
+            assert_eq!(cells[..2], [place.place.as_str(), &place.call], "{row:?}");
+            assert_eq!(cells[3], place.count.to_string(), "{row:?}");
+        }
+        let waits = report.places.iter().filter(|place| place.reason == Reason::Wait).map(|place| place.count);
+        let last = shown.lines().last().unwrap();
+        assert!(last.starts_with(&format!("{} wait", waits.sum::<u64>())), "{last}");
+    }
+}
+
 #[test]
 fn a_kept_audit_is_checked_and_is_refused_where_its_shares_do_not_add_up() {
     let folder = tempfile::tempdir().unwrap();
