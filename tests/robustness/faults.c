@@ -1,7 +1,8 @@
-/* Stands between a program and the system's library, counts the calls that change files, and has one of them fail or the
- * process die at it. FAULT_AT: which call, from 1. FAULT_MODE: kill (before it), killed (after it), fail (this one), full
- * (this one and all after it), stay (a process that measures does not end while a thread of it works, as one whose driver
- * waits for its device). FAULT_COUNT: a file for the number of calls at the end. */
+/* Stands between a program and the system's library, counts the program's own calls that change files, and has one of
+ * them fail or the process die at it. Calls of the libraries that it loads pass: NVIDIA's driver, where it cannot delete a
+ * file, frees what it never allocated. FAULT_AT: which call, from 1. FAULT_MODE: kill (before it), killed (after it), fail
+ * (this one), full (this one and all after it), stay (a process that measures does not end while a thread of it works, as
+ * one whose driver waits for its device). FAULT_COUNT: a file for the number of calls at the end. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -24,8 +26,16 @@ static int is(const char *mode) {
     return stated && strcmp(stated, mode) == 0;
 }
 
-/* Whether this call fails; dies where it is to die before it. */
-static int begins(long *number) {
+/* Whether the call that returns to this address is the program's. */
+static int own(void *caller) {
+    Dl_info from, program;
+    return dladdr(caller, &from) && dladdr((void *)getauxval(AT_PHDR), &program) && from.dli_fbase == program.dli_fbase;
+}
+
+/* Whether this call fails; dies where it is to die before it. Its number is 0 where it is not counted. */
+static int begins(long *number, void *caller) {
+    *number = 0;
+    if (!own(caller)) return 0;
     const char *at = getenv("FAULT_AT");
     long stated = at ? atol(at) : 0;
     *number = atomic_fetch_add(&calls, 1) + 1;
@@ -39,14 +49,14 @@ static int begins(long *number) {
 
 static void ends(long number) {
     const char *at = getenv("FAULT_AT");
-    if (at && number == atol(at) && is("killed")) raise(SIGKILL);
+    if (at && number && number == atol(at) && is("killed")) raise(SIGKILL);
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define CHANGES(type, name, parameters, ...)                                                                           \
     type name parameters {                                                                                             \
         long number;                                                                                                   \
-        if (begins(&number)) return -1;                                                                                \
+        if (begins(&number, __builtin_return_address(0))) return -1;                                                   \
         type result = REAL(name)(__VA_ARGS__);                                                                         \
         ends(number);                                                                                                  \
         return result;                                                                                                 \
@@ -65,20 +75,20 @@ CHANGES(int, fdatasync, (int file), file)
 CHANGES(int, ftruncate64, (int file, off64_t length), file, length)
 
 ssize_t write(int file, const void *bytes, size_t length) {
-    long number = 0;
+    long number;
     struct stat about;
-    /* What is said to the user is no file, nor is a pipe by which a driver wakes its threads. */
+    /* What is said to the user is no file, nor is a pipe. */
     if (file <= 2 || fstat(file, &about) || !S_ISREG(about.st_mode)) return REAL(write)(file, bytes, length);
-    if (begins(&number)) return -1;
+    if (begins(&number, __builtin_return_address(0))) return -1;
     ssize_t result = REAL(write)(file, bytes, length);
     ends(number);
     return result;
 }
 
-static int opened(int folder, const char *path, int flags, mode_t mode, int at, const char *name) {
+static int opened(void *caller, int folder, const char *path, int flags, mode_t mode, int at, const char *name) {
     long number = 0;
     int changes = (flags & (O_CREAT | O_WRONLY | O_RDWR)) && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
-    if (changes && begins(&number)) return -1;
+    if (changes && begins(&number, caller)) return -1;
     int result = at ? ((int (*)(int, const char *, int, mode_t))dlsym(RTLD_NEXT, name))(folder, path, flags, mode)
                     : ((int (*)(const char *, int, mode_t))dlsym(RTLD_NEXT, name))(path, flags, mode);
     if (changes) ends(number);
@@ -91,7 +101,7 @@ static int opened(int folder, const char *path, int flags, mode_t mode, int at, 
         va_start(rest, flags);                                                                                         \
         mode_t mode = va_arg(rest, int);                                                                               \
         va_end(rest);                                                                                                  \
-        return opened(0, path, flags, mode, 0, #name);                                                                 \
+        return opened(__builtin_return_address(0), 0, path, flags, mode, 0, #name);                                    \
     }
 #define OPENAT(name)                                                                                                   \
     int name(int folder, const char *path, int flags, ...) {                                                           \
@@ -99,7 +109,7 @@ static int opened(int folder, const char *path, int flags, mode_t mode, int at, 
         va_start(rest, flags);                                                                                         \
         mode_t mode = va_arg(rest, int);                                                                               \
         va_end(rest);                                                                                                  \
-        return opened(folder, path, flags, mode, 1, #name);                                                            \
+        return opened(__builtin_return_address(0), folder, path, flags, mode, 1, #name);                               \
     }
 OPEN(open)
 OPEN(open64)
