@@ -41,6 +41,8 @@ pub(super) fn of_texts() -> Environment<'static> {
 /// compare with.
 fn of_nothing(steps: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
+    // An error shows the line of the template with its names, however the program was built.
+    environment.set_debug(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(steps));
     environment

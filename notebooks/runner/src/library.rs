@@ -64,12 +64,12 @@ const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "ker
 /// gone has no other ones.
 pub(crate) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
     let clone = library(&path(&mut table(installed)?)?)?;
-    let differs = |name: &&str| {
+    let differs = |name: &str| {
         // The copy has a manifest of its own.
-        let copied = if *name == "Cargo.toml" { "Cargo.toml.orig" } else { *name };
+        let copied = if name == "Cargo.toml" { "Cargo.toml.orig" } else { name };
         !is_same(&clone.join(name), &copy.join(copied))
     };
-    COMPARED.iter().any(|name| differs(&name)).then_some(clone)
+    COMPARED.iter().any(|name| differs(name)).then_some(clone)
 }
 
 /// Whether two files, or all files of two folders, hold the same.
