@@ -19,7 +19,7 @@ use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, Re
 use super::report::AuditReport;
 use crate::device::kind::{Kind, SyncKind};
 use crate::error::FileError;
-use crate::files::read_text;
+use crate::files::read_packed_text;
 use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
@@ -89,7 +89,9 @@ pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
              `report audit --trace` wrote",
         ));
     }
-    parse(&read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?, &origin)
+    // The profiler packs a trace whose name ends so.
+    let text = read_packed_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+    parse(&text, &origin)
 }
 
 impl AuditReport {
@@ -103,7 +105,12 @@ impl AuditReport {
 }
 
 fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
-    let trace: Trace = serde_json::from_str(text).map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
+    // The format's other form is the list of events alone.
+    let trace = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text).map(|events| Trace { events, other: None }),
+        false => serde_json::from_str(text),
+    };
+    let trace = trace.map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
     if trace.events.len() > MOST_EVENTS {
         return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
     }

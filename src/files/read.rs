@@ -1,7 +1,7 @@
 //! Reading what may be anybody's, up to a limit.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -13,8 +13,22 @@ use rustix::fs::OFlags;
 /// # Errors
 /// As of reading; [`io::ErrorKind::FileTooLarge`] where it is longer, however long.
 pub(crate) fn read_text(path: &Path, most: usize) -> io::Result<String> {
+    read_up_to(File::open(path)?, most)
+}
+
+/// As [`read_text`], of a file that may be packed by gzip: `most` is of what it holds.
+pub(crate) fn read_packed_text(path: &Path, most: usize) -> io::Result<String> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let mut file = BufReader::new(File::open(path)?);
+    match file.fill_buf()?.starts_with(&GZIP) {
+        true => read_up_to(flate2::bufread::MultiGzDecoder::new(file), most),
+        false => read_up_to(file, most),
+    }
+}
+
+fn read_up_to(from: impl Read, most: usize) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(most as u64 + 1).read_to_string(&mut text)?;
+    from.take(most as u64 + 1).read_to_string(&mut text)?;
     if text.len() > most {
         let message = match most >> 20 {
             0 => format!("longer than {} KB, the most that is read", most >> 10),

@@ -289,6 +289,26 @@ fn what_is_no_trace_is_refused_with_its_reason() {
     }
 }
 
+#[test]
+fn a_trace_may_be_packed_or_the_list_of_events_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = include_str!("kineto.json");
+    fs::write(folder.path().join("a.json"), trace).unwrap();
+    let list = serde_json::from_str::<Value>(trace).unwrap()["traceEvents"].to_string();
+    fs::write(folder.path().join("list.json"), list).unwrap();
+    assert!(Command::new("gzip").arg("-k").arg("a.json").current_dir(folder.path()).status().unwrap().success());
+    let of = |file: &str| {
+        let output = audit(&["--from", file]).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), said(&output))
+    };
+    let plain = of("a.json");
+    assert!(plain.0 == Some(0) && plain.1.contains("train.py:31"), "{plain:?}");
+    assert_eq!((of("a.json.gz"), of("list.json")), (plain.clone(), plain));
+    fs::write(folder.path().join("cut.json.gz"), &fs::read(folder.path().join("a.json.gz")).unwrap()[..100]).unwrap();
+    let (code, _, words) = of("cut.json.gz");
+    assert!(code == Some(2) && words.contains("cut.json.gz"), "{words}");
+}
+
 /// Numbers that no clock has, names that a terminal or a page acts on, and more nesting than a stack has.
 #[test]
 fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() {
