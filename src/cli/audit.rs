@@ -1,22 +1,14 @@
 //! `report audit`: where a program that uses CUDA waits, with its lines.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use super::output_file::OutputFile;
 use super::terminal::{self, TerminalColour};
-use super::{End, UsageError, output, refuse_input};
-use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, LIBRARY, ProgramRecording};
+use super::{End, audited, output, refuse_input};
+use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, ProgramRecording};
 use crate::clean::terminal_line;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
@@ -127,7 +119,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         Some(file) => (audit::read_trace(file)?, file.display().to_string(), None),
         None => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-            let (recording, status) = run(arguments)?;
+            let (recording, status) = audited::run(&arguments.command, arguments.stacks.name())?;
             (recording, words.join(" "), Some(status))
         }
     };
@@ -153,73 +145,9 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     drop(files);
     let held = if breaches.is_empty() && unheld.is_empty() { End::Well } else { End::Failed };
     Ok(match status {
-        Some(status) if !status.success() => leave(status),
+        Some(status) if !status.success() => audited::leave(status),
         _ => held,
     })
-}
-
-/// Runs the command with the library in it, and reads what it left.
-fn run(arguments: &Arguments) -> anyhow::Result<(ProgramRecording, ExitStatus)> {
-    if LIBRARY.is_empty() {
-        return Err(
-            UsageError("programs are audited on Linux only; `--from FILE` reads a trace anywhere".to_owned()).into()
-        );
-    }
-    if std::env::var_os("CUDA_INJECTION64_PATH").is_some() {
-        let message = "CUDA_INJECTION64_PATH is set: another tool is put into the program; unset it";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    let folder = tempfile::tempdir().context("cannot make a folder for the records")?;
-    let library = folder.path().join("libsyncscope_audit.so");
-    fs::write(&library, LIBRARY).context("cannot write the library that records")?;
-    let (program, rest) = arguments.command.split_first().context("there is no command")?;
-    let mut command = Command::new(program);
-    command.args(rest).env("CUDA_INJECTION64_PATH", &library).env("SYNCSCOPE_AUDIT_FOLDER", folder.path());
-    command.env("SYNCSCOPE_AUDIT_STACKS", arguments.stacks.name());
-    // Ranges that the program names, for budgets; another tool may take them instead.
-    if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
-        command.env("NVTX_INJECTION64_PATH", &library);
-    }
-    let mut child = command.spawn().map_err(|error| {
-        let name = program.to_string_lossy();
-        let why = match error.kind() {
-            ErrorKind::NotFound => "there is no such program".to_owned(),
-            _ => error.to_string(),
-        };
-        UsageError(format!("cannot start `{name}`: {why}"))
-    })?;
-    // Signals are the program's from here on. Not before: it takes over which of them are ignored.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).context("cannot listen for signals")?;
-    let handle = signals.handle();
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let forward = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            // The terminal sends Ctrl-C and Ctrl-\ to the program itself.
-            let passed = match signal {
-                SIGTERM => Some(Signal::TERM),
-                SIGHUP => Some(Signal::HUP),
-                _ => None,
-            };
-            if let (Some(pid), Some(signal)) = (pid, passed) {
-                // It may have ended.
-                let _ = kill_process(pid, signal);
-            }
-        }
-    });
-    let status = child.wait().context("cannot wait for the program")?;
-    handle.close();
-    // A thread that panicked has nothing more to pass on.
-    let _ = forward.join();
-    let recording = audit::read_records(folder.path())?;
-    Ok((recording, status))
-}
-
-/// Ends as the program did: with its code, or by its signal as shells tell it.
-fn leave(status: ExitStatus) -> ! {
-    if let Some(signal) = status.signal() {
-        alert!("the program was ended by signal {signal}");
-    }
-    std::process::exit(status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1))
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.

@@ -36,7 +36,7 @@ pub(super) fn listen(by: AskedBy, mut act: impl FnMut() + Send + 'static) -> any
 }
 
 /// Whether the program was told to ignore a signal when it began, as far as the system says so.
-fn is_ignored(signal: i32) -> bool {
+pub(super) fn is_ignored(signal: i32) -> bool {
     let status = read_text(Path::new("/proc/self/status"), MOST_BYTES).unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_some_and(|ignored| (ignored >> (signal - 1)) & 1 == 1)

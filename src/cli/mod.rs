@@ -10,6 +10,7 @@ mod output;
 
 mod attach;
 mod audit;
+mod audited;
 mod bench;
 mod benchmark;
 mod check;

@@ -6,6 +6,7 @@
 
 mod budget;
 mod programs;
+mod signals;
 mod traces;
 
 use std::path::{Path, PathBuf};
