@@ -7,10 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::places::WaitPlace;
 use super::recording::Frame;
 use super::report::AuditReport;
-use super::steps::Breach;
+use super::verdict::{Breach, Verdict};
 use crate::clean::line;
 use crate::files::read_text;
 use crate::present::escape;
@@ -23,29 +22,44 @@ const NAME: &str = "syncscope";
 /// The most bytes of a SARIF file that are read.
 const MOST_SARIF: usize = 64 << 20;
 
-/// A test for each place that waits; those that are over the budget fail.
-pub(crate) fn junit(report: &AuditReport, breaches: &[Breach]) -> String {
-    let waits: Vec<&WaitPlace> = report.places.iter().filter(|place| place.is_wait()).collect();
+/// A test for each place that waits, of which those that are over the budget fail; and one for what was not held, which is
+/// skipped where nothing was asked for.
+pub(crate) fn junit(report: &AuditReport, verdict: &Verdict) -> String {
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let mut out = format!("{JUNIT_BEGIN} tests=\"{}\" failures=\"{}\">\n", waits.len().max(1), breaches.len());
-    if waits.is_empty() {
-        out.push_str("<testcase classname=\"audit\" name=\"no waits\" time=\"0\"/>\n");
+    let test = |name: &str, ns: u64, within: &str| {
+        format!(
+            "<testcase classname=\"audit\" name=\"{}\" time=\"{}\">{within}</testcase>\n",
+            escape(name),
+            seconds(ns)
+        )
+    };
+    let mut tests: Vec<String> = Vec::new();
+    for place in report.places.iter().filter(|place| place.is_wait()) {
+        let breach = verdict.breaches.iter().find(|breach| breach.place.key() == place.key());
+        let failure = breach
+            .map(|breach| format!("<failure message=\"{}\">{}</failure>", escape(&breach.why), escape(&place.advice)));
+        tests.push(test(&format!("{} {}", place.call, place.name()), place.total_ns, &failure.unwrap_or_default()));
     }
-    for place in waits {
-        let name = escape(&format!("{} {}", place.call, place.name()));
-        out.push_str(&format!("<testcase classname=\"audit\" name=\"{name}\" time=\"{}\">", seconds(place.total_ns)));
-        for breach in breaches.iter().filter(|breach| breach.place.key() == place.key()) {
-            let message = escape(&breach.why);
-            out.push_str(&format!("<failure message=\"{message}\">{}</failure>", escape(&place.advice)));
-        }
-        out.push_str("</testcase>\n");
+    let is_asked = !verdict.held_to.is_empty();
+    if !verdict.unheld.is_empty() {
+        let reasons = escape(&verdict.unheld.join("; "));
+        let (name, what) = if is_asked { (verdict.held_to, "failure") } else { ("the recording", "skipped") };
+        tests.push(test(name, 0, &format!("<{what} message=\"{reasons}\"/>")));
     }
-    out.push_str("</testsuite>\n</testsuites>\n");
-    out
+    if tests.is_empty() {
+        tests.push(test("no waits", 0, ""));
+    }
+    let failures = verdict.breaches.len() + usize::from(is_asked && !verdict.unheld.is_empty());
+    format!(
+        "{JUNIT_BEGIN} tests=\"{}\" failures=\"{failures}\" skipped=\"{}\">\n{}</testsuite>\n</testsuites>\n",
+        tests.len(),
+        usize::from(!is_asked && !verdict.unheld.is_empty()),
+        tests.concat()
+    )
 }
 
-/// A result for each place that is over the budget, at its line.
-pub(crate) fn sarif(breaches: &[Breach]) -> Value {
+/// A result for each place that is over the budget, at its line, and for each reason why it is not known whether there are more.
+pub(crate) fn sarif(verdict: &Verdict) -> Value {
     let result = |breach: &Breach| {
         let place = &breach.place;
         let text = format!("{} waits for the device ({}): {}", place.call, breach.why, place.advice);
@@ -59,6 +73,10 @@ pub(crate) fn sarif(breaches: &[Breach]) -> Value {
         }
         result
     };
+    let level = if verdict.held_to.is_empty() { "warning" } else { "error" };
+    let unheld = verdict
+        .unheld_words()
+        .map(|words| json!({ "ruleId": "not-held", "level": level, "message": { "text": line(&words) } }));
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -66,9 +84,12 @@ pub(crate) fn sarif(breaches: &[Breach]) -> Value {
             "tool": { "driver": {
                 "name": NAME,
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": [{ "id": "wait", "shortDescription": { "text": "The host waits for the device" } }],
+                "rules": [
+                    { "id": "wait", "shortDescription": { "text": "The host waits for the device" } },
+                    { "id": "not-held", "shortDescription": { "text": "It is not known whether the host waits" } },
+                ],
             }},
-            "results": breaches.iter().map(result).collect::<Vec<_>>(),
+            "results": verdict.breaches.iter().map(result).chain(unheld).collect::<Vec<_>>(),
         }],
     })
 }

@@ -148,13 +148,14 @@ fn recording(trace: Trace) -> ProgramRecording {
         processes.iter().any(|process| !process.calls.is_empty()),
         processes.iter().any(|process| !process.stacks.is_empty()),
     );
-    let mut warnings = Vec::new();
+    let (mut missing, mut warnings) = (Vec::new(), Vec::new());
     if !untimed.is_empty() {
-        warnings.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
+        missing.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
     }
+    missing.extend(processes.iter().find_map(Process::without_work).map(str::to_owned));
     match (has_calls, has_stacks) {
-        (false, _) if events.is_empty() => warnings.push("the trace has no events with a time".to_owned()),
-        (false, _) => warnings.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
+        (false, _) if events.is_empty() => missing.push("the trace has no events with a time".to_owned()),
+        (false, _) => missing.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
         (true, false) => {
             warnings.push(
                 "the trace has no stacks: record it with `with_stack=True`, or audit the command itself".to_owned(),
@@ -162,7 +163,7 @@ fn recording(trace: Trace) -> ProgramRecording {
         }
         (true, true) => {}
     }
-    ProgramRecording { source: source.to_owned(), processes, warnings }
+    ProgramRecording { source: source.to_owned(), processes, missing, warnings }
 }
 
 /// When an event began and ended, since the first of the trace.

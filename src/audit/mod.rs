@@ -13,7 +13,8 @@
 //! | `recording`, `class` | what was recorded; what a call can wait for |
 //! | `evidence` | whether a call waited, and for what |
 //! | `shares`, `places` | where the time went; the places that lose it |
-//! | `report`, `kept`, `steps` | what is kept, and read again; budgets and baselines |
+//! | `report`, `kept` | what is kept, and read again |
+//! | `steps`, `verdict` | budgets; what a budget and a baseline say of a recording |
 //! | `tables`, `page`, `exports`, `lanes` | what is shown: tables, a page, JUnit and SARIF, timelines |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -46,6 +47,7 @@ mod steps;
 #[cfg(feature = "report")]
 mod symbols;
 mod tables;
+mod verdict;
 
 pub use class::Activity;
 pub use places::{Reason, WaitPlace};
@@ -64,8 +66,8 @@ pub(crate) use self::{
     record::read as read_records,
     recording::ProgramRecording,
     report::JudgedCalls,
-    steps::{Breach, beyond, over},
     tables::{of_processes, overhead, sentence},
+    verdict::{Breach, Verdict, verdict},
 };
 #[cfg(any(feature = "report", feature = "notebook"))]
 pub(crate) use tables::{places as places_table, summary, time_of};

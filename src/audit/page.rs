@@ -61,7 +61,7 @@ pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> St
     }
     let explained: String = report.places.iter().take(EXPLAINED).map(|place| explained(place, chapter)).collect();
     others.push(("Place by place", explained));
-    let processes = report.processes.iter().take(PROCESSES);
+    let processes = report.processes.iter().filter(|process| process.wall_ns > 0).take(PROCESSES);
     let times: String = processes.map(|process| tables::time_of(process).to_html() + &overhead(process)).collect();
     others.push(("Where the time went", times + &rest(report.processes.len(), PROCESSES, "processes")));
     PageParts { first, others }

@@ -13,6 +13,7 @@ use super::recording::{
 };
 use super::symbols;
 use crate::error::FileError;
+use crate::units::counted;
 
 /// The most bytes that are read of a file.
 const MOST_BYTES: u64 = 4 << 30;
@@ -20,7 +21,7 @@ const MOST_BYTES: u64 = 4 << 30;
 /// The recording whose files are in a folder.
 ///
 /// # Errors
-/// A file cannot be read, or is none of this program's.
+/// A file cannot be read.
 pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
     let io = |path: &Path, source| FileError::Io { path: path.to_owned(), source };
     let entries = folder.read_dir().map_err(|error| io(folder, error))?;
@@ -37,11 +38,18 @@ pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
         let mut bytes = Vec::new();
         let file = File::open(&path).map_err(|error| io(&path, error))?;
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
-        let (mut process, warnings) =
-            parse(&bytes).map_err(|message| FileError::whole(path.display().to_string(), message))?;
+        let (mut process, missing) = match parse(&bytes) {
+            Ok(parsed) => parsed,
+            // The process ended, or the folder was full, before there was a header. Others have records all the same.
+            Err(message) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                recording.missing.push(format!("nothing was recorded of a process ({name}): {message}"));
+                continue;
+            }
+        };
         symbols::resolve(&mut process);
-        let of_process = |warning: String| format!("process {}: {warning}", process.number);
-        recording.warnings.extend(warnings.into_iter().map(of_process));
+        let of_process = |reason: String| format!("process {}: {reason}", process.number);
+        recording.missing.extend(missing.into_iter().map(of_process));
         recording.processes.push(process);
     }
     recording.processes.sort_by_key(|process| (process.start, process.number));
@@ -87,8 +95,8 @@ struct RecordReader {
     of_calls: Vec<u32>,
     of_work: Vec<u32>,
     open: HashMap<u32, (String, u64)>,
-    warnings: Vec<String>,
-    has_cupti: bool,
+    /// Why waits of the process may be missing.
+    missing: Vec<String>,
 }
 
 fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
@@ -216,15 +224,14 @@ impl RecordReader {
         let (code, text) = (fields.u32(), fields.text());
         match code {
             note::COMMAND => self.process.command = text.trim().to_owned(),
-            note::CUPTI => self.has_cupti = true,
-            note::NO_CUPTI => self.warnings.push(format!(
+            note::NO_CUPTI => self.missing.push(format!(
                 "nothing was recorded, because CUPTI could not be used: {text}. Install `nvidia-cuda-cupti` (pip) or the CUDA \
                  toolkit of the driver's version, and add its folder to LD_LIBRARY_PATH"
             )),
-            note::TAKEN => self.warnings.push(format!(
+            note::TAKEN => self.missing.push(format!(
                 "nothing was recorded, because another profiler has CUPTI in this process ({text}): run the program without it"
             )),
-            note::REFUSED => self.warnings.push(format!("CUPTI refused to record: {text}")),
+            note::REFUSED => self.missing.push(format!("CUPTI refused to record: {text}")),
             _ => {}
         }
     }
@@ -244,16 +251,18 @@ impl RecordReader {
         self.process.settle();
         let process = self.process;
         // Where nothing was recorded, that is said already.
-        if self.has_cupti && !process.complete && self.warnings.is_empty() {
-            self.warnings.push(
-                "it was killed, crashed, or became another program by `exec`: work of its last 0.1 s may be missing"
+        if !process.complete && self.missing.is_empty() {
+            self.missing.push(
+                "it was killed, crashed, became another program by `exec`, or ended by `os._exit`, as a forked worker of \
+                 `multiprocessing` does: work of its last 0.1 s may be missing"
                     .to_owned(),
             );
         }
         if process.lost > 0 {
-            self.warnings.push(format!("{} records were lost: waits may be missing", process.lost));
+            self.missing.push(format!("{} lost: waits may be missing", counted(process.lost, "record")));
         }
-        (process, self.warnings)
+        self.missing.extend(process.without_work().map(str::to_owned));
+        (process, self.missing)
     }
 }
 
@@ -302,6 +311,20 @@ impl WorkKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a process that ended before there was a header, or had no room for one.
+    #[test]
+    fn a_file_without_a_header_leaves_the_other_processes_and_says_that_waits_may_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut whole = vec![0; HEADER];
+        whole[..8].copy_from_slice(&MAGIC);
+        (whole[header::VERSION], whole[header::ENDED]) = (1, 1);
+        std::fs::write(folder.path().join("1-0.audit"), whole).unwrap();
+        std::fs::write(folder.path().join("2-0.audit"), "").unwrap();
+        let recording = read(folder.path()).unwrap();
+        assert_eq!((recording.processes.len(), recording.missing.len()), (1, 1));
+        assert!(recording.missing[0].contains("(2-0.audit)"), "{:?}", recording.missing);
+    }
 
     #[test]
     fn what_is_cut_off_or_no_record_does_no_harm() {

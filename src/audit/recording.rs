@@ -10,7 +10,9 @@ pub(crate) struct ProgramRecording {
     /// Where it comes from, and what that source cannot tell.
     pub(crate) source: String,
     pub(crate) processes: Vec<Process>,
-    /// What is missing, in words.
+    /// Why waits may be missing, in words: a budget or a baseline holds for none of it.
+    pub(crate) missing: Vec<String>,
+    /// What else is to be known, in words.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -170,6 +172,15 @@ impl Process {
     pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
         let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
         stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize)).collect()
+    }
+
+    /// Why no wait of the process can be shown: a call waits for nothing else than work.
+    pub(crate) fn without_work(&self) -> Option<&'static str> {
+        let can_wait = |call: &RecordedCall| {
+            call.class.is_explicit() || matches!(call.class, Class::Copy { .. } | Class::Free | Class::Unlock)
+        };
+        let is_without = self.work.is_empty() && self.calls.iter().any(can_wait);
+        is_without.then_some("no work of a device was recorded, so no wait can be shown")
     }
 
     pub(crate) fn wall_ns(&self) -> u64 {

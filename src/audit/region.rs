@@ -10,10 +10,12 @@ use std::panic::Location;
 use super::own;
 use super::recording::ProgramRecording;
 use super::report::{AuditReport, JudgedCalls};
-use super::steps::{Breach, Budget, over};
+use super::steps::Budget;
+use super::verdict::{Breach, verdict};
 use crate::device::{Device, recording};
 use crate::error::DeviceError;
 use crate::timeline::Timeline;
+use crate::units::counted;
 
 /// Runs `region` and says where it waited for its device.
 ///
@@ -95,9 +97,9 @@ impl Region {
         (process.number, process.command, process.lost) = (std::process::id(), command.clone(), timeline.dropped);
         let source =
             format!("this library's recording of {}; times of the device: {}", timeline.device, timeline.source);
-        let warnings =
-            (timeline.dropped > 0).then(|| format!("{} records were lost: waits may be missing", timeline.dropped));
-        let recording = ProgramRecording { source, processes: vec![process], warnings: warnings.into_iter().collect() };
+        let lost = || format!("{} lost: waits may be missing", counted(timeline.dropped, "record"));
+        let missing = (timeline.dropped > 0).then(lost).into_iter().collect();
+        let recording = ProgramRecording { source, processes: vec![process], missing, ..ProgramRecording::default() };
         let (report, judged) = AuditReport::of(&recording, &command);
         Self { report, timeline, recording, judged }
     }
@@ -105,11 +107,11 @@ impl Region {
     /// What of the region is over a budget, each place with what can be done; none where it is held. Where records were lost
     /// nothing can be said, which is over any budget.
     pub fn complaint(&self, budget: &Budget) -> Option<String> {
-        let (breaches, unheld) = over(budget, &self.recording, &self.judged, &self.report);
+        let verdict = verdict((Some(budget), None), &self.recording, &self.judged, &self.report);
         let breach =
             |Breach { place, why }: Breach| format!("{} ({}): {why}; {}", place.name(), place.call, place.advice);
-        let lines = breaches.into_iter().map(breach).chain(unheld).chain(self.recording.warnings.iter().cloned());
-        let lines: Vec<String> = lines.collect();
+        let unheld: Vec<String> = verdict.unheld_words().collect();
+        let lines: Vec<String> = verdict.breaches.into_iter().map(breach).chain(unheld).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
@@ -219,6 +221,18 @@ mod tests {
         }
         let allowed = Allowed { place: file!().to_owned(), reason: "it is a test".to_owned() };
         assert_eq!(region.complaint(&Budget { allow: vec![allowed], ..budget(0) }), None);
+    }
+
+    #[test]
+    fn a_region_that_misses_records_or_has_no_step_is_over_any_budget() {
+        let mut region = planted();
+        let budget = Budget { waits: Some(100), ..Budget::default() };
+        assert_eq!(region.complaint(&budget), None);
+        let skips = Budget { skip_first: 1, ..budget.clone() };
+        assert_eq!(region.complaint(&skips).unwrap(), "the budget is not held: `skip_first` leaves none of 1 step");
+        region.timeline.dropped = 3;
+        let lost = Region::of(region.timeline, String::new());
+        assert_eq!(lost.complaint(&budget).unwrap(), "the budget is not held: 3 records lost: waits may be missing");
     }
 
     #[cfg(feature = "report")]

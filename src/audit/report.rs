@@ -9,6 +9,7 @@ use super::places::{self, WaitPlace};
 use super::recording::{Process, ProgramRecording};
 use super::shares::{self, DeviceTime};
 use crate::timeline::Timeline;
+use crate::units::counted;
 
 /// The version of this format.
 pub(crate) const FORMAT: u32 = 1;
@@ -123,13 +124,11 @@ impl AuditReport {
             processes.push(process_report(process, host, &devices));
             judged.push(JudgedCalls { judgements, devices });
         }
-        let mut warnings = recording.warnings.clone();
+        let mut warnings = [recording.missing.clone(), recording.warnings.clone()].concat();
         let missed: u64 = processes.iter().filter_map(|process| Some(process.overhead.as_ref()?.missed_stacks)).sum();
         if missed > 0 {
-            warnings.push(format!("{missed} calls have no place: another thread held the interpreter's lock too long"));
-        }
-        if recording.processes.iter().all(|process| process.work.is_empty() && !process.calls.is_empty()) {
-            warnings.push("no work of a device was recorded, so no wait can be shown".to_owned());
+            let calls = counted(missed, "call");
+            warnings.push(format!("{calls} without a place: another thread held the interpreter's lock too long"));
         }
         let places = places::of(recording, &judged);
         let (source, command) = (recording.source.clone(), command.to_owned());

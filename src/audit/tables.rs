@@ -42,6 +42,7 @@ pub(crate) fn summary(report: &AuditReport) -> String {
     let wall = report.wall_ns();
     match (report.processes.len(), count) {
         (0, _) => "No process used CUDA.".to_owned(),
+        (processes, _) if wall == 0 => format!("Nothing was recorded of {}.", of_processes(processes)),
         // Each thread's waits count.
         (processes, _) if total > wall => format!(
             "{} at {} took {}, more than the {} of the whole run, in {}: several threads waited at once.",

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 
 use super::output_file::OutputFile;
 use super::terminal::{self, TerminalColour};
-use super::{End, audited, output, refuse_input};
-use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, ProgramRecording};
+use super::{End, UsageError, audited, output, refuse_input};
+use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, ProgramRecording, Verdict};
 use crate::clean::terminal_line;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
@@ -17,11 +17,18 @@ use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
 #[command(after_help = "\
-The program runs as it would without: its input, output, signals and exit code are its own, and what the audit says goes to
-standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the
+The program runs as it would without: its input, output, signals and end are its own, and what the audit says goes to \
+standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the \
 CUDA toolkit), of the driver's version or older.
 
-Exit codes: those of the program; 1 where it ended well and a budget or a baseline does not hold.
+A step of a budget is a range of NVTX, or begins at a line. Name a line that itself makes one call of CUDA in each iteration, \
+such as one that reads a result, and not the line that calls the whole iteration: its iterations cannot be told apart.
+
+Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYNCSCOPE_AUDIT_BYTES sets another limit, in bytes. \
+What is recorded beyond it is lost, and said to be.
+
+Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold, or where that is not \
+known: waits may be missing, no step was found, or no process used CUDA.
 
 Examples:
   report audit -- python train.py
@@ -35,9 +42,9 @@ pub(super) struct Arguments {
     /// Read a trace of PyTorch's profiler, or one that --trace wrote, instead of running a program
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Of which calls the stack is taken
-    #[arg(long, value_name = "WHICH", default_value = "sample", conflicts_with = "from")]
-    stacks: Stacks,
+    /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
+    #[arg(long, value_name = "WHICH", conflicts_with = "from")]
+    stacks: Option<Stacks>,
     /// Fail where the program waits more than this file (YAML) allows
     #[arg(long, value_name = "FILE")]
     budget: Option<PathBuf>,
@@ -114,40 +121,47 @@ const PRINTED: usize = 20;
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let budget = arguments.budget.as_deref().map(Budget::read).transpose()?;
     let baseline = arguments.baseline.as_deref().map(audit::read_kept).transpose()?;
+    let stacks = stacks(arguments, budget.as_ref())?;
     let files = Files::claim(arguments)?;
     let (recording, of, status) = match &arguments.from {
         Some(file) => (audit::read_trace(file)?, file.display().to_string(), None),
         None => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-            let (recording, status) = audited::run(&arguments.command, arguments.stacks.name())?;
+            let (recording, status) = audited::run(&arguments.command, stacks.name())?;
             (recording, words.join(" "), Some(status))
         }
     };
     let (report, judged) = AuditReport::of(&recording, &of);
-    let mut breaches = Vec::new();
-    let mut unheld = Vec::new();
-    if let Some(budget) = &budget {
-        (breaches, unheld) = audit::over(budget, &recording, &judged, &report);
-    }
-    if let Some(baseline) = &baseline {
-        breaches.extend(audit::beyond(baseline, &report));
-    }
-    if report.processes.is_empty() && (budget.is_some() || baseline.is_some()) {
-        unheld = vec!["no process used CUDA, so nothing was held to the budget or the baseline".to_owned()];
-    }
+    let verdict = audit::verdict((budget.as_ref(), baseline.as_ref()), &recording, &judged, &report);
     tell(&report, arguments.from.is_some());
-    write(&files, &recording, &report, &judged, &breaches)?;
-    for Breach { place, why } in &breaches {
+    write(&files, &recording, &report, &judged, &verdict)?;
+    for Breach { place, why } in &verdict.breaches {
         alert!("error: {} ({}): {why}", place.name(), place.call);
     }
-    unheld.iter().for_each(|text| alert!("error: {text}"));
+    if !verdict.held_to.is_empty() {
+        verdict.unheld_words().for_each(|words| alert!("error: {words}"));
+    }
     // Their locks: the program's end is this one's.
     drop(files);
-    let held = if breaches.is_empty() && unheld.is_empty() { End::Well } else { End::Failed };
+    let held = if verdict.is_held() { End::Well } else { End::Failed };
     Ok(match status {
         Some(status) if !status.success() => audited::leave(status),
         _ => held,
     })
+}
+
+/// Of which calls stacks are taken: of all where a budget or the baseline asks for the place of each.
+fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, UsageError> {
+    let of_baseline = arguments.baseline.as_ref().map(|_| "--baseline");
+    let asked = of_baseline.or_else(|| budget?.asks_for_stacks());
+    match (arguments.stacks, asked) {
+        (Some(Stacks::All), _) | (None, Some(_)) => Ok(Stacks::All),
+        (Some(fewer), Some(what)) => Err(UsageError(format!(
+            "`--stacks {}` leaves calls without a place, by which `{what}` knows them; say `--stacks all`, or leave it out",
+            fewer.name()
+        ))),
+        (stated, None) => Ok(stated.unwrap_or(Stacks::Sample)),
+    }
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.
@@ -173,7 +187,7 @@ fn tell(report: &AuditReport, to_output: bool) {
         }
         add("\n");
     }
-    for process in &report.processes {
+    for process in report.processes.iter().filter(|process| process.wall_ns > 0) {
         add(&format!("{}\n", audit::time_of(process).to_console()));
         if let Some(overhead) = audit::overhead(process) {
             add(&line(&overhead));
@@ -198,7 +212,7 @@ fn write(
     recording: &ProgramRecording,
     report: &AuditReport,
     judged: &[JudgedCalls],
-    breaches: &[Breach],
+    verdict: &Verdict,
 ) -> anyhow::Result<()> {
     let keep = |file: &Option<OutputFile>, text: &dyn Fn() -> anyhow::Result<String>| match file {
         Some(file) => Ok(file.write(text()?.as_bytes())?),
@@ -206,8 +220,8 @@ fn write(
     };
     keep(&files.json, &|| Ok(output::json(report)?))?;
     keep(&files.html, &|| Ok(report.to_html()))?;
-    keep(&files.junit, &|| Ok(audit::junit(report, breaches)))?;
-    keep(&files.sarif, &|| Ok(output::json(&audit::sarif(breaches))?))?;
+    keep(&files.junit, &|| Ok(audit::junit(report, verdict)))?;
+    keep(&files.sarif, &|| Ok(output::json(&audit::sarif(verdict))?))?;
     keep(&files.trace, &|| {
         let all = recording.processes.iter().zip(judged);
         let timelines: Vec<(String, Timeline)> = all

@@ -20,7 +20,7 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
     let budget = "step: { range: step }\nwaits: 0\n";
     let output = held(folder.path(), budget, &["--junit", "j.xml", "--sarif", "s.json"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains(&format!("error: {place} (cuMemcpyDtoHAsync_v2): step 1 waits 1 times")));
+    assert!(said(&output).contains(&format!("error: {place} (cuMemcpyDtoHAsync_v2): step 1 waits once, for 2.001 ms")));
     let sarif = json(&folder.path().join("s.json"));
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let location = &results[0]["locations"][0]["physicalLocation"];
@@ -56,9 +56,12 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
 #[test]
 fn a_budget_that_limits_nothing_or_has_an_unknown_key_is_refused_before_the_program_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for (budget, word) in
-        [("skip_first: 1\n", "it limits nothing"), ("waitz: 1\n", "waitz"), ("waits: 1\nstep: {}\n", "either")]
-    {
+    for (budget, word) in [
+        ("skip_first: 1\n", "it limits nothing"),
+        ("waitz: 1\n", "waitz"),
+        ("waits: 1\nstep: {}\n", "either"),
+        ("milliseconds: -1\n", "from 0 on"),
+    ] {
         let output = held(folder.path(), budget, &[]);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(word), "{}", said(&output));

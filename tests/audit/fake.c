@@ -96,6 +96,7 @@ static uint32_t numbered(uint64_t stream) { return (uint32_t)stream + 100 * ende
 int cuptiSubscribe(void **subscriber, Callback function, void *data) {
     (void)data;
     if (getenv("FAKE_TAKEN")) return 39;
+    if (getenv("FAKE_REFUSED")) return 1;
     *subscriber = &callback;
     callback = function;
     return 0;

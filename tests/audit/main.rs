@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod budget;
+mod held;
 mod programs;
 mod signals;
 mod traces;

@@ -193,7 +193,7 @@ other.join()
     let audited = Audited::of(&["python3", "-c", script, library.to_str().unwrap()], &["--stacks", "all"], &patience);
     assert_eq!(audited.output.status.code(), Some(0), "{}", said(&audited.output));
     assert_eq!(audited.report.processes[0].overhead.as_ref().unwrap().missed_stacks, 1);
-    assert!(audited.report.warnings[0].contains("1 calls have no place"), "{:?}", audited.report.warnings);
+    assert!(audited.report.warnings[0].contains("1 call without a place"), "{:?}", audited.report.warnings);
 }
 
 #[test]
