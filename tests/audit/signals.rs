@@ -35,10 +35,12 @@ fn begun(command: &mut Command) -> (Child, impl Iterator<Item = String> + use<>)
     (child, lines)
 }
 
-/// `to` is a process, or a group of them, which begins with a `-`.
+/// Sends a signal to a process by its number.
 fn send(signal: &str, to: &str) {
-    let number = signal.parse::<i32>().map_or_else(|_| numbered(signal), |number| number);
-    assert!(Command::new("kill").args([&format!("-{number}"), "--", to]).status().unwrap().success(), "{signal}");
+    assert!(
+        Command::new("kill").args([&format!("-{}", numbered(signal)), "--", to]).status().unwrap().success(),
+        "{signal}"
+    );
 }
 
 fn numbered(name: &str) -> i32 {
@@ -95,7 +97,7 @@ while True:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 ";
     let output = Command::new("python3")
-        .args(["-c", &script, env!("CARGO_BIN_EXE_report"), "audit", "--", "python3", "-c", COUNTS, "INT QUIT"])
+        .args(["-c", script, env!("CARGO_BIN_EXE_report"), "audit", "--", "python3", "-c", COUNTS, "INT QUIT"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
