@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod budget;
+#[cfg(feature = "nsys")]
+mod nsys;
 mod programs;
 mod traces;
 
