@@ -1,4 +1,5 @@
 //! Other programs' traces: the trace of PyTorch's profiler (Kineto) and syncscope's own, both in Chrome's trace format.
+//! Exports of Nsight Systems are told apart here, and read by `nsys`.
 //!
 //! Source: *Trace Event Format*, the document of the Chromium project; the names and arguments of Kineto's
 //! `output_json.cpp`.
@@ -19,15 +20,17 @@ use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, Re
 use super::report::AuditReport;
 use crate::device::kind::{Kind, SyncKind};
 use crate::error::FileError;
-use crate::files::read_packed_text;
+use crate::files::{read_packed, text_of};
 use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
-const MOST_EVENTS: usize = 20_000_000;
+pub(super) const MOST_EVENTS: usize = 20_000_000;
 /// The most streams, devices and open Python functions of a trace: none has so many, and each is looked at for each call.
 const MOST_STREAMS: usize = 4096;
 const MOST_DEVICES: usize = 64;
-const MOST_DEEP: usize = 256;
+pub(super) const MOST_DEEP: usize = 256;
+/// What each SQLite file begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
 /// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
 const YEAR: f64 = 3.2e13;
 const FARTHEST: f64 = 4e15;
@@ -78,20 +81,33 @@ impl Event {
 /// It cannot be read, is too long, or is no such trace.
 pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
     let origin = path.display().to_string();
-    let sqlite = std::fs::File::open(path).and_then(|mut file| {
-        let mut first = [0; 15];
-        std::io::Read::read_exact(&mut file, &mut first).map(|()| first == *b"SQLite format 3")
-    });
-    if sqlite.unwrap_or(false) || path.extension().is_some_and(|ending| ending == "nsys-rep") {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    if path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep") {
         return Err(FileError::whole(
             origin,
-            "reports of nsys are not read; a trace of PyTorch's profiler (export_chrome_trace) is, and so is one that \
-             `report audit --trace` wrote",
+            "a report of nsys is read as `nsys export --type sqlite` writes it (feature `nsys`)",
         ));
     }
     // The profiler packs a trace whose name ends so.
-    let text = read_packed_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    parse(&text, &origin)
+    let bytes = read_packed(path, MOST_BYTES).map_err(io)?;
+    if bytes.starts_with(SQLITE) {
+        return of_export(&bytes, &origin);
+    }
+    parse(&text_of(bytes).map_err(io)?, &origin)
+}
+
+#[cfg(not(feature = "nsys"))]
+fn of_export(_: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
+    Err(FileError::whole(
+        origin,
+        "exports of nsys are not read by this build: build it with `--features nsys`, or take a trace of PyTorch's profiler \
+         (export_chrome_trace), or one that `report audit --trace` wrote",
+    ))
+}
+
+#[cfg(feature = "nsys")]
+fn of_export(bytes: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
+    within(super::nsys::recording(bytes).map_err(|message| FileError::whole(origin, message))?, origin)
 }
 
 impl AuditReport {
@@ -101,6 +117,15 @@ impl AuditReport {
     /// The text is no such trace, or holds more than any has; the message says where.
     pub fn of_trace(text: &str, origin: &str) -> Result<Self, FileError> {
         Ok(Self::of(&parse(text, origin)?, origin).0)
+    }
+
+    /// The audit of an export of Nsight Systems, from what the file holds. `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// It is no such export, lacks what the audit needs, or holds more than any has; the message says which.
+    #[cfg(feature = "nsys")]
+    pub fn of_nsys(export: &[u8], origin: &str) -> Result<Self, FileError> {
+        Ok(Self::of(&of_export(export, origin)?, origin).0)
     }
 }
 
@@ -114,7 +139,11 @@ fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
     if trace.events.len() > MOST_EVENTS {
         return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
     }
-    let recording = recording(trace);
+    within(recording(trace), origin)
+}
+
+/// A recording that has no more streams and devices than any.
+fn within(recording: ProgramRecording, origin: &str) -> Result<ProgramRecording, FileError> {
     let count = |of: fn(&RecordedWork) -> (u32, u32)| {
         let all = recording.processes.iter().flat_map(|process| &process.work);
         all.map(of).collect::<HashSet<(u32, u32)>>().len()

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
 //! | `record`, `foreign` | reading its files, and other programs' traces |
+//! | `nsys`, `database` | exports of Nsight Systems |
 //! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines |
 //! | `recording`, `class` | what was recorded; what a call can wait for |
@@ -21,6 +22,8 @@
 #![cfg_attr(not(feature = "report"), allow(dead_code, reason = "the command alone reads files and writes pages"))]
 
 mod class;
+#[cfg(feature = "nsys")]
+mod database;
 mod evidence;
 #[cfg(feature = "report")]
 mod exports;
@@ -33,6 +36,8 @@ mod format;
 #[cfg(feature = "report")]
 mod kept;
 mod lanes;
+#[cfg(feature = "nsys")]
+mod nsys;
 mod own;
 #[cfg(feature = "report")]
 mod page;

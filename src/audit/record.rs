@@ -276,7 +276,7 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, number: usize, value: T) {
 }
 
 /// A copy, by CUPTI's numbers for its direction and for the memory of both sides.
-fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
+pub(super) fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
     let memory = |kind| match kind {
         1 => HostMemoryKind::Pageable,
         2 => HostMemoryKind::Pinned,
@@ -292,7 +292,7 @@ fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
 
 impl WorkKind {
     /// A name for work that has none.
-    fn words(self) -> String {
+    pub(super) fn words(self) -> String {
         let Self::Copy { direction, host } = self else { return "memset".to_owned() };
         let direction = match direction {
             RecordedDirection::ToDevice => "copy to the device",

@@ -148,7 +148,16 @@ impl Frame {
     /// PyTorch's profiler cuts the folders of packages off its paths, so that a package looks like a folder beside the program:
     /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
-        let parts = ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", ".so", "/rustc/", "/.cargo/"];
+        let parts = [
+            "site-packages/",
+            "dist-packages/",
+            "/lib/python3",
+            "/bin/python",
+            "<frozen",
+            ".so",
+            "/rustc/",
+            "/.cargo/",
+        ];
         let beginnings =
             ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
         let is_foreign = parts.iter().any(|part| self.file.contains(part))

@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "from", conflicts_with = "from")]
     command: Vec<OsString>,
-    /// Read a trace of PyTorch's profiler, or one that --trace wrote, instead of running a program
+    /// Read a trace instead of running a program: of PyTorch's profiler, one that --trace wrote, or an export of nsys (feature nsys)
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all

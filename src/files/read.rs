@@ -13,11 +13,23 @@ use rustix::fs::OFlags;
 /// # Errors
 /// As of reading; [`io::ErrorKind::FileTooLarge`] where it is longer, however long.
 pub(crate) fn read_text(path: &Path, most: usize) -> io::Result<String> {
-    read_up_to(File::open(path)?, most)
+    text_of(read_up_to(File::open(path)?, most)?)
 }
 
-/// As [`read_text`], of a file that may be packed by gzip: `most` is of what it holds.
-pub(crate) fn read_packed_text(path: &Path, most: usize) -> io::Result<String> {
+/// What was read as text.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] where it is no UTF-8.
+pub(crate) fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+}
+
+/// What a file holds that may be packed by gzip: `most` is of what is in it.
+///
+/// # Errors
+/// As of [`read_text`].
+pub(crate) fn read_packed(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
     let mut file = BufReader::new(File::open(path)?);
     match file.fill_buf()?.starts_with(&GZIP) {
@@ -26,17 +38,17 @@ pub(crate) fn read_packed_text(path: &Path, most: usize) -> io::Result<String> {
     }
 }
 
-fn read_up_to(from: impl Read, most: usize) -> io::Result<String> {
-    let mut text = String::new();
-    from.take(most as u64 + 1).read_to_string(&mut text)?;
-    if text.len() > most {
+fn read_up_to(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
         let message = match most >> 20 {
             0 => format!("longer than {} KB, the most that is read", most >> 10),
             megabytes => format!("longer than {megabytes} MB, the most that is read"),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// Opens a plain file that lies in the folder `root`, whose path leads through no links.

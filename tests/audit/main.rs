@@ -6,6 +6,8 @@
 
 mod budget;
 mod held;
+#[cfg(feature = "nsys")]
+mod nsys;
 mod programs;
 mod signals;
 mod traces;

@@ -20,7 +20,7 @@ fn the_audit_of_its_own_trace_finds_the_same_places() {
 }
 
 /// The trace of an audit as PyTorch's profiler writes the same run (`with_stack=True`), with its names and arguments.
-fn as_the_profiler_writes(trace: &Value) -> Value {
+pub(super) fn as_the_profiler_writes(trace: &Value) -> Value {
     let mut written = Vec::new();
     for event in trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X") {
         let (name, args) = (event["name"].as_str().unwrap(), &event["args"]);
@@ -279,7 +279,7 @@ fn two_audits_of_one_name_for_one_book_are_refused_and_so_is_what_is_none() {
 fn what_is_no_trace_is_refused_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     for (content, word) in [
-        ("SQLite format 3\0more", "reports of nsys are not read"),
+        ("SQLite format 3\0more", if cfg!(feature = "nsys") { "cut off" } else { "build it with `--features nsys`" }),
         ("{\"traceEvents\": [{\"ph\": 3}]}", "t.json:1:25"),
         ("{}", "traceEvents"),
     ] {

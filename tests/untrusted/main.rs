@@ -7,6 +7,9 @@
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "nsys")]
+#[path = "../fixtures/nsys.rs"]
+mod export;
 #[path = "../fixtures/run.rs"]
 mod fixture;
 mod mutation;

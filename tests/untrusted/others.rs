@@ -222,3 +222,34 @@ fn a_mutated_trace_is_refused_or_has_an_audit_that_can_be_kept_and_is_not_much_l
     hold(1_000, &(0..seeds.len(), change()), property);
     uses.end();
 }
+
+/// The bytes of an export of Nsight Systems with some of them changed, and cut off or not.
+#[cfg(feature = "nsys")]
+#[test]
+fn a_changed_export_of_nsys_is_refused_or_has_an_audit_that_can_be_kept_and_is_not_much_longer() {
+    let trace: serde_json::Value = serde_json::from_str(include_str!("../audit/kineto.json")).unwrap();
+    let seeds = ["VACUUM", "PRAGMA page_size = 512"].map(|first| super::export::Export::of(&trace).with(first).bytes());
+    let uses = Uses::default();
+    let property = |(which, changes, cut): (usize, Vec<(usize, u8)>, Option<usize>)| {
+        let mut bytes = seeds[which].clone();
+        let length = bytes.len();
+        changes.iter().for_each(|(place, byte)| bytes[place % length] = *byte);
+        bytes.truncate(cut.map_or(length, |cut| cut % length));
+        match AuditReport::of_nsys(&bytes, "t.sqlite") {
+            Err(error) => prop_assert!(error.to_string().starts_with("t.sqlite"), "{error}"),
+            Ok(audit) => uses.turn(|_| {
+                let kept = serde_json::to_string(&audit).unwrap();
+                assert!(kept.len() < 64 * bytes.len() + 100_000, "{} bytes of {}", kept.len(), bytes.len());
+                assert!(AuditReport::parse(&kept, "a.json").is_ok(), "{kept}");
+                let page = audit.to_html();
+                assert!(!page.contains("<script") && !page.contains("{{#"));
+            }),
+        }
+        Ok(())
+    };
+    // What has a meaning stands at the beginnings of pages, so half of the changes are within the first.
+    let place = prop_oneof![0..8_192_usize, any::<usize>()];
+    let cut = prop_oneof![4 => Just(None), 1 => any::<usize>().prop_map(Some)];
+    hold(1_000, &(0..seeds.len(), vec((place, any::<u8>()), 0..12), cut), property);
+    uses.end();
+}
