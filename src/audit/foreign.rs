@@ -31,6 +31,8 @@ const MOST_DEEP: usize = 256;
 /// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
 const YEAR: f64 = 3.2e13;
 const FARTHEST: f64 = 4e15;
+/// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
+const UNKNOWN: u64 = u64::MAX;
 
 #[derive(Deserialize)]
 struct Trace {
@@ -145,6 +147,12 @@ fn recording(trace: Trace) -> ProgramRecording {
     if !untimed.is_empty() {
         warnings.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
     }
+    let works = processes.iter().flat_map(|process| &process.work);
+    let unknown = works.filter(|work| work.correlation == UNKNOWN).count();
+    if unknown > 0 {
+        warnings
+            .push(format!("{unknown} pieces of work do not say which call enqueued them: no wait for them is found"));
+    }
     match (has_calls, has_stacks) {
         (false, _) if events.is_empty() => warnings.push("the trace has no events with a time".to_owned()),
         (false, _) => warnings.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
@@ -245,7 +253,7 @@ impl ForeignEvents {
             kind,
             start,
             end,
-            correlation: event.number(&["correlation", "External id"]).unwrap_or(0),
+            correlation: event.number(&["correlation"]).unwrap_or(UNKNOWN),
             context: event.small("context").unwrap_or(0),
             stream: event.small("stream").unwrap_or(0),
             device: event.small("device").unwrap_or(0),

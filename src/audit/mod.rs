@@ -11,6 +11,7 @@
 //! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines |
 //! | `recording`, `class` | what was recorded; what a call can wait for |
+//! | `nesting` | calls within calls |
 //! | `evidence` | whether a call waited, and for what |
 //! | `shares`, `places` | where the time went; the places that lose it |
 //! | `report`, `kept`, `steps` | what is kept, and read again; budgets and baselines |
@@ -32,6 +33,7 @@ mod format;
 #[cfg(feature = "report")]
 mod kept;
 mod lanes;
+mod nesting;
 mod own;
 #[cfg(feature = "report")]
 mod page;

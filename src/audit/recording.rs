@@ -1,8 +1,7 @@
 //! What a program did, from whichever source: the driver's calls and the device's work on one clock.
 
-use std::collections::HashMap;
-
 use super::class::Class;
+use super::nesting;
 
 /// The processes of a program.
 #[derive(Clone, Debug, Default)]
@@ -188,22 +187,7 @@ impl Process {
             if self.start == 0 { first.unwrap_or(0) } else { first.map_or(self.start, |at| at.min(self.start)) };
         self.end = last.unwrap_or(self.start).max(self.end);
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
-        // A call of the driver within one of the run-time library is the same call a second time. Its work may have the number of
-        // either.
-        let mut kept: Vec<RecordedCall> = Vec::with_capacity(self.calls.len());
-        let mut last: HashMap<u32, usize> = HashMap::new();
-        for call in std::mem::take(&mut self.calls) {
-            match last.get(&call.thread).and_then(|place| kept.get_mut(*place)) {
-                Some(outer) if call.exit <= outer.exit && call.class == outer.class => {
-                    outer.correlation = outer.correlation.max(call.correlation);
-                }
-                _ => {
-                    last.insert(call.thread, kept.len());
-                    kept.push(call);
-                }
-            }
-        }
-        self.calls = kept;
+        self.calls = nesting::merged(std::mem::take(&mut self.calls));
         self.work.sort_by_key(|work| (work.correlation, work.start));
     }
 }

@@ -130,18 +130,14 @@ fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
     }
 }
 
-/// A query that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
+/// A fill that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
 #[test]
 fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
     for (left, took, waits) in [(0.6, 1.7, false), (4.0, 5.0, false), (40.0, 41.0, true)] {
-        let mut events = vec![
-            event("kernel", "fill", 90.0, 10.0 + left, 1),
-            event("cuda_runtime", "cudaDeviceGetAttribute", 100.0, took, 2),
-        ];
+        let mut events =
+            vec![event("kernel", "fill", 90.0, 10.0 + left, 1), event("cuda_runtime", "cudaMemset", 100.0, took, 2)];
         // Its like, with nothing pending.
-        events.extend(
-            (3..8).map(|number| event("cuda_runtime", "cudaDeviceGetAttribute", 1_000.0 * number as f64, 0.5, number)),
-        );
+        events.extend((3..8).map(|number| event("cuda_runtime", "cudaMemset", 1_000.0 * number as f64, 0.5, number)));
         let report = report_of(&events);
         let found = report.places.iter().any(|place| place.reason == Reason::Wait);
         assert_eq!(found, waits, "{left} µs left, {took} µs long: {:?}", report.places);
@@ -179,6 +175,36 @@ fn the_copy_of_a_call_within_a_call_is_found_by_either_number() {
         let found: Vec<_> = report.places.iter().map(|place| (place.reason, place.count, place.total_ns)).collect();
         assert_eq!(found, [(Reason::Copy, 1, 1_000_000)], "{copy}");
     }
+}
+
+/// A blocking copy asks the driver for other things, too, and waits within.
+#[test]
+fn a_call_around_calls_of_other_kinds_is_listed_once() {
+    let events = [
+        event("kernel", "gemm", 50.0, 1_000.0, 1),
+        event("cuda_runtime", "cudaMemcpy", 100.0, 1_100.0, 2),
+        event("cuda_driver", "cuCtxGetCurrent", 101.0, 1.0, 3),
+        event("cuda_driver", "cuMemcpyDtoHAsync_v2", 105.0, 50.0, 4),
+        event("cuda_driver", "cuStreamSynchronize", 160.0, 1_030.0, 5),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 1_050.0, 100.0, 4),
+    ];
+    let report = report_of(&events);
+    let found: Vec<_> =
+        report.places.iter().map(|place| (&*place.call, place.reason, place.count, place.total_ns)).collect();
+    // Up to the end of the kernel, and the copy.
+    assert_eq!(found, [("cudaMemcpy", Reason::Wait, 1, 950_000 + 100_000)], "{:?}", report.places);
+    adds_up(&report);
+}
+
+/// The profiler numbers operators (`External id`) and calls apart: one is not the other.
+#[test]
+fn work_whose_call_is_not_known_is_waited_for_by_none() {
+    let mut events = [event("kernel", "gemm", 50.0, 1_000.0, 1), event("cuda_runtime", "cudaFree", 100.0, 960.0, 7)];
+    assert_eq!(report_of(&events).places[0].reason, Reason::Wait);
+    events[0]["args"] = json!({ "External id": 1, "stream": 7 });
+    let report = report_of(&events);
+    assert!(report.places.iter().all(|place| place.reason == Reason::Allocate), "{:?}", report.places);
+    assert!(report.warnings.iter().any(|warning| warning.contains("do not name their call: 1")), "{:?}", report.warnings);
 }
 
 /// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
