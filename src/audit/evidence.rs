@@ -244,7 +244,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn recorded(&self, call: &RecordedCall) -> Option<(u64, Option<u32>)> {
-        let records = self.records.get(&call.event)?;
+        // Other programs' traces do not name the event.
+        let records = self.records.get(&call.event).filter(|_| call.event != 0)?;
         let before = records.partition_point(|(exit, ..)| *exit <= call.enter);
         let (_, correlation, stream) = *records.get(before.checked_sub(1)?)?;
         Some((correlation, stream))

@@ -26,7 +26,6 @@ mod evidence;
 mod exports;
 #[cfg(feature = "report")]
 mod foreign;
-#[cfg(feature = "report")]
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;

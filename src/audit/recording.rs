@@ -1,6 +1,7 @@
 //! What a program did, from whichever source: the driver's calls and the device's work on one clock.
 
 use super::class::Class;
+use super::format::{OTHER_THREAD, is_tool};
 use super::nesting;
 
 /// The processes of a program.
@@ -145,7 +146,8 @@ impl Frame {
     /// PyTorch's profiler cuts the folders of packages off its paths, so that a package looks like a folder beside the program:
     /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
-        let parts = ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", ".so", "/rustc/", "/.cargo/"];
+        let parts =
+            ["site-packages/", "dist-packages/", "/lib/python3", "<frozen", OTHER_THREAD, ".so", "/rustc/", "/.cargo/"];
         let beginnings =
             ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
         let is_foreign = parts.iter().any(|part| self.file.contains(part))
@@ -157,6 +159,7 @@ impl Frame {
     pub(crate) fn place(&self) -> String {
         let module = self.file.rsplit('/').next().unwrap_or_default();
         match (self.line, self.function.as_str()) {
+            _ if self.file == OTHER_THREAD => "another thread, while the main thread was at".to_owned(),
             (0, "") => format!("{module}+{:#x}", self.offset.unwrap_or(0)),
             (0, function) => format!("{function} ({module})"),
             (line, _) => format!("{}:{line}", self.file),
@@ -165,10 +168,16 @@ impl Frame {
 }
 
 impl Process {
-    /// The frames of a call, the innermost first.
+    /// The frames of a call, the innermost first, without those of the driver, of its run-time library and of tools.
     pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
         let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
-        stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize)).collect()
+        let frames = stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize));
+        frames.filter(|frame| frame.line > 0 || !is_tool(frame.file.as_bytes())).collect()
+    }
+
+    /// The innermost range at a time.
+    pub(crate) fn range_at(&self, at: u64) -> Option<&Range> {
+        self.ranges.iter().filter(|range| range.start <= at && at < range.end).max_by_key(|range| range.start)
     }
 
     pub(crate) fn wall_ns(&self) -> u64 {
