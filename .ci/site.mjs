@@ -1,10 +1,10 @@
-// Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE [SLIDES]
+// Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE [SLIDES [AUDITS]]
 //
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
 // leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; a timeline is
 // zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
 // the time until a page can be used; the pages of the course on paper. Of slides: that keys and buttons turn them, that
-// each is whole and a page on paper.
+// each is whole and a page on paper. Of the pages of audits: the same as of a site's pages, on a narrow phone, too.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -43,12 +43,13 @@ const validator = new HtmlValidate({
     'void-content': 'error',
   },
 });
-for (const name of pages) {
-  const report = validator.validateStringSync(readFileSync(join(site, name), 'utf8'), name);
+function holdToHtml(name, path) {
+  const report = validator.validateStringSync(readFileSync(path, 'utf8'), name);
   for (const { messages } of report.results) {
     messages.slice(0, 5).forEach((found) => fault(name, `line ${found.line}: ${found.message} (${found.ruleId})`));
   }
 }
+pages.forEach((name) => holdToHtml(name, join(site, name)));
 
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync', '--allow-file-access-from-files'];
@@ -88,38 +89,52 @@ async function pagesOnPaper(page) {
 
 const pagesWith = (text) => pages.filter((name) => name !== 'print.html' && readFileSync(join(site, name), 'utf8').includes(text));
 
-const fills = () => [...document.querySelectorAll('figure.plots svg [class^="plot-"]')]
+const fills = () => [...document.querySelectorAll('svg.plot [class^="plot-"]')]
   .map((shape) => getComputedStyle(shape).color);
+
+const measured = () => ({
+  overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  // The page's own frame hides what sticks out of it; what may be wide scrolls within itself.
+  wide: [...document.querySelectorAll('main *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
+    && !element.closest('.results-scroll, .table-wrapper, pre, figure.drawn, svg')).map((element) => element.outerHTML.slice(0, 80)),
+  // What stands in a panel that no reader opened has no box.
+  cut: [...document.querySelectorAll('svg.plot text')].filter((text) => {
+    const [box, room] = [text.getBBox(), text.ownerSVGElement.viewBox.baseVal];
+    return box.width > 0 && (box.x < -0.5 || box.x + box.width > room.width + 0.5 || box.y + box.height > room.height + 0.5);
+  }).map((text) => text.textContent),
+});
+
+function holdToWidth({ wide, overflow }) {
+  if (wide.length > 0) fault(where, `wider than the screen: ${wide[0]}`);
+  if (overflow > 0) fault(where, `${overflow} px wider than the screen`);
+}
+
+function holdToTheme(light, drawn) {
+  const same = drawn.filter((colour, i) => colour === light[i]).length;
+  // What refers to a pattern keeps its reference; the pattern's own colours are among those that change.
+  if (drawn.length > 0 && same > drawn.length / 2) fault(where, `${same} of ${drawn.length} shapes of plots stay light`);
+}
 
 for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 1280]]) {
   const page = await open({ viewport: { width, height: 800 }, colorScheme });
   for (const name of pages) {
     where = `${name} at ${width} px, ${colorScheme}`;
     await page.goto(url(name), { waitUntil: 'load' });
+    const { cut, ...room } = await page.evaluate(measured);
+    holdToWidth(room);
     const seen = await page.evaluate(() => ({
-      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      // The page's own frame hides what sticks out of it; what may be wide scrolls within itself.
-      wide: [...document.querySelectorAll('main *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
-        && !element.closest('.results-scroll, .table-wrapper, pre, figure.drawn, svg')).map((element) => element.outerHTML.slice(0, 80)),
       ids: [...document.querySelectorAll('[id]')].map((element) => element.id),
       links: [...document.querySelectorAll('a[href]')].map((link) => link.href),
       bare: [...document.querySelectorAll('main :is(h2, h3)[id]')].filter((heading) => !heading.querySelector('a.header'))
         .map((heading) => heading.id),
       plots: [...document.querySelectorAll('figure.plots svg')].filter((svg) => !svg.getAttribute('aria-labelledby')
         ?.split(' ').every((id) => document.getElementById(id)?.textContent)).length,
-      // What stands in a panel that no reader opened has no box.
-      cut: [...document.querySelectorAll('svg.plot text')].filter((text) => {
-        const [box, room] = [text.getBBox(), text.ownerSVGElement.viewBox.baseVal];
-        return box.width > 0 && (box.x < -0.5 || box.x + box.width > room.width + 0.5 || box.y + box.height > room.height + 0.5);
-      }).map((text) => text.textContent),
     }));
     const drawn = await page.evaluate(fills);
-    if (seen.wide.length > 0) fault(where, `wider than the screen: ${seen.wide[0]}`);
-    if (seen.overflow > 0) fault(where, `${seen.overflow} px wider than the screen`);
     if (width === 1280 && colorScheme === 'light') {
       const twice = seen.ids.filter((id, i) => seen.ids.indexOf(id) !== i);
       if (twice.length > 0) fault(where, `ids that occur twice: ${twice.slice(0, 5)}`);
-      if (seen.cut.length > 0) fault(where, `${seen.cut.length} texts of plots are cut at the edge: ${seen.cut[0]}`);
+      if (cut.length > 0) fault(where, `${cut.length} texts of plots are cut at the edge: ${cut[0]}`);
       if (seen.plots > 0) fault(where, `${seen.plots} plots without a title or a description`);
       if (seen.bare.length > 0 && name !== 'print.html') fault(where, `headings without a permalink: ${seen.bare}`);
       anchors.set(url(name), new Set(seen.ids));
@@ -128,9 +143,7 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
     }
     if (colorScheme === 'dark') {
       const light = colours.get(name);
-      const same = drawn.filter((colour, i) => colour === light[i]).length;
-      // What refers to a pattern keeps its reference; the pattern's own colours are among those that change.
-      if (drawn.length > 0 && same > drawn.length / 2) fault(where, `${same} of ${drawn.length} shapes of plots stay light`);
+      holdToTheme(light, drawn);
       await page.emulateMedia({ media: 'print', colorScheme });
       const printed = await page.evaluate(fills);
       if (printed.some((colour, i) => colour !== light[i])) fault(where, 'plots are dark on paper');
@@ -290,8 +303,31 @@ if (slides) {
   }
 }
 
+// The pages that an audit writes: each is a file of its own.
+const audits = process.argv[4] ? readdirSync(process.argv[4]).filter((name) => name.endsWith('.html')) : [];
+for (const name of audits) {
+  const path = join(resolve(process.argv[4]), name);
+  holdToHtml(name, path);
+  if (bytes(path) > PAGE_BYTES) fault(name, `${bytes(path)} bytes`);
+  const light = [];
+  for (const [colorScheme, width] of [['light', 1280], ['light', 400], ['dark', 1280]]) {
+    const audit = await open({ viewport: { width, height: 800 }, colorScheme });
+    where = `${name} at ${width} px, ${colorScheme}`;
+    await audit.goto(pathToFileURL(path).href, { waitUntil: 'load' });
+    const { cut, ...room } = await audit.evaluate(measured);
+    holdToWidth(room);
+    if (cut.length > 0) fault(where, `${cut.length} texts of plots are cut at the edge: ${cut[0]}`);
+    const drawn = await audit.evaluate(fills);
+    if (drawn.length === 0) fault(where, 'no picture');
+    if (colorScheme === 'dark') holdToTheme(light, drawn);
+    else if (width === 1280) light.push(...drawn);
+    await holdToAccessibility(audit);
+    await audit.close();
+  }
+}
+
 await browser.close();
 faults.forEach((text) => console.error(text));
 console.log(`${pages.length} pages, ${(whole / 1e6).toFixed(1)} MB, ${links.length} links, ${paper} pages on paper, `
-  + `${slides ? `${decks.length} pages of slides, ` : ''}usable after ${Math.round(slowest)} ms at most, ${faults.length} faults`);
+  + `${slides ? `${decks.length} pages of slides, ` : ''}${audits.length} pages of audits, usable after ${Math.round(slowest)} ms at most, ${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

@@ -25,7 +25,9 @@ pub(crate) enum Class {
     PageLock,
     /// Loads code.
     Load,
-    /// Anything else.
+    /// Fills memory, ends a context or changes its limits, which can wait for all streams.
+    Implicit,
+    /// Anything else: it has no reason to wait, and can take long by itself, as the first launch of a kernel does.
     Other,
 }
 
@@ -47,13 +49,24 @@ impl Class {
             "CtxSynchronize" | "DeviceSynchronize" | "ThreadSynchronize" => Self::Context,
             "EventSynchronize" => Self::Event,
             "EventRecord" | "EventRecordWithFlags" => Self::Record,
-            "MemFree" | "Free" | "FreeArray" => Self::Free,
+            "MemFree" | "Free" | "FreeArray" | "FreeMipmappedArray" | "ArrayDestroy" | "MipmappedArrayDestroy" => {
+                Self::Free
+            }
             "MemFreeHost" | "FreeHost" | "MemHostUnregister" | "HostUnregister" => Self::Unlock,
             "MemAlloc" | "Malloc" | "MemAllocManaged" | "MallocManaged" | "MemAllocPitch" | "MallocPitch"
             | "MemCreate" | "MemMap" | "MemUnmap" | "MemRelease" | "MemSetAccess" | "MemPoolTrimTo" => Self::Allocate,
             "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister" => {
                 Self::PageLock
             }
+            "CtxDestroy"
+            | "DevicePrimaryCtxReset"
+            | "DevicePrimaryCtxRelease"
+            | "DeviceReset"
+            | "ThreadExit"
+            | "CtxSetLimit"
+            | "DeviceSetLimit"
+            | "ThreadSetLimit" => Self::Implicit,
+            _ if name.starts_with("Memset") && !name.ends_with("Async") => Self::Implicit,
             _ if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
             _ if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
             "KernelGetFunction" | "FuncLoad" | "FuncGetAttributes" => Self::Load,
@@ -151,7 +164,12 @@ mod tests {
             ("cudaHostUnregister", Class::Unlock),
             ("cudaFreeHost", Class::Unlock),
             ("cuLibraryLoadData", Class::Load),
-            ("cuMemsetD8_v2", Class::Other),
+            ("cuMemsetD8_v2", Class::Implicit),
+            ("cudaMemset", Class::Implicit),
+            ("cuMemsetD8Async_ptsz", Class::Other),
+            ("cudaLaunchKernel", Class::Other),
+            ("cuLaunchKernelEx", Class::Other),
+            ("cudaGraphLaunch", Class::Other),
         ] {
             assert_eq!(Class::of(name), class, "{name}");
             assert!(Class::is_known(name), "{name}");

@@ -12,10 +12,12 @@
 //!   then, the host was reading from the beginning of the call (“API synchronization behavior” in the reference of the CUDA
 //!   driver).
 //! * A call that frees memory, or undoes a page-lock, depends on all streams.
-//! * Another call (a fill, the end of a context) waited for all streams only if it took longer than calls of its name take
-//!   with nothing pending, by about the time that the work had left.
-//! * A call that allocates or page-locks does not wait, as the book's table of the driver's calls measures it, and what it
-//!   takes to load code depends on the code: where such a call took so much longer, it is `uncertain`.
+//! * A call that can wait for all streams without being asked to (a fill, the end of a context) did so only if it took longer
+//!   than calls of its name take with nothing pending, by about the time that the work had left.
+//! * Any other call has no reason to wait: one that allocates or page-locks does not, as the book's table of the driver's
+//!   calls measures it, and what it takes to load code, which a launch does, too, depends on the code. A launch can also stand
+//!   in a full queue. Where such a call took so much longer, it is `uncertain`.
+//! * The time of a call within another is that call's own: the outer one has what is left (`nesting`).
 //!
 //! That some work ended during a call is no cause: where a call may have returned by itself at the same time, the time is
 //! not counted as a wait, and the call is `uncertain`.
@@ -27,6 +29,7 @@
 use std::collections::HashMap;
 
 use super::class::{Activity, Class};
+use super::nesting;
 use super::recording::{HostMemoryKind, Process, RecordedCall, RecordedDirection, RecordedWork, WorkKind};
 
 /// By how much a call may seem to return before the end of what it waited for: the clocks of host and device are two.
@@ -115,7 +118,9 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
         ));
     }
     evidence.usual = evidence.usual_times();
-    process.calls.iter().map(|call| evidence.judge(call)).collect()
+    let within = nesting::times_within(&process.calls);
+    let judged = process.calls.iter().zip(within);
+    judged.map(|(call, within)| evidence.judge(call).without(within, call.exit - call.enter)).collect()
 }
 
 impl<'a> Evidence<'a> {
@@ -197,9 +202,9 @@ impl<'a> Evidence<'a> {
                     None => uncertain,
                     // It took its own time, or most of it; or less was left than the two clocks may differ by.
                     Some(usual) if left <= SLACK || left < usual / 2 || duration < usual + left / 2 => none,
+                    Some(_) if class == Class::Implicit => waited(call, end, awaited),
                     // What is loaded or allocated differs in size, so that it tells nothing to take longer than usual.
-                    Some(_) if matches!(class, Class::Load | Class::Allocate | Class::PageLock) => uncertain,
-                    Some(_) => waited(call, end, awaited),
+                    Some(_) => uncertain,
                 }
             }
         }
@@ -208,10 +213,7 @@ impl<'a> Evidence<'a> {
     fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
         let depends = match call.class {
             Class::Stream if call.stream.is_some() => self.on_stream(call, call.stream, call.correlation),
-            Class::Event => match self.recorded(call) {
-                Some((correlation, stream)) => self.on_stream(call, stream, correlation),
-                None => self.ended_within(call),
-            },
+            Class::Event => self.recorded(call).and_then(|(number, stream)| self.on_stream(call, stream, number)),
             _ => self.all_before(call),
         };
         let depends = depends.filter(|(end, _)| *end <= call.exit + SLACK);
@@ -231,7 +233,7 @@ impl<'a> Evidence<'a> {
         }
         // The legacy default stream waits for others, and a stream for events of others.
         match self.ended_within(call) {
-            Some((end, awaited)) if call.exit.saturating_sub(end) <= usual.max(STRANGE) => waited(call, end, awaited),
+            Some((end, awaited)) if call.exit.saturating_sub(end) <= STRANGE => waited(call, end, awaited),
             _ => CallJudgement {
                 cause: Cause::Unknown,
                 own: usual,
@@ -242,7 +244,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn recorded(&self, call: &RecordedCall) -> Option<(u64, Option<u32>)> {
-        let records = self.records.get(&call.event)?;
+        // Other programs' traces do not name the event.
+        let records = self.records.get(&call.event).filter(|_| call.event != 0)?;
         let before = records.partition_point(|(exit, ..)| *exit <= call.enter);
         let (_, correlation, stream) = *records.get(before.checked_sub(1)?)?;
         Some((correlation, stream))
@@ -309,6 +312,21 @@ fn blocked_by(copy: &RecordedWork, from: u64, to: u64) -> u64 {
 }
 
 impl CallJudgement {
+    /// Without so much of the call's time, which is that of calls within it. Where they took most of it, they tell why.
+    fn without(self, within: u64, duration: u64) -> Self {
+        let left = duration.saturating_sub(within);
+        if within == 0 {
+            return self;
+        }
+        if within >= left {
+            return Self { own: left, ..Self::default() };
+        }
+        let wait = self.wait.min(left);
+        let copy = self.copy.min(left - wait);
+        let unknown = self.unknown.min(left - wait - copy);
+        Self { wait, copy, unknown, own: left - wait - copy - unknown, ..self }
+    }
+
     /// What the host did in the call, one after the other.
     pub(crate) fn parts(&self, call: &RecordedCall) -> [(Activity, u64); 4] {
         [

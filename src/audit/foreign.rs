@@ -15,6 +15,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::class::Class;
+use super::lanes::THREAD;
 use super::own;
 use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
 use super::report::AuditReport;
@@ -34,6 +35,8 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
 const YEAR: f64 = 3.2e13;
 const FARTHEST: f64 = 4e15;
+/// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
+const UNKNOWN: u64 = u64::MAX;
 
 #[derive(Deserialize)]
 struct Trace {
@@ -64,6 +67,11 @@ struct Event {
 impl Event {
     fn number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.args.get(*name)?.as_u64())
+    }
+
+    /// The process and the thread.
+    fn track(&self) -> String {
+        format!("{} {}", self.pid, self.tid)
     }
 
     fn text(&self, name: &str) -> &str {
@@ -166,7 +174,7 @@ fn recording(trace: Trace) -> ProgramRecording {
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
     let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
     let (source, processes) = match own {
-        Some(timelines) => ("a trace of syncscope", own_processes(&events, first, timelines)),
+        Some(timelines) => ("a trace of syncscope", own_processes(&trace.events, &events, first, timelines)),
         None => (
             "a trace of PyTorch's profiler. Which stream an event was recorded on is not in it, nor are calls that the \
              profiler leaves out",
@@ -182,6 +190,11 @@ fn recording(trace: Trace) -> ProgramRecording {
         missing.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
     }
     missing.extend(processes.iter().find_map(Process::without_work).map(str::to_owned));
+    let works = processes.iter().flat_map(|process| &process.work);
+    let unknown = works.filter(|work| work.correlation == UNKNOWN).count();
+    if unknown > 0 {
+        missing.push(format!("events of work that do not name their call: {unknown}. No wait for them is found"));
+    }
     match (has_calls, has_stacks) {
         (false, _) if events.is_empty() => missing.push("the trace has no events with a time".to_owned()),
         (false, _) => missing.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
@@ -202,15 +215,18 @@ fn times(event: &Event, first: f64) -> (u64, u64) {
 }
 
 /// The processes of a trace of this library: each timeline has two of the format, its host and its device.
-fn own_processes(events: &[&Event], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
-    const KINDS: [Kind; 4] = [Kind::Enqueue, Kind::Synchronize, Kind::Kernel, Kind::Copy];
+fn own_processes(all: &[Event], events: &[&Event], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
+    const KINDS: [Kind; 5] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy];
     const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
-    let mut threads: HashMap<String, usize> = HashMap::new();
+    let named = all.iter().filter(|event| event.ph == "M" && event.name == "thread_name");
+    let numbered =
+        named.filter_map(|event| Some((event.track(), event.text("name").rsplit_once(THREAD)?.1.parse().ok()?)));
+    let mut threads: HashMap<String, usize> = numbered.collect();
     let mut all: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
     for event in events {
         let Some(kind) = KINDS.into_iter().find(|kind| kind.name() == event.cat) else { continue };
         let next = threads.len();
-        let track = *threads.entry(format!("{} {}", event.pid, event.tid)).or_insert(next);
+        let track = *threads.entry(event.track()).or_insert(next);
         let (start_ns, end_ns) = times(event, first);
         let site = Some(event.text("site")).filter(|site| !site.is_empty()).map(str::to_owned);
         all.entry(event.pid.as_u64().unwrap_or(0).div_ceil(2)).or_default().push(Span {
@@ -238,8 +254,8 @@ fn own_processes(events: &[&Event], first: f64, timelines: &serde_json::Value) -
 
 /// The process of a trace of PyTorch's profiler.
 fn kineto(events: &[&Event], first: f64) -> Process {
-    let mut reading =
-        ForeignEvents { first, threads: HashMap::new(), process: Process { complete: true, ..Process::default() } };
+    let process = Process { complete: true, ..Process::default() };
+    let mut reading = ForeignEvents { first, threads: HashMap::new(), taken: HashSet::new(), process };
     let mut python = Vec::new();
     for event in events {
         match event.cat.as_str() {
@@ -261,13 +277,17 @@ fn kineto(events: &[&Event], first: f64) -> Process {
 struct ForeignEvents {
     first: f64,
     threads: HashMap<String, u32>,
+    /// Numbers of threads that are given.
+    taken: HashSet<u32>,
     process: Process,
 }
 
 impl ForeignEvents {
     fn thread(&mut self, event: &Event) -> u32 {
-        let next = self.threads.len() as u32 + 1;
-        *self.threads.entry(format!("{} {}", event.pid, event.tid)).or_insert(next)
+        // Its own number, unless a thread of another process has it; no system has as many as these.
+        let other = u32::MAX - 1 - self.threads.len() as u32;
+        let own = event.tid.as_u64().and_then(|number| u32::try_from(number).ok());
+        *self.threads.entry(event.track()).or_insert_with(|| own.filter(|own| self.taken.insert(*own)).unwrap_or(other))
     }
 
     fn work(&mut self, event: &Event) {
@@ -282,7 +302,7 @@ impl ForeignEvents {
             kind,
             start,
             end,
-            correlation: event.number(&["correlation", "External id"]).unwrap_or(0),
+            correlation: event.number(&["correlation"]).unwrap_or(UNKNOWN),
             context: event.small("context").unwrap_or(0),
             stream: event.small("stream").unwrap_or(0),
             device: event.small("device").unwrap_or(0),

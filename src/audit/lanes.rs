@@ -1,12 +1,18 @@
 //! A process as a [`Timeline`], for the trace and for the picture of a page.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
 use super::places;
-use super::recording::{Frame, Process, WorkKind};
+use super::recording::{Frame, Process, Range, WorkKind};
 use crate::timeline::{Kind, Span, SyncKind, Timeline, Track};
+
+/// The most lanes of ranges: what finds no room within one of them is put into the last.
+const MOST_LANES: usize = 16;
+/// How the track of a thread is named, before its number.
+pub(crate) const THREAD: &str = "thread ";
 
 /// The timeline of what lies in a time, from, to.
 pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, to): (u64, u64)) -> Timeline {
@@ -15,17 +21,43 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
     let work: Vec<_> = process.work.iter().filter(|work| work.end > from && work.start < to).collect();
     let threads: BTreeSet<u32> = calls.iter().map(|(call, _)| call.thread).collect();
     let streams: BTreeSet<u32> = work.iter().map(|work| work.stream).collect();
-    let tracks = threads.iter().map(|thread| Track::Host(format!("thread {thread}")));
+    let ranges = nested(process.ranges.iter().filter(|range| range.end > from && range.start < to).collect());
+    let named = |number: usize| if number == 0 { "ranges".to_owned() } else { format!("ranges {}", number + 1) };
+    let tracks = (0..ranges.len()).map(|number| Track::Host(named(number)));
+    let tracks = tracks.chain(threads.iter().map(|thread| Track::Host(format!("{THREAD}{thread}"))));
     let tracks: Vec<Track> = tracks.chain(streams.iter().map(|stream| Track::Stream(*stream))).collect();
     let lanes: HashMap<(bool, u32), usize> = threads
         .iter()
         .map(|thread| (true, *thread))
         .chain(streams.iter().map(|stream| (false, *stream)))
-        .zip(0..)
+        .zip(ranges.len()..)
         .collect();
     let mut spans: Vec<Span> = Vec::new();
     let clip = |at: u64| at.clamp(from, to) - from;
+    for (track, lane) in ranges.iter().enumerate() {
+        for range in lane {
+            spans.push(Span {
+                track,
+                name: range.name.clone(),
+                start_ns: clip(range.start),
+                end_ns: clip(range.end),
+                kind: Kind::HostWork,
+                stream: None,
+                bytes: None,
+                correlation: None,
+                sync: None,
+                awaits: None,
+                site: None,
+                detail: None,
+            });
+        }
+    }
+    // Which call each event stands for.
+    let mut events: HashMap<u64, u64> = HashMap::new();
     for (call, judgement) in calls {
+        if call.class == Class::Record {
+            events.insert(call.event, call.correlation);
+        }
         let waits = judgement.cause == Cause::Wait;
         let stack = process.stack(call);
         spans.push(Span {
@@ -38,7 +70,7 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
             bytes: Some(call.bytes).filter(|bytes| *bytes > 0),
             correlation: Some(call.correlation),
             sync: waits.then_some(sync(call.class)),
-            awaits: None,
+            awaits: events.get(&call.event).copied().filter(|_| call.class == Class::Event && call.event != 0),
             site: places::frame(&stack).map(Frame::place),
             detail: None,
         });
@@ -62,6 +94,30 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
     spans.sort_by_key(|span| (span.start_ns, span.track));
     let device = format!("process {}", process.number);
     Timeline { device, source: "audit".to_owned(), tracks, spans, dropped: process.lost, region_ns: to - from }
+}
+
+/// The ranges in lanes: those of one lane lie within each other or beside, as a trace shows them. Those of several threads
+/// overlap.
+fn nested(mut ranges: Vec<&Range>) -> Vec<Vec<&Range>> {
+    ranges.sort_by_key(|range| (range.start, Reverse(range.end)));
+    // The ranges of each lane, and the ends of those that are open.
+    let mut lanes: Vec<(Vec<&Range>, Vec<u64>)> = Vec::new();
+    for range in ranges {
+        let has_room = |(_, open): &mut (Vec<&Range>, Vec<u64>)| {
+            open.retain(|end| *end > range.start);
+            open.last().is_none_or(|end| range.end <= *end)
+        };
+        let place = lanes.iter_mut().position(has_room).unwrap_or_else(|| {
+            if lanes.len() < MOST_LANES {
+                lanes.push((Vec::new(), Vec::new()));
+            }
+            lanes.len() - 1
+        });
+        let (lane, open) = &mut lanes[place];
+        lane.push(range);
+        open.push(range.end);
+    }
+    lanes.into_iter().map(|(lane, _)| lane).collect()
 }
 
 fn sync(class: Class) -> SyncKind {

@@ -12,6 +12,7 @@
 //! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines |
 //! | `recording`, `class` | what was recorded; what a call can wait for |
+//! | `nesting` | calls within calls |
 //! | `evidence` | whether a call waited, and for what |
 //! | `shares`, `places` | where the time went; the places that lose it |
 //! | `report`, `kept` | what is kept, and read again |
@@ -29,13 +30,13 @@ mod evidence;
 mod exports;
 #[cfg(feature = "report")]
 mod foreign;
-#[cfg(feature = "report")]
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;
 #[cfg(feature = "report")]
 mod kept;
 mod lanes;
+mod nesting;
 #[cfg(feature = "nsys")]
 mod nsys;
 mod own;

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::class::Class;
-use super::recording::{Frame, Process, RecordedCall, RecordedWork, WorkKind};
+use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKind};
 use crate::device::kind::{Kind, SyncKind};
 use crate::timeline::Span;
 
@@ -54,8 +54,11 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
                 let has_copy = span.correlation.is_some_and(|own| copied.contains(&own));
                 process.calls.push(RecordedCall { stack, ..call(span, has_copy) });
             }
-            // Named parts of the program, and streams that wait: neither is a call or work.
-            Kind::HostWork | Kind::Wait => {}
+            Kind::HostWork => {
+                process.ranges.push(Range { name: span.name.clone(), start: span.start_ns, end: span.end_ns });
+            }
+            // A stream that waits is neither a call nor work.
+            Kind::Wait => {}
         }
     }
     process.settle();
@@ -82,7 +85,10 @@ fn call(span: &Span, has_copy: bool) -> RecordedCall {
     // A wait within a call that enqueues: what the call itself enqueued before is waited for, too.
     let is_within = span.awaits.is_some() && span.awaits == span.correlation;
     let (class, event) = match (span.kind, span.sync, span.awaits) {
-        _ if is_known => (Class::of(&span.name), 0),
+        _ if is_known => match Class::of(&span.name) {
+            Class::Record => (Class::Record, own),
+            class => (class, span.awaits.unwrap_or(0)),
+        },
         (Kind::Enqueue, ..) => (Class::Record, own),
         (_, Some(SyncKind::Stream), _) => (Class::Stream, 0),
         (_, Some(SyncKind::Device), _) => (Class::Context, 0),

@@ -79,6 +79,12 @@ fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
     if !place.waited_for.is_empty() {
         out.push_str(&format!("; the longest waited for {}", escape(&place.waited_for)));
     }
+    if !place.range.is_empty() {
+        out.push_str(&format!("; the longest was in the range <em>{}</em>", escape(&place.range)));
+    }
+    if let Some(thread) = place.thread {
+        out.push_str(&format!("; thread {thread}"));
+    }
     let advice = escape(&tables::sentence(&place.advice));
     out.push_str(&format!(".</p>\n<p>{advice} (chapter {}).</p>\n", chapter(&place.chapter)));
     if !place.stack.is_empty() {

@@ -7,7 +7,7 @@ use super::evidence::{CallJudgement, Cause};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall, WorkKind};
 use super::report::JudgedCalls;
 
-/// The most frames of a stack that are kept with a place.
+/// The most frames of a stack that are kept with a place, that of the place among them.
 const DEPTH: usize = 12;
 
 /// Why a place loses time.
@@ -55,6 +55,12 @@ pub struct WaitPlace {
     pub longest_ns: u64,
     /// How long a device had nothing to do right after these calls.
     pub idle_after_ns: u64,
+    /// The thread that made the longest, where the process has several that call.
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub thread: Option<u32>,
+    /// The innermost range of NVTX, or annotation, in which the longest was made.
+    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "String::is_empty"))]
+    pub range: String,
     /// What the longest waited for.
     #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "String::is_empty"))]
     pub waited_for: String,
@@ -62,7 +68,8 @@ pub struct WaitPlace {
     pub advice: String,
     /// The chapter of the book that explains it.
     pub chapter: String,
-    /// The stack of the longest, the innermost frame first.
+    /// The stack of the longest, the innermost frame first: its first frames, and that of `place` last where it lies behind
+    /// them. Frames of the driver and of tools are left out.
     #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub stack: Vec<Frame>,
 }
@@ -104,37 +111,32 @@ pub(crate) fn loss(call: &RecordedCall, judgement: &CallJudgement) -> Option<(Re
 
 /// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name.
 pub(crate) fn frame<'a>(stack: &[&'a Frame]) -> Option<&'a Frame> {
-    let named = |frame: &&&Frame| !frame.function.is_empty() && !frame.file.contains("libcupti");
+    let named = |frame: &&&Frame| !frame.function.is_empty();
     stack.iter().find(|frame| frame.is_users()).or_else(|| stack.iter().find(named)).or(stack.first()).copied()
 }
 
-#[derive(Default)]
-struct Gathered {
+/// The calls of one place.
+struct Gathered<'a> {
     times: Vec<u64>,
     idle: u64,
     longest: u64,
-    function: String,
-    waited_for: String,
-    stack: Vec<Frame>,
-    advice: (&'static str, &'static str),
+    of_longest: (&'a Process, &'a RecordedCall, &'a CallJudgement),
 }
 
 /// The places of all processes, the most time lost first.
 pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
-    let mut all: HashMap<(String, String, Reason), Gathered> = HashMap::new();
+    let mut all: HashMap<(String, String, Reason), Gathered<'_>> = HashMap::new();
     for (process, judged) in recording.processes.iter().zip(judged) {
         for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
             let Some((reason, lost)) = loss(call, judgement) else { continue };
             let stack = process.stack(call);
             let own = frame(&stack);
             let key = (own.map(Frame::place).unwrap_or_default(), call.name.clone(), reason);
-            let gathered = all.entry(key).or_default();
+            let of_call = (process, call, judgement);
+            let gathered =
+                all.entry(key).or_insert(Gathered { times: Vec::new(), idle: 0, longest: 0, of_longest: of_call });
             if lost >= gathered.longest {
-                gathered.longest = lost;
-                gathered.function = own.map(|frame| frame.function.clone()).unwrap_or_default();
-                gathered.waited_for = waited_for(process, judgement);
-                gathered.stack = stack.iter().take(DEPTH).map(|frame| (*frame).clone()).collect();
-                gathered.advice = advice(call.class, reason);
+                (gathered.longest, gathered.of_longest) = (lost, of_call);
             }
             gathered.times.push(lost);
             if reason == Reason::Wait {
@@ -150,24 +152,40 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
     places
 }
 
-fn place((place, call, reason): (String, String, Reason), mut gathered: Gathered) -> WaitPlace {
+fn place((place, name, reason): (String, String, Reason), mut gathered: Gathered<'_>) -> WaitPlace {
     gathered.times.sort_unstable();
-    let (advice, chapter) = gathered.advice;
+    let (process, call, judgement) = gathered.of_longest;
+    let (advice, chapter) = advice(call.class, reason);
+    let stack = process.stack(call);
+    let own = frame(&stack);
+    let has_threads = process.calls.iter().any(|other| other.thread != call.thread);
     WaitPlace {
         place,
-        function: gathered.function,
-        call,
+        function: own.map(|frame| frame.function.clone()).unwrap_or_default(),
+        call: name,
         reason,
         count: gathered.times.len() as u64,
         total_ns: gathered.times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)),
         median_ns: gathered.times[gathered.times.len() / 2],
         longest_ns: gathered.longest,
         idle_after_ns: gathered.idle,
-        waited_for: gathered.waited_for,
+        thread: has_threads.then_some(call.thread),
+        range: process.range_at(call.enter).map(|range| range.name.clone()).unwrap_or_default(),
+        waited_for: waited_for(process, judgement),
         advice: advice.to_owned(),
         chapter: chapter.to_owned(),
-        stack: gathered.stack,
+        stack: kept(&stack, own),
     }
+}
+
+/// What is kept of a stack: the frame of the place in any case.
+fn kept(stack: &[&Frame], own: Option<&Frame>) -> Vec<Frame> {
+    let mut kept: Vec<Frame> = stack.iter().take(DEPTH).map(|frame| (*frame).clone()).collect();
+    if let Some(own) = own.filter(|own| !kept.contains(own)) {
+        kept.truncate(DEPTH - 1);
+        kept.push(own.clone());
+    }
+    kept
 }
 
 fn waited_for(process: &Process, judgement: &CallJudgement) -> String {

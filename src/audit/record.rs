@@ -202,7 +202,7 @@ impl RecordReader {
         let (number, line, offset) = (fields.u32() as usize, fields.u32(), fields.u64());
         let text = fields.text();
         let (file, function) = text.split_once('\0').unwrap_or((&text, ""));
-        let offset = (line == 0).then_some(offset);
+        let offset = (line == 0 && file != format::OTHER_THREAD).then_some(offset);
         let frame = Frame { file: file.to_owned(), line, function: function.to_owned(), offset };
         put(&mut self.process.frames, number, frame);
     }

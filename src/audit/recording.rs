@@ -1,8 +1,8 @@
 //! What a program did, from whichever source: the driver's calls and the device's work on one clock.
 
-use std::collections::HashMap;
-
 use super::class::Class;
+use super::format::{OTHER_THREAD, is_tool};
+use super::nesting;
 
 /// The processes of a program.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +154,7 @@ impl Frame {
             "/lib/python3",
             "/bin/python",
             "<frozen",
+            OTHER_THREAD,
             ".so",
             "/rustc/",
             "/.cargo/",
@@ -169,6 +170,7 @@ impl Frame {
     pub(crate) fn place(&self) -> String {
         let module = self.file.rsplit('/').next().unwrap_or_default();
         match (self.line, self.function.as_str()) {
+            _ if self.file == OTHER_THREAD => "another thread, while the main thread was at".to_owned(),
             (0, "") => format!("{module}+{:#x}", self.offset.unwrap_or(0)),
             (0, function) => format!("{function} ({module})"),
             (line, _) => format!("{}:{line}", self.file),
@@ -177,10 +179,16 @@ impl Frame {
 }
 
 impl Process {
-    /// The frames of a call, the innermost first.
+    /// The frames of a call, the innermost first, without those of the driver, of its run-time library and of tools.
     pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
         let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
-        stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize)).collect()
+        let frames = stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize));
+        frames.filter(|frame| frame.line > 0 || !is_tool(frame.file.as_bytes())).collect()
+    }
+
+    /// The innermost range at a time.
+    pub(crate) fn range_at(&self, at: u64) -> Option<&Range> {
+        self.ranges.iter().filter(|range| range.start <= at && at < range.end).max_by_key(|range| range.start)
     }
 
     /// Why no wait of the process can be shown: a call waits for nothing else than work.
@@ -208,22 +216,7 @@ impl Process {
             if self.start == 0 { first.unwrap_or(0) } else { first.map_or(self.start, |at| at.min(self.start)) };
         self.end = last.unwrap_or(self.start).max(self.end);
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
-        // A call of the driver within one of the run-time library is the same call a second time. Its work may have the number of
-        // either.
-        let mut kept: Vec<RecordedCall> = Vec::with_capacity(self.calls.len());
-        let mut last: HashMap<u32, usize> = HashMap::new();
-        for call in std::mem::take(&mut self.calls) {
-            match last.get(&call.thread).and_then(|place| kept.get_mut(*place)) {
-                Some(outer) if call.exit <= outer.exit && call.class == outer.class => {
-                    outer.correlation = outer.correlation.max(call.correlation);
-                }
-                _ => {
-                    last.insert(call.thread, kept.len());
-                    kept.push(call);
-                }
-            }
-        }
-        self.calls = kept;
+        self.calls = nesting::merged(std::mem::take(&mut self.calls));
         self.work.sort_by_key(|work| (work.correlation, work.start));
     }
 }

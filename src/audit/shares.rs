@@ -27,39 +27,61 @@ pub(crate) struct DeviceTime {
 
 /// The thread that spent most time in calls. Another may make more: PyTorch's backward pass looks up kernels on its own.
 pub(crate) fn main_thread(process: &Process) -> Option<u32> {
-    let mut times: HashMap<u32, u64> = HashMap::new();
+    // The time, and up to when: that of a call within another counts once.
+    let mut times: HashMap<u32, (u64, u64)> = HashMap::new();
     for call in &process.calls {
-        let time = times.entry(call.thread).or_default();
-        *time = time.saturating_add(call.exit - call.enter);
+        let (time, last) = times.entry(call.thread).or_default();
+        *time = time.saturating_add(call.exit.saturating_sub(call.enter.max(*last)));
+        *last = call.exit.max(*last);
     }
-    times.into_iter().max_by_key(|(thread, time)| (*time, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
+    times.into_iter().max_by_key(|(thread, (time, _))| (*time, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
 }
 
 /// What a thread did, without gaps, from the start of the process to its end.
 pub(crate) fn host(process: &Process, judgements: &[CallJudgement], thread: Option<u32>) -> Vec<ShareSegment> {
-    let mut segments: Vec<ShareSegment> = Vec::new();
-    let mut at = process.start;
-    let mut add = |doing, to: u64| {
-        if to > at {
-            segments.push((doing, at, to));
-            at = to;
-        }
-    };
+    let mut told = Told { segments: Vec::new(), at: process.start, open: Vec::new() };
     for (call, judgement) in process.calls.iter().zip(judgements) {
         // Records of events cost what the program's own code costs; they are not watched for themselves.
-        if Some(call.thread) != thread || call.class == Class::Record {
-            continue;
-        }
-        add(Activity::Own, call.enter);
-        // Of a call within another only what lies behind that is left.
-        let mut end = call.enter;
-        for (doing, duration) in judgement.parts(call) {
-            end += duration;
-            add(doing, end);
+        if Some(call.thread) == thread && call.class != Class::Record {
+            told.until(call.enter);
+            told.open.push((call.exit, judgement.parts(call)));
         }
     }
-    add(Activity::Own, process.end);
-    segments
+    told.until(process.end);
+    told.segments
+}
+
+/// What a thread did up to a time.
+struct Told {
+    segments: Vec<ShareSegment>,
+    at: u64,
+    /// The calls that have not ended, the innermost last: when they do, and what of them is not told yet.
+    open: Vec<(u64, [(Activity, u64); 4])>,
+}
+
+impl Told {
+    fn until(&mut self, to: u64) {
+        while let Some((exit, mut parts)) = self.open.pop() {
+            let end = exit.min(to);
+            for (doing, left) in &mut parts {
+                let part = (*left).min(end.saturating_sub(self.at));
+                *left -= part;
+                self.add(*doing, self.at + part);
+            }
+            if exit > to {
+                self.open.push((exit, parts));
+                break;
+            }
+        }
+        self.add(Activity::Own, to);
+    }
+
+    fn add(&mut self, doing: Activity, to: u64) {
+        if to > self.at {
+            self.segments.push((doing, self.at, to));
+            self.at = to;
+        }
+    }
 }
 
 /// How long each took.

@@ -5,14 +5,17 @@
 //! functions at most, one that is gone nothing. Release builds of Rust need `debug = "line-tables-only"`.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use addr2line::Loader;
 use addr2line::demangle_auto;
 
+use super::format::is_tool;
 use super::recording::{Frame, Process};
 
-/// Where a program that is linked to a fixed address begins.
-const FIXED: u64 = 0x40_0000;
+/// A page of memory: where a module begins, its first one does.
+const PAGE: u64 = 4096;
 /// The most frames that one address stands for.
 const MOST_INLINED: usize = 16;
 
@@ -21,13 +24,13 @@ pub(crate) fn resolve(process: &mut Process) {
     if process.frames.iter().all(|frame| frame.offset.is_none()) {
         return;
     }
-    let mut modules: HashMap<String, Option<Loader>> = HashMap::new();
+    let mut modules: HashMap<String, Option<Module>> = HashMap::new();
     let mut frames: Vec<Frame> = Vec::new();
     let mut places: Vec<Vec<u32>> = Vec::new();
     for frame in &process.frames {
         let module = modules.entry(frame.file.clone()).or_insert_with_key(|file| load(file));
-        let found = module.as_ref().zip(frame.offset).map(|(module, offset)| lines(module, offset)).unwrap_or_default();
-        let found = if found.is_empty() { vec![frame.clone()] } else { found };
+        let found = module.as_ref().zip(frame.offset).map(|(module, offset)| module.lines(offset)).unwrap_or_default();
+        let found = if found.is_empty() { vec![unresolved(frame)] } else { found };
         places.push((frames.len() as u32..).take(found.len()).collect());
         frames.extend(found);
     }
@@ -47,17 +50,45 @@ pub(crate) fn readable(name: &str) -> String {
     }
 }
 
-fn load(file: &str) -> Option<Loader> {
-    let is_foreign = ["/lib/", "/lib64/", "/usr/lib", "libcupti", "libcuda", "libsyncscope_audit"]
-        .iter()
-        .any(|part| file.starts_with(part) || file.rsplit('/').next().is_some_and(|name| name.starts_with(part)));
-    if is_foreign { None } else { Loader::new(file).ok() }
+/// A frame whose line is not known, with its function as its author wrote it.
+fn unresolved(frame: &Frame) -> Frame {
+    Frame { function: readable(&frame.function), ..frame.clone() }
 }
 
-/// The frames at an address, the innermost first; none where the module does not know it.
-fn lines(module: &Loader, offset: u64) -> Vec<Frame> {
-    for address in [offset, offset + FIXED] {
-        let Ok(mut found) = module.find_frames(address) else { continue };
+/// A module with its debugging information.
+struct Module {
+    loader: Loader,
+    /// The address at which it was linked to begin: 0, unless it is linked to a fixed one.
+    begin: u64,
+}
+
+fn load(file: &str) -> Option<Module> {
+    let is_foreign = ["/lib/", "/lib64/", "/usr/lib"].iter().any(|part| file.starts_with(part));
+    if is_foreign || is_tool(file.as_bytes()) {
+        return None;
+    }
+    Some(Module { loader: Loader::new(file).ok()?, begin: begin(&File::open(file).ok()?).unwrap_or(0) })
+}
+
+/// The page of the lowest address among the parts that are loaded of a module (ELF of 64 bits, the lowest byte first).
+fn begin(file: &File) -> Option<u64> {
+    const LOADED: u64 = 1;
+    let number = |bytes: &[u8], at: usize, length: usize| {
+        bytes.get(at..at + length).map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    let mut head = [0; 64];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let (place, size, count) = (number(&head, 32, 8)?, number(&head, 54, 2)?, number(&head, 56, 2)?);
+    let mut parts = vec![0; (size * count) as usize];
+    file.read_exact_at(&mut parts, place).ok()?;
+    let loaded = parts.chunks_exact((size as usize).max(1)).filter(|part| number(part, 0, 4) == Some(LOADED));
+    loaded.filter_map(|part| number(part, 16, 8)).min().map(|address| address / PAGE * PAGE)
+}
+
+impl Module {
+    /// The frames at an offset, the innermost first; none where the module does not know it.
+    fn lines(&self, offset: u64) -> Vec<Frame> {
+        let Ok(mut found) = self.loader.find_frames(self.begin.saturating_add(offset)) else { return Vec::new() };
         let mut out = Vec::new();
         while let Ok(Some(frame)) = found.next() {
             let Some((file, line)) = frame.location.and_then(|location| location.file.zip(location.line)) else {
@@ -70,9 +101,6 @@ fn lines(module: &Loader, offset: u64) -> Vec<Frame> {
                 break;
             }
         }
-        if !out.is_empty() {
-            return out;
-        }
+        out
     }
-    Vec::new()
 }

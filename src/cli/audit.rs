@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "from", conflicts_with = "from")]
     command: Vec<OsString>,
-    /// Read a trace instead of running a program: of PyTorch's profiler, one that --trace wrote, or an export of nsys (feature nsys)
+    /// Read instead of running a program: a trace of PyTorch's profiler, one that --trace wrote, the audit that --json wrote, or an export of nsys (feature nsys)
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
@@ -123,6 +123,9 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let baseline = arguments.baseline.as_deref().map(audit::read_kept).transpose()?;
     let stacks = stacks(arguments, budget.as_ref())?;
     let files = Files::claim(arguments)?;
+    if let Some(kept) = kept(arguments)? {
+        return again(&kept, &files);
+    }
     let (recording, of, status) = match &arguments.from {
         Some(file) => (audit::read_trace(file)?, file.display().to_string(), None),
         None => {
@@ -162,6 +165,31 @@ fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, Usag
         ))),
         (stated, None) => Ok(stated.unwrap_or(Stacks::Sample)),
     }
+}
+
+/// The audit that `--from` names, where it names one and not a trace.
+fn kept(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
+    let is_audit = |path: &&PathBuf| path.is_file() && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text));
+    let Some(path) = arguments.from.as_ref().filter(is_audit) else { return Ok(None) };
+    let Arguments { budget, baseline, trace, junit, sarif, .. } = arguments;
+    if [budget, baseline, trace, junit, sarif].into_iter().any(Option::is_some) {
+        let message = "an audit that was kept can be printed, and written by `--json` and `--html`: it has no single calls. For \
+                       the rest, audit the program again, or read the trace that `--trace` wrote";
+        return Err(UsageError(format!("{}: {message}", path.display())).into());
+    }
+    Ok(Some(audit::read_kept(path)?))
+}
+
+/// Says once more what an audit found.
+fn again(report: &AuditReport, files: &Files) -> anyhow::Result<End> {
+    tell(report, true);
+    if let Some(file) = &files.json {
+        file.write(output::json(report)?.as_bytes())?;
+    }
+    if let Some(file) = &files.html {
+        file.write(report.to_html().as_bytes())?;
+    }
+    Ok(End::Well)
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use syncscope::audit::{Activity, Reason};
@@ -199,10 +200,7 @@ other.join()
 #[test]
 fn a_native_program_has_its_lines_as_places_and_inlined_functions_in_its_stacks() {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("native");
-    let library = format!("-L{}", super::stand_in().display());
-    compile("native.c", &[&library, "-l:libcupti.so.13"], &program);
-    let audited = Audited::of(&[program.to_str().unwrap()], &["--stacks", "all"], &[]);
+    let audited = Audited::of(&[&native(folder.path(), "native.c", &[])], &["--stacks", "all"], &[]);
     let found = &audited.report.places[0];
     let source = std::fs::read_to_string(format!("{SOURCES}/native.c")).unwrap();
     let line = source.lines().position(|line| line.contains("cuStreamSynchronize((void")).unwrap() + 1;
@@ -213,4 +211,111 @@ fn a_native_program_has_its_lines_as_places_and_inlined_functions_in_its_stacks(
     assert_eq!(own.map(|frame| &*frame.function).collect::<Vec<_>>(), ["read_result", "main"]);
     assert_eq!(found.total_ns, 3_000_000);
     adds_up(&audited.report);
+}
+
+fn of_frame(frame: &syncscope::audit::Frame) -> String {
+    format!("{}:{}", frame.file, frame.line)
+}
+
+/// A program of C with flags, beside the stand-in.
+fn native(folder: &Path, source: &str, flags: &[&str]) -> String {
+    let program = folder.join("native");
+    let library = format!("-L{}", super::stand_in().display());
+    compile(source, &[flags, &[&library, "-l:libcupti.so.13"]].concat(), &program);
+    program.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_line_of_the_program_behind_many_frames_of_packages_is_the_place_and_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("site-packages");
+    std::fs::create_dir(&package).unwrap();
+    std::fs::write(
+        package.join("deep.py"),
+        "def deep(call, frames):\n    return deep(call, frames - 1) if frames else call()\n",
+    )
+    .unwrap();
+    let script = folder.path().join("train.py");
+    std::fs::write(
+        &script,
+        // The call is the package's: a lambda here would be the place.
+        "import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+from deep import deep
+cuda, word = ctypes.CDLL('libcupti.so.13'), ctypes.c_uint64
+cuda.cuInit(0)
+cuda.fakeLaunch(b'forward', word(7), word(2_000_000))
+deep(cuda.cuCtxSynchronize, int(sys.argv[2]))
+",
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("budget.yaml"), "waits: 0\n").unwrap();
+    let budget = folder.path().join("budget.yaml");
+    for frames in ["15", "60", "200"] {
+        let arguments = ["--stacks", "all", "--budget", budget.to_str().unwrap(), "--sarif", "s.json"];
+        let program = ["python3", script.to_str().unwrap(), package.to_str().unwrap(), frames];
+        let audited = Audited::of(&program, &arguments, &[]);
+        let found = &audited.report.places[0];
+        assert_eq!(found.place, format!("{}:7", script.display()), "{frames}: {:?}", found.stack);
+        assert_eq!(of_frame(found.stack.last().unwrap()), found.place, "{frames}");
+        let sarif = super::json(&audited.file("s.json"));
+        let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        assert_eq!(location["region"]["startLine"], 7, "{frames}: {sarif}");
+    }
+}
+
+#[test]
+fn a_native_stack_begins_behind_the_driver_and_reaches_a_program_behind_a_deep_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libdeep.so");
+    compile("deep.c", &["-shared", "-fPIC", "-g0", "-O0"], &library);
+    let place = format!("-L{}", folder.path().display());
+    let program = native(folder.path(), "native.c", &["-DDEEP", &place, "-ldeep", "-Wl,-rpath,$ORIGIN"]);
+    let audited = Audited::of(&[&program], &["--stacks", "all"], &[]);
+    let found = &audited.report.places[0];
+    assert!(found.place.starts_with(&format!("{SOURCES}/native.c:")), "{found:?}");
+    assert_eq!(of_frame(found.stack.last().unwrap()), found.place);
+    assert!(found.stack[0].file.ends_with("libdeep.so"), "{found:?}");
+}
+
+/// 4 MiB behind an address of a program without line tables there are lines of another function.
+#[test]
+fn a_line_is_taken_from_where_a_module_was_linked_to_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("native.o");
+    compile("native.c", &["-g0", "-c"], &object);
+    let program = native(folder.path(), "far.c", &[object.to_str().unwrap(), "-pie"]);
+    let audited = Audited::of(&[&program], &["--stacks", "all"], &[]);
+    let found = &audited.report.places[0];
+    assert!(found.place.contains("native") && !found.stack.iter().any(|frame| frame.line > 0), "{found:?}");
+
+    for begin in ["-Wl,-Ttext-segment=0x400000", "-Wl,-Ttext-segment=0x10000000"] {
+        let program = native(folder.path(), "native.c", &["-no-pie", begin]);
+        let audited = Audited::of(&[&program], &["--stacks", "all"], &[]);
+        let found = &audited.report.places[0];
+        assert!(found.place.starts_with(&format!("{SOURCES}/native.c:")), "{begin}: {found:?}");
+    }
+}
+
+/// The main thread stands in the line that the other works for.
+#[test]
+fn a_thread_that_runs_no_python_has_the_line_of_the_main_thread_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libcross.so");
+    compile("cross.c", &["-shared", "-fPIC"], &library);
+    let script = "
+import ctypes, sys
+cuda, other = ctypes.CDLL('libcupti.so.13'), ctypes.CDLL(sys.argv[1])
+cuda.cuInit(0)
+cuda.cuMemAlloc_v2()
+def backward():
+    other.call_in_a_thread(cuda.cuLibraryLoadData)
+backward()
+";
+    let audited = Audited::of(&["python3", "-c", script, library.to_str().unwrap()], &["--stacks", "all"], &[]);
+    let find = |call: &str| audited.report.places.iter().find(|place| place.call == call).unwrap();
+    let (load, other) = (find("cuLibraryLoadData"), find("cuMemAlloc_v2"));
+    assert_eq!((&*load.place, &*load.function, &*other.place), ("<string>:7", "backward", "<string>:5"), "{load:?}");
+    assert_eq!(load.stack[0].file, "<another thread>");
+    assert!(load.thread.is_some() && other.thread.is_some() && load.thread != other.thread, "{load:?}");
 }

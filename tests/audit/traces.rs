@@ -17,6 +17,58 @@ fn the_audit_of_its_own_trace_finds_the_same_places() {
     let again: AuditReport = serde_json::from_value(read(&audited.file("again.json"))).unwrap();
     assert_eq!(places(&again), places(&audited.report));
     adds_up(&again);
+    let of = |report: &AuditReport| -> Vec<_> {
+        report.places.iter().map(|place| (place.range.clone(), place.thread)).collect()
+    };
+    assert_eq!(of(&again), of(&audited.report));
+    assert_eq!(audited.report.places.iter().filter(|place| place.range == "step").count(), 1);
+    // What holds for the run holds for its trace.
+    for (budget, code) in [
+        ("step: { range: step }\nmilliseconds: 2.5\n", 0),
+        ("step: { range: step }\nmilliseconds: 1.5\n", 1),
+        ("step: { range: step }\nskip_first: 3\nwaits: 0\n", 1),
+    ] {
+        fs::write(folder.join("budget.yaml"), budget).unwrap();
+        let script = train();
+        for of in [&["--from", "trace.json"][..], &["--stacks", "all", "--", "python3", &script]] {
+            let output = audit(&[&["--budget", "budget.yaml"], of].concat()).current_dir(folder).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{budget} {of:?}: {}", said(&output));
+        }
+    }
+}
+
+/// Ranges of two threads, which overlap and cannot stand in one lane of a trace; and two threads that wait.
+#[test]
+fn the_threads_and_the_ranges_of_a_trace_are_those_of_its_program() {
+    let script = "
+import ctypes, threading
+cuda, word = ctypes.CDLL('libcupti.so.13'), ctypes.c_uint64
+cuda.cuInit(0)
+cuda.fakeRange(1, b'outer')
+cuda.fakeHost(word(1_000))
+cuda.fakeRange(2, b'other')
+cuda.fakeLaunch(b'forward', word(7), word(2_000_000))
+cuda.cuStreamSynchronize(word(7))
+cuda.fakeRange(1, None)
+def wait():
+    cuda.fakeLaunch(b'forward', word(8), word(1_000_000))
+    cuda.cuStreamSynchronize(word(8))
+thread = threading.Thread(target=wait)
+thread.start()
+thread.join()
+cuda.fakeRange(2, None)
+";
+    let audited = Audited::of(&["python3", "-c", script], &["--stacks", "all", "--trace", "trace.json"], &[]);
+    let again = AuditReport::of_trace(&fs::read_to_string(audited.file("trace.json")).unwrap(), "t").unwrap();
+    let of = |report: &AuditReport| -> Vec<_> {
+        report.places.iter().map(|place| (place.place.clone(), place.range.clone(), place.thread)).collect()
+    };
+    let found = of(&audited.report);
+    assert_eq!(found.iter().map(|(_, range, _)| range.as_str()).collect::<Vec<_>>(), ["other", "other"]);
+    assert!(found[0].2.is_some() && found[0].2 != found[1].2, "{found:?}");
+    assert_eq!(of(&again), found);
+    let page = audited.report.to_html();
+    assert!(page.contains("in the range <em>other</em>; thread "), "{page}");
 }
 
 /// The trace of an audit as PyTorch's profiler writes the same run (`with_stack=True`), with its names and arguments.
@@ -131,18 +183,14 @@ fn a_wait_within_a_package_is_at_the_line_of_the_program_that_called_it() {
     }
 }
 
-/// A query that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
+/// A fill that is slower than its like, and work that ends meanwhile: less of it is left than the clocks may differ by.
 #[test]
 fn a_call_that_is_slow_by_less_than_the_clocks_differ_waited_for_nothing() {
     for (left, took, waits) in [(0.6, 1.7, false), (4.0, 5.0, false), (40.0, 41.0, true)] {
-        let mut events = vec![
-            event("kernel", "fill", 90.0, 10.0 + left, 1),
-            event("cuda_runtime", "cudaDeviceGetAttribute", 100.0, took, 2),
-        ];
+        let mut events =
+            vec![event("kernel", "fill", 90.0, 10.0 + left, 1), event("cuda_runtime", "cudaMemset", 100.0, took, 2)];
         // Its like, with nothing pending.
-        events.extend(
-            (3..8).map(|number| event("cuda_runtime", "cudaDeviceGetAttribute", 1_000.0 * number as f64, 0.5, number)),
-        );
+        events.extend((3..8).map(|number| event("cuda_runtime", "cudaMemset", 1_000.0 * number as f64, 0.5, number)));
         let report = report_of(&events);
         let found = report.places.iter().any(|place| place.reason == Reason::Wait);
         assert_eq!(found, waits, "{left} µs left, {took} µs long: {:?}", report.places);
@@ -182,6 +230,40 @@ fn the_copy_of_a_call_within_a_call_is_found_by_either_number() {
     }
 }
 
+/// A blocking copy asks the driver for other things, too, and waits within.
+#[test]
+fn a_call_around_calls_of_other_kinds_is_listed_once() {
+    let events = [
+        event("kernel", "gemm", 50.0, 1_000.0, 1),
+        event("cuda_runtime", "cudaMemcpy", 100.0, 1_100.0, 2),
+        event("cuda_driver", "cuCtxGetCurrent", 101.0, 1.0, 3),
+        event("cuda_driver", "cuMemcpyDtoHAsync_v2", 105.0, 50.0, 4),
+        event("cuda_driver", "cuStreamSynchronize", 160.0, 1_030.0, 5),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 1_050.0, 100.0, 4),
+    ];
+    let report = report_of(&events);
+    let found: Vec<_> =
+        report.places.iter().map(|place| (&*place.call, place.reason, place.count, place.total_ns)).collect();
+    // Up to the end of the kernel, and the copy.
+    assert_eq!(found, [("cudaMemcpy", Reason::Wait, 1, 950_000 + 100_000)], "{:?}", report.places);
+    adds_up(&report);
+}
+
+/// The profiler numbers operators (`External id`) and calls apart: one is not the other.
+#[test]
+fn work_whose_call_is_not_known_is_waited_for_by_none() {
+    let mut events = [event("kernel", "gemm", 50.0, 1_000.0, 1), event("cuda_runtime", "cudaFree", 100.0, 960.0, 7)];
+    assert_eq!(report_of(&events).places[0].reason, Reason::Wait);
+    events[0]["args"] = json!({ "External id": 1, "stream": 7 });
+    let report = report_of(&events);
+    assert!(report.places.iter().all(|place| place.reason == Reason::Allocate), "{:?}", report.places);
+    assert!(
+        report.warnings.iter().any(|warning| warning.contains("do not name their call: 1")),
+        "{:?}",
+        report.warnings
+    );
+}
+
 /// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
 #[test]
 fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call_and_others_do_not() {
@@ -216,28 +298,44 @@ fn the_audit_of_that_trace_is_the_one_that_the_book_shows() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end());
 }
 
-/// Audits of an H200. What the book shows of them are their places, in order.
+/// Audits of an H200: the book shows what is printed of them.
 #[test]
-fn the_audits_of_a_gpu_that_the_book_shows_can_be_read_and_add_up() {
+fn the_audits_of_a_gpu_that_the_book_shows_are_printed_as_it_shows_them_and_add_up() {
     for (kept, shown) in [
-        (include_str!("kept/with.json"), include_str!("../../book/src/listings/audit_with_waits.txt")),
-        (include_str!("kept/without.json"), include_str!("../../book/src/listings/audit_without_waits.txt")),
-        (include_str!("kept/cudarc.json"), include_str!("../../book/src/listings/audit_cudarc.txt")),
+        ("with", include_str!("../../book/src/listings/audit_with_waits.txt")),
+        ("without", include_str!("../../book/src/listings/audit_without_waits.txt")),
+        ("cudarc", include_str!("../../book/src/listings/audit_cudarc.txt")),
     ] {
-        let report = AuditReport::parse(kept, "kept.json").unwrap();
-        adds_up(&report);
-        let rows = shown.lines().skip(2).take_while(|row| !row.is_empty() && !row.starts_with("and "));
-        let rows: Vec<Vec<&str>> = rows.map(|row| row.split("  ").filter(|cell| !cell.is_empty()).collect()).collect();
-        assert_eq!(rows.len(), report.places.len().min(20));
-        for (row, place) in rows.iter().zip(&report.places) {
-            let cells: Vec<&str> = row.iter().map(|cell| cell.trim()).collect();
-            assert_eq!(cells[..2], [place.place.as_str(), &place.call], "{row:?}");
-            assert_eq!(cells[3], place.count.to_string(), "{row:?}");
-        }
-        let waits = report.places.iter().filter(|place| place.reason == Reason::Wait).map(|place| place.count);
-        let last = shown.lines().last().unwrap();
-        assert!(last.starts_with(&format!("{} wait", waits.sum::<u64>())), "{last}");
+        let file = format!("kept/{kept}.json");
+        let text = fs::read_to_string(format!("{SOURCES}/{file}")).unwrap();
+        adds_up(&AuditReport::parse(&text, &file).unwrap());
+        let output = audit(&["--from", &file]).current_dir(SOURCES).env_remove("COLUMNS").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end(), "{kept}");
     }
+}
+
+#[test]
+fn a_kept_audit_is_printed_and_written_again_and_holds_no_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), include_str!("kineto-audit.json")).unwrap();
+    fs::write(folder.path().join("budget.yaml"), "waits: 0\n").unwrap();
+    let run = |more: &[&str]| {
+        audit(&[&["--from", "a.json"], more].concat())
+            .current_dir(folder.path())
+            .env("COLUMNS", "120")
+            .output()
+            .unwrap()
+    };
+    let output = run(&["--json", "b.json", "--html", "b.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let shown = include_str!("../../book/src/listings/audit_example.txt");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end());
+    assert_eq!(fs::read_to_string(folder.path().join("b.json")).unwrap(), include_str!("kineto-audit.json"));
+    assert!(fs::read_to_string(folder.path().join("b.html")).unwrap().contains("Where the host waits"));
+    let output = run(&["--budget", "budget.yaml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("it has no single calls"), "{}", said(&output));
 }
 
 #[test]

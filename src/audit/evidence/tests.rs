@@ -129,3 +129,42 @@ fn a_free_waits_for_all_streams_and_a_load_that_may_have_waited_is_uncertain() {
     let load = call("cuLibraryLoadData", (1_000, 3 * MS), 10);
     assert_eq!(judged(vec![load], work).0, Cause::Uncertain);
 }
+
+/// A launch may load its kernel's code, or stand in a full queue; the same holds for each call that has no reason to wait.
+#[test]
+fn a_call_without_a_reason_to_wait_that_takes_long_while_a_kernel_ends_is_uncertain() {
+    for name in
+        ["cudaLaunchKernel", "cuLaunchKernelEx", "cudaGraphLaunch", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"]
+    {
+        let launches = [(1_000, 6_000), (20_000, 25_000), (40_000, 45_000), (MS, 11 * MS)].into_iter().zip(10..);
+        let calls = launches.map(|(times, number)| call(name, times, number)).collect();
+        assert_eq!(
+            judged(calls, vec![kernel(1, (MS - 1_000, 6 * MS), 12)]),
+            (Cause::Uncertain, 0, 0, 10 * MS),
+            "{name}"
+        );
+    }
+    let fills = [(1_000, 6_000), (20_000, 25_000), (40_000, 45_000), (MS, 6 * MS + 5_000)].into_iter().zip(10..);
+    let calls = fills.map(|(times, number)| call("cuMemsetD8_v2", times, number)).collect();
+    assert_eq!(judged(calls, vec![kernel(1, (MS - 1_000, 6 * MS), 12)]).0, Cause::Wait);
+}
+
+#[test]
+fn an_event_whose_record_is_not_known_was_waited_for_only_where_the_call_returned_after_the_work() {
+    let wait = |exit| call("cudaEventSynchronize", (1_000, exit), 10);
+    let work = |end| vec![kernel(1, (500, end), 5)];
+    assert_eq!(judged(vec![wait(MS + 1_000)], work(7_000)).0, Cause::Unknown);
+    assert_eq!(judged(vec![wait(8_000)], work(7_000)), (Cause::None, 0, 0, 7_000));
+    let found = judged(vec![wait(MS + 1_000)], work(MS));
+    assert_eq!((found.0, found.1), (Cause::Wait, MS - 1_000));
+}
+
+#[test]
+fn a_call_has_only_the_time_that_the_calls_within_it_leave() {
+    let calls = vec![call("cudaLaunchKernel", (1_000, 10 * MS), 10), call("cuLibraryLoadData", (2_000, 9 * MS), 11)];
+    let mut process = Process { calls, work: vec![kernel(1, (500, 5 * MS), 5)], start: 1, ..Process::default() };
+    process.settle();
+    let judgements = judge(&process);
+    assert_eq!((judgements[0].cause, judgements[0].own), (Cause::None, MS + 1_000));
+    assert_eq!((judgements[1].cause, judgements[1].own), (Cause::Uncertain, 9 * MS - 2_000));
+}

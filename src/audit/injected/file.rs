@@ -12,7 +12,7 @@ use crate::system;
 /// The bytes that are mapped at a time.
 const PART: usize = 1 << 20;
 /// The longest text that is written.
-const TEXT: usize = 1024;
+pub(crate) const TEXT: usize = 1024;
 
 static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
 

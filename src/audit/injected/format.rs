@@ -87,3 +87,23 @@ pub(crate) mod note {
 
 /// No stream, no stack.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// The file of the frame behind which those of the main thread stand: the thread of the call has none of its own.
+pub(crate) const OTHER_THREAD: &str = "<another thread>";
+
+/// Whether a module, by its path, is the driver's, the run-time library's or a tool's: no program's place lies in it.
+pub(crate) fn is_tool(module: &[u8]) -> bool {
+    const NAMES: [&str; 9] = [
+        "libcuda.so",
+        "libcudart",
+        "libcudadebugger",
+        "libcupti",
+        "libnvidia-",
+        "libnvToolsExt",
+        "libnvtx",
+        "libToolsInjection",
+        "libsyncscope_audit",
+    ];
+    let name = module.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    NAMES.iter().any(|tool| name.starts_with(tool.as_bytes()))
+}

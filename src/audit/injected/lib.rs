@@ -105,6 +105,8 @@ fn begin(folder: &Path) {
     if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
         python::be_patient(patience);
     }
+    // It is the main thread that most programs call CUDA from first.
+    python::begin();
     // Safety: both handlers live as long as the process.
     unsafe {
         system::pthread_atfork(None, None, Some(forked));

@@ -6,11 +6,14 @@
 //! reader, takes the lock and reads the frames of the calling thread, which cannot change meanwhile, as running Python needs
 //! the lock. The calling thread waits for that up to 15 ms ([`be_patient`]), and goes on without a stack where it is not enough.
 //!
+//! A thread of a library in C++ that runs no Python, such as one of PyTorch's backward pass, works for a line of another
+//! thread: the main thread's frames are taken in place of its own, and are marked as such.
+//!
 //! # Limits
 //! Interpreters beside the main one, and builds without the lock, have no stack where the thread has let go of it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +64,8 @@ functions! {
     current_state: c"PyThreadState_GetUnchecked" | c"_PyThreadState_UncheckedGet", fn() -> Object;
     interpreter: c"PyThreadState_GetInterpreter", fn(Object) -> Object;
     main: c"PyInterpreterState_Main", fn() -> Object;
+    first: c"PyInterpreterState_ThreadHead", fn(Object) -> Object;
+    next: c"PyThreadState_Next", fn(Object) -> Object;
     ensure: c"PyGILState_Ensure", fn() -> c_int;
     save: c"PyEval_SaveThread", fn() -> Object;
     restore: c"PyEval_RestoreThread", fn(Object) -> ();
@@ -87,6 +92,8 @@ pub(crate) enum Taken {
 }
 
 static PYTHON: OnceLock<Python> = OnceLock::new();
+/// The state of the main thread, once it was seen.
+static MAIN: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
@@ -100,21 +107,30 @@ pub(crate) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
 
-/// The stack of this thread.
-pub(crate) fn stack() -> Taken {
-    // The interpreter may be loaded later.
+/// The interpreter, if it runs. It may be loaded later.
+fn running() -> Option<&'static Python> {
     let python = match PYTHON.get() {
         Some(python) => python,
-        None => match Python::find() {
-            Some(python) => PYTHON.get_or_init(|| python),
-            None => return Taken::NoPython,
-        },
+        None => {
+            let python = Python::find()?;
+            PYTHON.get_or_init(|| python)
+        }
     };
-    if !python.runs() {
-        return Taken::NoPython;
+    python.runs().then_some(python)
+}
+
+/// Remembers the state of this thread if it is the main one.
+pub(crate) fn begin() {
+    if let Some(python) = running() {
+        python.own();
     }
-    // Safety: these ask for pointers that the interpreter keeps for each thread.
-    let (own, current) = unsafe { ((python.own_state)(), (python.current_state)()) };
+}
+
+/// The stack of this thread.
+pub(crate) fn stack() -> Taken {
+    let Some(python) = running() else { return Taken::NoPython };
+    // Safety: this asks for a pointer that the interpreter keeps.
+    let (own, current) = (python.own(), unsafe { (python.current_state)() });
     let taken = match own {
         _ if own.is_null() => return Taken::NoPython,
         // Safety: this thread holds the lock, and the state is its own.
@@ -138,20 +154,71 @@ impl Python {
         unsafe { (self.is_initialized)() != 0 && (self.is_finalizing)() == 0 }
     }
 
-    /// The stack of a thread, [`NONE`] where it has no frame.
+    /// The state of this thread, null where it has none.
+    fn own(&self) -> Object {
+        // Safety: this asks for a pointer that the interpreter keeps for each thread.
+        let own = unsafe { (self.own_state)() };
+        if system::thread() == std::process::id() {
+            MAIN.store(own, Ordering::Release);
+        }
+        own
+    }
+
+    /// The state of the main thread, where that is another one, and is still there.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    unsafe fn main_beside(&self, state: Object) -> Option<Object> {
+        let main = MAIN.load(Ordering::Acquire);
+        if !self.has_lock || main.is_null() || main == state {
+            return None;
+        }
+        // Safety: states are put first and taken out with the lock held.
+        unsafe {
+            let mut known = (self.first)((self.main)());
+            while !known.is_null() && known != main {
+                known = (self.next)(known);
+            }
+            (!known.is_null()).then_some(main)
+        }
+    }
+
+    /// The stack of a thread: that of the main thread where it has no frame, [`NONE`] where that has none either.
     ///
     /// # Safety
     /// The caller holds the lock, and `state` is a thread of the caller's interpreter.
     unsafe fn frames(&self, state: Object) -> Option<u32> {
-        let (mut kind, mut value, mut trace) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         let mut found = [0; DEPTH];
+        // Safety: the caller's promise, and the main thread is there.
+        let count = unsafe {
+            match self.walk(state, &mut found) {
+                0 => match self.main_beside(state).zip(stacks::other_thread()) {
+                    Some((main, mark)) => {
+                        found[0] = mark;
+                        let more = self.walk(main, &mut found[1..]);
+                        if more == 0 { 0 } else { more + 1 }
+                    }
+                    None => 0,
+                },
+                count => count,
+            }
+        };
+        Some(if count == 0 { NONE } else { stacks::stack(&found[..count]) })
+    }
+
+    /// Puts the frames of a thread into `found`, the innermost first, and says how many.
+    ///
+    /// # Safety
+    /// As for [`frames`](Self::frames).
+    unsafe fn walk(&self, state: Object, found: &mut [u32]) -> usize {
+        let (mut kind, mut value, mut trace) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         let mut count = 0;
         // Safety: the lock is held; each frame and each code object is held while it is used. An error that the program has
         // not dealt with yet is put back.
         unsafe {
             (self.fetch)(&mut kind, &mut value, &mut trace);
             let mut frame = (self.frame)(state);
-            while !frame.is_null() && count < DEPTH {
+            while !frame.is_null() && count < found.len() {
                 let line = (self.line)(frame).max(0) as u32;
                 let code = (self.code)(frame);
                 if let Some(number) = stacks::seen(code as usize, line).or_else(|| self.name(code, line)) {
@@ -168,7 +235,7 @@ impl Python {
             }
             (self.bring)(kind, value, trace);
         }
-        Some(if count == 0 { NONE } else { stacks::stack(&found[..count]) })
+        count
     }
 
     /// Names a frame. Its code is held from now on: another must not come to lie at its address.

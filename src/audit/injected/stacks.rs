@@ -5,15 +5,18 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use crate::file::{self, Fields};
-use crate::format::{NONE, tag};
+use crate::format::{NONE, OTHER_THREAD, is_tool, tag};
 use crate::system;
 
-/// The most frames of a stack, and the most frames and stacks that are kept apart.
-pub(crate) const DEPTH: usize = 48;
+/// The most frames of a stack, all of which have room in a record, and the most frames and stacks that are kept apart. A line
+/// of the program may lie far behind those of the packages that it uses.
+pub(crate) const DEPTH: usize = 256;
+const _: () = assert!(DEPTH * size_of::<u32>() <= file::TEXT);
 const MOST: usize = 1 << 16;
 
 #[derive(Default)]
 struct Known {
+    /// [`NONE`] for what no program's place lies in.
     frames: HashMap<(usize, u32), u32>,
     stacks: HashMap<Vec<u32>, u32>,
 }
@@ -41,6 +44,11 @@ pub(crate) fn frame(code: usize, line: u32, offset: u64, file: &[u8], function: 
     Some(number)
 }
 
+/// The number of the frame behind which those of the main thread stand.
+pub(crate) fn other_thread() -> Option<u32> {
+    seen(0, 0).or_else(|| frame(0, 0, 0, OTHER_THREAD.as_bytes(), &[]))
+}
+
 /// The number of a stack.
 pub(crate) fn stack(frames: &[u32]) -> u32 {
     let known = with(|known| {
@@ -63,7 +71,8 @@ pub(crate) fn stack(frames: &[u32]) -> u32 {
 
 type Step = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// The stack of a program without an interpreter: modules and offsets, and the names that the dynamic linker knows.
+/// The stack of a program without an interpreter: modules and offsets, and the names that the dynamic linker knows. The frames
+/// of the driver and of this library, the innermost, are left out.
 pub(crate) fn native() -> u32 {
     struct Walk {
         address: unsafe extern "C" fn(*mut c_void) -> usize,
@@ -91,8 +100,9 @@ pub(crate) fn native() -> u32 {
     };
     // A return address lies behind its call.
     let addresses = walk.found[..walk.count].iter().filter(|address| **address != 0).map(|address| address - 1);
-    let frames: Vec<u32> = addresses.filter_map(|address| seen(address, 0).or_else(|| of_address(address))).collect();
-    stack(&frames)
+    let frames = addresses.filter_map(|address| seen(address, 0).or_else(|| of_address(address)));
+    let frames: Vec<u32> = frames.filter(|frame| *frame != NONE).collect();
+    if frames.is_empty() { NONE } else { stack(&frames) }
 }
 
 fn of_address(address: usize) -> Option<u32> {
@@ -110,5 +120,13 @@ fn of_address(address: usize) -> Option<u32> {
         let text = |text: *const c_char| if text.is_null() { &[][..] } else { CStr::from_ptr(text).to_bytes() };
         (text(symbol.file), text(symbol.name))
     };
+    if is_tool(file) {
+        with(|known| {
+            if known.frames.len() < MOST {
+                known.frames.insert((address, 0), NONE);
+            }
+        });
+        return Some(NONE);
+    }
     frame(address, 0, (address - symbol.base as usize) as u64, file, name)
 }
