@@ -86,7 +86,7 @@ pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
         return Err(FileError::whole(
             origin,
             "reports of nsys are not read; a trace of PyTorch's profiler (export_chrome_trace) is, and so is one that \
-             `report audit --trace` wrote",
+             an audit wrote (`audit --trace`)",
         ));
     }
     parse(&read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?, &origin)

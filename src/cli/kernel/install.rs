@@ -15,8 +15,9 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use toml::Table;
 
-use crate::cli::UsageError;
+use super::NAMED;
 use crate::cli::library::{dependency, source};
+use crate::cli::{self, UsageError};
 use crate::files::replace;
 
 /// What a cell needs of the library.
@@ -34,7 +35,7 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
     };
     if folder.exists() && !is_kernel(folder) {
         let place = folder.display();
-        return Err(UsageError(format!("{place}: this is no kernel of report, so it is not replaced")).into());
+        return Err(UsageError(format!("{place}: this is no kernel of this program, so it is not replaced")).into());
     }
     let kernels = folder.parent().context("a kernel needs a folder")?;
     fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
@@ -52,7 +53,7 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
 
     fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
     // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
-    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32" });
+    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32", NAMED: cli::program() });
     if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
         variables["RUSTUP_TOOLCHAIN"] = json!(toolchain);
     }
@@ -207,7 +208,7 @@ mod tests {
         let other = folder.path().join("syncscope");
         write(&other.join("kernel.json"), "{}").unwrap();
         let error = install(&other, None).unwrap_err();
-        assert!(error.to_string().contains("no kernel of report"), "{error}");
+        assert!(error.to_string().contains("no kernel of this program"), "{error}");
         assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");
     }
 }

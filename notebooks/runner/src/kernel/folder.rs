@@ -23,6 +23,17 @@ const SOURCES_BEHIND: &str = "standard-library-behind";
 /// Beginning of the folder's name; the process's number stands behind it.
 const NAME: &str = "session-";
 
+/// The command that installs the kernel, by the name of the program that installed this one.
+pub(super) fn installer() -> String {
+    let program = std::env::var("SYNCSCOPE_PROGRAM").ok().filter(|name| !name.is_empty());
+    format!("{} kernel install", program.as_deref().unwrap_or("report"))
+}
+
+/// What is wrong where a kernel's library cannot be used, and what to do.
+pub(super) fn unusable() -> String {
+    format!("the library of the kernel cannot be used; install it again with `{}`", installer())
+}
+
 /// What `report kernel install` has put beside this program.
 pub(super) struct Installed {
     home: PathBuf,
@@ -33,7 +44,7 @@ impl Installed {
         let program = std::env::current_exe()?;
         let home = program.parent().context("this program is in no folder")?.to_owned();
         if !home.join("warm/Cargo.lock").exists() {
-            anyhow::bail!("{}: no compiled library; run `report kernel install`", home.display());
+            anyhow::bail!("{}: no compiled library; run `{}`", home.display(), installer());
         }
         Ok(Self { home })
     }
