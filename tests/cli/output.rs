@@ -116,6 +116,9 @@ fn the_rows_of_an_experiment_are_exported_in_each_format_and_nothing_else_is_pri
     assert_eq!(first, ids);
     let markdown = export("markdown");
     assert_eq!(markdown.lines().filter(|line| line.starts_with("| ")).count(), ids.len() + 2, "{markdown}");
+    for id in ids {
+        assert!(markdown.contains(&format!("({id})")), "{id} as it is written: {markdown}");
+    }
 }
 
 #[test]
