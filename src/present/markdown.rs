@@ -11,7 +11,7 @@ use crate::clean::is_unseen;
 const ACTS: [char; 11] = ['\\', '|', '*', '_', '`', '[', ']', '<', '&', '~', '$'];
 
 /// `text` as Markdown that is read as it: one line, without what cannot be seen.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (index, word) in text.split_whitespace().enumerate() {
         if index > 0 {
