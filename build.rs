@@ -11,16 +11,13 @@ fn main() {
     let report = std::env::var_os("CARGO_FEATURE_REPORT").is_some();
     // Outside of a checkout (a package from a registry) there is no commit to note.
     if report && Path::new(".git").exists() {
-        for name in ["HEAD", "index"] {
-            // In a worktree they lie elsewhere.
-            if let Some(path) = git(&["rev-parse", "--git-path", name]) {
-                println!("cargo::rerun-if-changed={path}");
-            }
+        for path in watched() {
+            println!("cargo::rerun-if-changed={path}");
         }
         if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
             println!("cargo::rustc-env=SYNCSCOPE_COMMIT={commit}");
         }
-        // Without the option git may write the index, which is watched: the next build would begin anew.
+        // Without the option git may write the index, which can be what is watched: the next build would begin anew.
         if let Some(changes) = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"]) {
             println!("cargo::rustc-env=SYNCSCOPE_DIRTY={}", !changes.is_empty());
         }
@@ -37,6 +34,15 @@ fn main() {
     for folder in folders {
         println!("cargo::rerun-if-changed={folder}");
     }
+}
+
+/// The files that change with the commit: where it is named, and the log of its changes. Not the index, which git writes anew
+/// when it is asked for the state of the checkout; it is watched where a checkout has no log.
+fn watched() -> Vec<String> {
+    // In a worktree they lie elsewhere.
+    let path = |name: &str| git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists());
+    let log = path("logs/HEAD").or_else(|| path("index"));
+    path("HEAD").into_iter().chain(log).collect()
 }
 
 /// Compiles the library that `report audit` puts into a program, unless that was done from the same files; an empty file

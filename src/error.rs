@@ -8,6 +8,16 @@ use std::path::PathBuf;
 /// What can go wrong between the host and a device.
 ///
 /// Errors are `Clone`: a failure in enqueued work is reported by every later call on its stream.
+///
+/// ```
+/// use syncscope::device::Device;
+/// use syncscope::error::DeviceError;
+///
+/// match Device::open("cpu:99").map(drop) {
+///     Err(DeviceError::NoSuchDevice { name, available, .. }) => assert!(!available.contains(&name)),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {

@@ -352,7 +352,7 @@ fn what_differs_is_escaped_in_markdown() {
     let arguments = ["compare", "a.json", "other.json", "--allow-mismatch", "--format", "markdown"];
     let (code, out, error) = ended(&arguments, folder.path());
     assert_eq!(code, 0, "{error}");
-    assert!(out.contains("&#60;img src&#61;x&#62;&#96;&#42;") && !out.contains("<img"), "{out}");
+    assert!(out.contains(r"\<img src=x>\`\*") && !out.replace(r"\<", "").contains("<img"), "{out}");
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn the_formats_hold_the_same_rows() {
     let (_, text, _) = ended(&arguments("text"), folder.path());
     assert!(text.contains("5 slower") && text.contains("r.4"), "{text}");
     let (_, markdown, _) = ended(&arguments("markdown"), folder.path());
-    assert!(markdown.contains("| --- |") && markdown.contains("| r&#46;4 |"), "{markdown}");
+    assert!(markdown.contains("| --- |") && markdown.contains("| r.4 |"), "{markdown}");
     let (_, json, _) = ended(&["compare", "a.json", "slow.json", "--json"], folder.path());
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["pairs"].as_array().unwrap().len(), 5);

@@ -261,3 +261,22 @@ fn what_a_measurement_may_start_is_started_on_all_processors() {
     }
     assert!(starts >= 8 && bare.is_empty(), "{starts} starts; not `elsewhere`: {bare:#?}");
 }
+
+/// Who meets a module for the first time reads how it is begun with.
+#[test]
+fn every_public_module_has_an_example_that_is_compiled() {
+    let library = text(&root().join("src/lib.rs"));
+    let modules = library.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let is_begun = |line: &str| {
+        let fence = line.trim_start().strip_prefix("///").or_else(|| line.trim_start().strip_prefix("//!"));
+        fence.is_some_and(|fence| ["```", "```no_run"].contains(&fence.trim()))
+    };
+    let mut seen = 0;
+    for module in modules {
+        let (folder, file) = (root().join("src").join(module), root().join(format!("src/{module}.rs")));
+        let files = if folder.is_dir() { files(&folder, ".rs") } else { vec![file] };
+        assert!(files.iter().any(|file| text(file).lines().any(is_begun)), "{module} has no example");
+        seen += 1;
+    }
+    assert!(seen > 10, "only {seen} modules were found");
+}

@@ -4,6 +4,8 @@ Every failed cell has to be an error reply of its own with its whole message, an
 Argument: how often. Ends with 1 at the first message that is lost.
 """
 
+import os
+import pathlib
 import sys
 import threading
 import time
@@ -95,6 +97,15 @@ def interrupted(manager, client):
     return trouble + check(client, ("2 + 2", None, [], "", "4"))
 
 
+def copied():
+    """How many bytes of the installed folder the newest kernel has copied and not linked."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    newest = max(pathlib.Path(cache, "syncscope/kernel").glob("session-*"), key=lambda folder: folder.stat().st_mtime)
+    warm = pathlib.Path(os.environ["JUPYTER_DATA_DIR"], "kernels/syncscope/warm")
+    files = [newest / path.relative_to(warm) for path in warm.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink() and file.stat().st_nlink == 1)
+
+
 def main(rounds):
     manager = KernelManager(kernel_name="syncscope")
     begun = time.monotonic()
@@ -105,7 +116,7 @@ def main(rounds):
     trouble, cells = [], 0
     try:
         first, messages = run(client, "Device::best()?")
-        print(f"first answer after {time.monotonic() - begun:.1f} s")
+        print(f"first answer after {time.monotonic() - begun:.1f} s, with {copied() / 1e6:.1f} MB copied")
         html = [m["content"]["data"].get("text/html", "") for m in messages if m["msg_type"] == "execute_result"]
         if first["status"] != "ok" or not any("<table" in text for text in html):
             trouble.append(f"the first cell shows {html}: {first}")

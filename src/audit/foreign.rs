@@ -109,7 +109,7 @@ fn of_export(_: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
     Err(FileError::whole(
         origin,
         "exports of nsys are not read by this build: build it with `--features nsys`, or take a trace of PyTorch's profiler \
-         (export_chrome_trace), or one that `report audit --trace` wrote",
+         (export_chrome_trace), or one that an audit wrote (`audit --trace`)",
     ))
 }
 

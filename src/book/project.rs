@@ -44,6 +44,9 @@ const HARDWARE: &str = "hardware.yaml";
 const TEXTS: &str = "texts.yaml";
 /// The file that a project may have, of lessons.
 const LESSONS: &str = "lessons.yaml";
+/// The files of YAML in a project, or their folders, with the names of their schemas.
+const SCHEMAS: [(&str, &str); 5] =
+    [("suites", "suite"), ("documents", "document"), (LESSONS, "lessons"), (TEXTS, "texts"), (HARDWARE, "hardware")];
 
 /// What a book is made of besides results.
 ///
@@ -123,12 +126,20 @@ impl BookProject {
         self.with_file(AUDITS, name, "json", json)
     }
 
-    /// With JSON Schemas of suites and documents, and in each of these the line by which an editor finds its schema.
+    /// The JSON Schema of `lessons.yaml`.
+    pub fn lessons_schema() -> schemars::Schema {
+        super::syllabus::schema()
+    }
+
+    /// With JSON Schemas by their names, and in each file of that kind the line by which an editor finds its schema: `suite` and
+    /// `document` are of the files in a folder, `lessons`, `texts` and `hardware` of one file each.
     #[must_use]
-    pub fn with_schemas(mut self, suite: &str, document: &str) -> Self {
-        for (folder, name, schema) in [("suites", "suite", suite), ("documents", "document", document)] {
-            let line = format!("# yaml-language-server: $schema=../schemas/{name}.json\n");
-            let files = self.files.iter_mut().filter(|(path, _)| path.starts_with(folder) && is_yaml(path));
+    pub fn with_schemas<'a>(mut self, schemas: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        for (name, schema) in schemas {
+            let Some((place, _)) = SCHEMAS.iter().find(|(_, own)| *own == name) else { continue };
+            let up = if is_yaml(Path::new(place)) { "" } else { "../" };
+            let line = format!("# yaml-language-server: $schema={up}schemas/{name}.json\n");
+            let files = self.files.iter_mut().filter(|(path, _)| path.starts_with(place) && is_yaml(path));
             // A project that was begun so has the line.
             for (_, content) in files.filter(|(_, content)| !content.starts_with(line.as_bytes())) {
                 content.splice(..0, line.bytes());

@@ -15,7 +15,7 @@ use crate::results::nearest;
 use crate::yaml::{self, Way};
 
 /// A lesson of the course.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CourseLesson {
     /// What it is called.
@@ -36,6 +36,11 @@ impl CourseLesson {
         let lesson = |id: &String| documents.iter().find(|document| document.id == *id && document.lesson.is_some());
         self.chapters.iter().filter_map(lesson).collect()
     }
+}
+
+/// The JSON Schema of a project's lessons.
+pub(super) fn schema() -> schemars::Schema {
+    schemars::schema_for!(Vec<CourseLesson>)
 }
 
 /// The lessons of a project, which teach chapters of `documents`. Those that teach none of these are left out.

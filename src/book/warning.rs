@@ -209,7 +209,7 @@ impl fmt::Display for Warning {
             Warning::Interrupted { run, rows, of } => write!(
                 f,
                 "The run {run} was interrupted: {rows} of {of} rows hold fewer of its samples than its plan asks for, or \
-                 none. Resume it (`report run --resume`)."
+                 none. Resume it (`--resume`)."
             ),
             Warning::Contradiction { first, rows } => write!(
                 f,

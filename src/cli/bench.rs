@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::course::{self, CourseArgument};
 use super::ending::AskedBy;
@@ -35,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
     /// The element type: fp16, bf16 or fp32
-    #[arg(long)]
+    #[arg(long, value_parser = element_type())]
     dtype: Option<FloatType>,
     /// Iterations of each timed loop: 20 is quick, 100 thorough
     #[arg(long)]
@@ -54,6 +55,11 @@ pub(super) struct Arguments {
     export: Option<export::Format>,
     #[command(flatten)]
     course: CourseArgument,
+}
+
+/// Takes the names of the element types; of another name clap says which are there.
+fn element_type() -> impl TypedValueParser<Value = FloatType> {
+    PossibleValuesParser::new(FloatType::ALL.map(FloatType::name)).try_map(|name| name.parse::<FloatType>())
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {

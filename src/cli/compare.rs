@@ -9,7 +9,7 @@ use super::facts::{self, Form};
 use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, compared, over_the_file, tally};
-use crate::present::escape;
+use crate::present::in_markdown;
 use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 use crate::units::Scale;
 
@@ -138,7 +138,7 @@ impl Judging {
         }
         for mismatch in &differs {
             match self.format {
-                Format::Markdown => say!("- {}", escape(&mismatch.to_string())),
+                Format::Markdown => say!("- {}", in_markdown(&mismatch.to_string())),
                 Format::Text => say!("{mismatch}"),
             }
         }

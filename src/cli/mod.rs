@@ -37,6 +37,7 @@ mod lab;
 mod library;
 mod machines;
 mod man;
+mod naming;
 mod next_run;
 mod output_file;
 mod peer;
@@ -66,6 +67,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::benchmark::Benchmarks;
+use self::naming::program;
 use crate::book::BookProject;
 use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
@@ -153,14 +155,7 @@ impl App {
     /// ```
     pub fn command(&self) -> clap::Command {
         let name = program();
-        let named = |command: clap::Command| match command.get_after_help() {
-            Some(help) => {
-                let help = help.to_string().replace("\n  report ", &format!("\n  {name} "));
-                command.after_help(help)
-            }
-            None => command,
-        };
-        named(Cli::command()).mut_subcommands(named).display_name(&name).bin_name(&name)
+        naming::in_all(Cli::command(), &name).display_name(&name).bin_name(&name)
     }
 
     /// Does what the command line asks for.
@@ -182,7 +177,7 @@ impl App {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(&suggested::in_lines(suggested::with_nearest(error))),
+            Err(error) => refuse(error),
         };
         exit_code(end)
     }
@@ -340,8 +335,9 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
 }
 
 /// Says what is wrong with the command line, or prints the help that it asks for.
-fn refuse(error: &clap::Error) -> End {
-    if let Some(message) = renamed::explain(error) {
+fn refuse(error: clap::Error) -> End {
+    let error = suggested::in_lines(suggested::with_nearest(error));
+    if let Some(message) = renamed::explain(&error) {
         alert!("error: {message}");
         return End::Refused;
     }
@@ -447,13 +443,6 @@ fn argument(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@,%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// The program by the name that it was started by: `report`, or that of a crate with experiments of its own.
-fn program() -> String {
-    let path = std::env::args_os().next();
-    let name = path.as_deref().and_then(|path| Path::new(path).file_stem()).map(|name| name.to_string_lossy());
-    name.map_or_else(|| "report".to_owned(), std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]

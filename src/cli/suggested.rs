@@ -51,11 +51,18 @@ mod tests {
 
     #[test]
     fn a_value_with_two_letters_exchanged_has_a_nearest_one_and_an_unlike_one_has_none() {
-        let said = |value: &str| {
-            let error = App::new().command().try_get_matches_from(["report", "bench", "overlap", "--export", value]);
+        let said = |flag: &str, value: &str| {
+            let error = App::new().command().try_get_matches_from(["report", "bench", "overlap", flag, value]);
             with_nearest(error.unwrap_err()).to_string()
         };
-        assert!(said("cvs").contains("a similar value exists: 'csv'"), "{}", said("cvs"));
-        assert!(!said("spreadsheet").contains("similar"), "{}", said("spreadsheet"));
+        for (flag, value, near) in
+            [("--export", "cvs", "csv"), ("--dtype", "pf16", "fp16"), ("--color", "nevre", "never")]
+        {
+            let said = said(flag, value);
+            assert!(said.contains(&format!("a similar value exists: '{near}'")), "{said}");
+        }
+        for flag in ["--export", "--dtype"] {
+            assert!(!said(flag, "spreadsheet").contains("similar"), "{}", said(flag, "spreadsheet"));
+        }
     }
 }

@@ -6,10 +6,12 @@ use super::program;
 use crate::device::Device;
 
 /// The features that the library can be built with, and whether it was.
-const FEATURES: [(&str, bool); 7] = [
+const FEATURES: [(&str, bool); 9] = [
     ("cuda", cfg!(feature = "cuda")),
     ("cupti", cfg!(feature = "cupti")),
     ("notebook", cfg!(feature = "notebook")),
+    ("nsys", cfg!(feature = "nsys")),
+    ("parquet", cfg!(feature = "parquet")),
     ("present", cfg!(feature = "present")),
     ("report", cfg!(feature = "report")),
     ("sensors", cfg!(feature = "sensors")),
@@ -32,4 +34,18 @@ pub(super) fn text() -> String {
     // Writing to a string cannot fail.
     let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {}\nCUDA: {cuda}\n", features.join(", "));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_that_the_library_can_be_built_with_is_listed() {
+        let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
+        let declared = manifest["features"].as_table().unwrap().keys().map(String::as_str);
+        let mut declared: Vec<&str> = declared.filter(|name| *name != "default").collect();
+        declared.sort_unstable();
+        assert_eq!(FEATURES.map(|(name, _)| name).as_slice(), declared);
+    }
 }

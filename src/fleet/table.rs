@@ -10,6 +10,22 @@ use crate::store::Listed;
 use crate::units::Unit;
 
 /// The machines of a store.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope::error::FileError;
+/// use syncscope::results::Results;
+/// use syncscope::store::Index;
+/// use syncscope::fleet::Fleet;
+///
+/// let mut fleet = Fleet::default();
+/// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {
+///     fleet.add(listed, results, Vec::new()); // no claims are judged
+///     Ok::<_, FileError>(())
+/// })?;
+/// assert_eq!((store.files.len(), fleet.different().len()), (0, 0));
+/// # Ok::<(), FileError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Fleet {

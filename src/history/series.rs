@@ -10,6 +10,23 @@ use crate::store::Listed;
 use crate::units::Unit;
 
 /// All machines of a store.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope::error::FileError;
+/// use syncscope::results::Results;
+/// use syncscope::store::Index;
+/// use syncscope::history::History;
+///
+/// let mut history = History::default();
+/// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {
+///     history.add(listed, results);
+///     Ok::<_, FileError>(())
+/// })?;
+/// history.finish(0.05); // changes of 5 % and more
+/// assert_eq!((store.files.len(), history.changes().count()), (0, 0));
+/// # Ok::<(), FileError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct History {

@@ -1,19 +1,43 @@
-//! A table as Markdown (the pipe tables of GitHub Flavored Markdown).
+//! A table as Markdown (the pipe tables of GitHub Flavored Markdown), for people who read it as it is, too.
+//!
+//! So what Markdown acts on stands behind a backslash, and all else is written as it is: names, numbers and parameters can be
+//! read and searched for. What goes into a page of the book passes [`escape`](super::escape()) instead, by which no HTML can
+//! begin in any reader of Markdown.
 
-use super::escape::escape;
 use super::table::{Cell, Column, Table};
+use crate::clean::is_unseen;
+
+/// What Markdown acts on within a line: a cell or a title begins none.
+const ACTS: [char; 11] = ['\\', '|', '*', '_', '`', '[', ']', '<', '&', '~', '$'];
+
+/// `text` as Markdown that is read as it: one line, without what cannot be seen.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for (index, word) in text.split_whitespace().enumerate() {
+        if index > 0 {
+            plain.push(' ');
+        }
+        for character in word.chars().filter(|character| !is_unseen(*character)) {
+            if ACTS.contains(&character) {
+                plain.push('\\');
+            }
+            plain.push(character);
+        }
+    }
+    plain
+}
 
 impl Table {
     /// The table as Markdown.
     pub fn to_markdown(&self) -> String {
-        let mut out = format!("**{}**\n\n", escape(&self.title));
+        let mut out = format!("**{}**\n\n", plain(&self.title));
         push_line(&mut out, self.columns.iter().map(heading));
         push_line(&mut out, self.columns.iter().map(|_| "---".to_owned()));
         for group in &self.groups {
             for row in &group.rows {
                 let label = match &group.label {
-                    Some(group) => format!("{}, {}", escape(group), escape(&row.label)),
-                    None => escape(&row.label),
+                    Some(group) => format!("{}, {}", plain(group), plain(&row.label)),
+                    None => plain(&row.label),
                 };
                 push_line(&mut out, std::iter::once(label).chain(row.cells.iter().map(cell)));
             }
@@ -34,26 +58,26 @@ fn push_line(out: &mut String, cells: impl Iterator<Item = String>) {
 
 fn heading(column: &Column) -> String {
     match &column.detail {
-        Some(detail) => format!("{} ({})", escape(&column.heading), escape(detail)),
-        None => escape(&column.heading),
+        Some(detail) => format!("{} ({})", plain(&column.heading), plain(detail)),
+        None => plain(&column.heading),
     }
 }
 
 fn cell(cell: &Cell) -> String {
     match cell {
-        Cell::Text(text) => escape(text),
+        Cell::Text(text) => plain(text),
         Cell::Nothing => "—".to_owned(),
         Cell::Missing(missing) => match &missing.reason {
-            Some(reason) => format!("*{}*: {}", escape(&missing.state), escape(reason)),
-            None => format!("*{}*", escape(&missing.state)),
+            Some(reason) => format!("*{}*: {}", plain(&missing.state), plain(reason)),
+            None => format!("*{}*", plain(&missing.state)),
         },
         Cell::Value(value) => {
             let formatted = value.formatted();
             let details = formatted.details();
             if details.is_empty() {
-                escape(&formatted.main)
+                plain(&formatted.main)
             } else {
-                format!("{} ({})", escape(&formatted.main), escape(&details.join(", ")))
+                format!("{} ({})", plain(&formatted.main), plain(&details.join(", ")))
             }
         }
     }
@@ -68,6 +92,42 @@ mod tests {
     fn a_pipe_in_a_cell_does_not_end_it() {
         let table = Table::facts("T", ["what", "is"], [("a|b".to_owned(), Cell::Text("c|d".to_owned()))]);
         let last = table.to_markdown().lines().last().map(str::to_owned);
-        assert_eq!(last.as_deref(), Some("| a&#124;b | c&#124;d |"));
+        assert_eq!(last.as_deref(), Some("| a\\|b | c\\|d |"));
+    }
+
+    #[test]
+    fn what_markdown_does_not_act_on_is_written_as_it_is() {
+        for text in ["iters 2, size 100 (idle-device.launch)", "1.80 × slower; 12 µs … 14 µs", "#1 + 2 - 3 > 1!"] {
+            assert_eq!(plain(text), text);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "report")]
+    fn any_text_is_read_as_itself_in_a_cell_and_in_the_title() {
+        use pulldown_cmark::{Event, Options, Parser};
+
+        let signs: String = ('!'..='~').filter(|sign| sign.is_ascii_punctuation()).collect();
+        let texts = [
+            "a*b*c _d_ __e__ `f` ~~g~~ $h$",
+            "<b>i</b> &amp; &#124; \\| [j](k) ![l](m) [n]: o",
+            "1. p\n\n# q\n---\n    r",
+            "| --- |",
+            &signs,
+        ];
+        for text in texts {
+            let table = Table::facts(text, ["what", "is"], [(text.to_owned(), Cell::Text(text.to_owned()))]);
+            let markdown = table.to_markdown();
+            let read: Vec<String> = Parser::new_ext(&markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
+                .filter_map(|event| match event {
+                    Event::Text(text) => Some(text.into_string()),
+                    Event::Start(_) | Event::End(_) => Some("\n".to_owned()),
+                    other => panic!("{other:?} in {markdown}"),
+                })
+                .collect();
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let count = read.concat().lines().filter(|read| *read == line).count();
+            assert_eq!(count, 3, "{line}: {markdown}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! How results look: one [`Table`] for the console, Markdown and HTML, and the plots.
 //!
 //! [`Value::formatted`] decides how a value is written; the three forms of a table only place it. All text (the name of a
-//! device, the title of a suite) passes through [`escape`] on its way into Markdown, HTML and SVG.
+//! device, the title of a suite) passes through [`escape`] on its way into a page or SVG; what is printed as Markdown, for
+//! people who read it as it is, passes the backslashes of `markdown`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -22,6 +23,8 @@ mod table;
 mod value;
 
 pub use escape::escape;
+#[cfg(feature = "report")]
+pub(crate) use markdown::plain as in_markdown;
 #[cfg(feature = "report")]
 pub(crate) use page::{PAGE_BEGIN, page_head};
 #[cfg(feature = "report")]

@@ -38,6 +38,39 @@ use crate::results::{
 const OF_EVERY_RUN: [&str; 2] = ["self-audit", "ceilings"];
 
 /// What a run needs: the suite and who knows its experiments, the device, and whom to tell and to listen to.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use syncscope::device::Device;
+/// use syncscope::experiment::{Registry, RunObserver};
+/// use syncscope::measure::Progress;
+/// use syncscope::results::{Environment, Parameters, Plan, Selection};
+/// use syncscope::runner::{Session, Suite, empty_results};
+///
+/// struct Quiet;
+///
+/// impl RunObserver for Quiet {
+///     fn experiment(&self, _: usize, _: usize, _: &str) {}
+///     fn group(&self, _: &[&str], _: &Parameters) {}
+///     fn progress(&self, _: Progress) {}
+/// }
+///
+/// let (registry, device) = (Registry::builtin(), Device::best()?);
+/// let suite = Suite::parse("title: Launches\nexperiments: [launch-path: {}]", "launches.yaml", &registry)?;
+/// let environment = Environment::now(&device, Vec::new());
+/// let results = empty_results(suite.source.clone(), Selection::default(), Plan::default(), environment.clone());
+/// let session = Session {
+///     suite: &suite,
+///     registry: &registry,
+///     device: &device,
+///     observer: Arc::new(Quiet),
+///     interrupt: Arc::default(),
+/// };
+/// let results = session.next(results, environment);
+/// results.write("results.json".as_ref())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Session<'a> {
     /// The suite.
     pub suite: &'a Suite,

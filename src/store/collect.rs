@@ -125,7 +125,7 @@ fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, S
     let results = read(file).map_err(|error| short(error.to_string()))?;
     let refusal = results.is_partial().then(|| {
         let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
-        format!("it did not end: {over} of {planned} runs are there; `report run --resume` goes on with it")
+        format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")
     });
     let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
     let is_there = plain(&store.join(&place), read).is_ok();

@@ -12,6 +12,20 @@ use crate::error::FileError;
 use crate::results::Results;
 
 /// The files of a store that lie where they belong, and those that do not.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope::error::FileError;
+/// use syncscope::results::Results;
+/// use syncscope::store::Index;
+///
+/// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {
+///     println!("{}: {} rows", listed.file.display(), results.rows.len());
+///     Ok::<_, FileError>(())
+/// })?;
+/// assert_eq!((store.files.len(), store.refused.len()), (0, 0));
+/// # Ok::<(), FileError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Index {

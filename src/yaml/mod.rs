@@ -126,8 +126,20 @@ fn invalid(error: &serde_yaml::Error, origin: &str) -> FileError {
     let outer = error.location().map(|location| (location.line(), location.column()));
     let (line, column) = inner.or(outer).unwrap_or((0, 0));
     let hint = hint(&message);
-    let message = one_way(&message);
-    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(message), hint }
+    let message = of_entry(one_way(&message));
+    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(&message), hint }
+}
+
+/// A message of a part of a text that is a list as a whole, with the entry in words: `.[0].read: …` is `entry 1, read: …`.
+fn of_entry(message: &str) -> String {
+    let parts = message.strip_prefix(".[").and_then(|rest| rest.split_once(']'));
+    let Some((number, (place, rest))) =
+        parts.and_then(|(number, rest)| Some((number.parse::<usize>().ok()?, rest.split_once(':')?)))
+    else {
+        return message.to_owned();
+    };
+    let place = place.strip_prefix('.').map(|place| format!(", {place}")).unwrap_or_else(|| place.to_owned());
+    format!("entry {}{place}:{rest}", number + 1)
 }
 
 /// A message with the longest of the ways to a value that parsers within parsers put before it: each begins with the one
@@ -167,6 +179,23 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "a: &x\n  - {b: 1, c: [2, 3]}\nd:\n  - *x\n  - e: >\n      folded\n";
+
+    #[test]
+    fn an_error_in_a_list_says_which_entry_in_words() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code, reason = "nothing of it is right")]
+        struct Entry {
+            title: String,
+            #[serde(default)]
+            read: Vec<u32>,
+        }
+        let said = |text: &str| parse::<Vec<Entry>>(text, "l.yaml").unwrap_err().to_string();
+        let unknown = said("- {title: a}\n- {titel: b}\n");
+        assert!(unknown.starts_with("l.yaml:2:4: entry 2: unknown field `titel`"), "{unknown}");
+        let within = said("- title: a\n  read: [1, x]\n");
+        assert!(within.contains(": entry 1, read[1]: "), "{within}");
+    }
 
     #[test]
     fn an_error_names_no_type_of_the_program() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod commands;
 mod lab;
 mod output;
 mod serve;
@@ -17,7 +18,6 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use syncscope::cli::App;
 use syncscope::device::Device;
 use syncscope::experiment::{Bench, Registry};
 use syncscope::results::{MetricSpec, Outcome, Plan, Results, RunOutcome};
@@ -425,17 +425,6 @@ fn an_empty_name_is_refused_with_how_its_command_is_used() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         let usage = said.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or_else(|| panic!("{said}"));
         assert!(usage.starts_with(&format!("report {}", arguments[0])), "{said}");
-    }
-}
-
-#[test]
-fn every_subcommand_has_an_example_in_its_help() {
-    let folder = tempfile::tempdir().unwrap();
-    let command = App::new().command();
-    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    for command in shown.map(clap::Command::get_name) {
-        let help = stdout(&report(&[command, "--help"], folder.path()));
-        assert!(help.contains("Example") && help.contains(&format!("\n  report {command}")), "{help}");
     }
 }
 

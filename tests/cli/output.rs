@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use syncscope::cli::App;
 
+use super::commands::commands;
 use super::{TINY, code, folder_with, report, stderr, stdout};
 
 /// Runs the program with one variable set.
@@ -14,26 +15,37 @@ fn with(variable: (&str, &str), arguments: &[&str], folder: &Path) -> Output {
     command.args(arguments).current_dir(folder).env(variable.0, variable.1).output().unwrap()
 }
 
-/// The arguments by which each command prints facts; `None` of one that prints none.
-fn facts_of(command: &str) -> Option<Vec<&'static str>> {
+/// How a command prints facts.
+enum FactsOf {
+    /// It prints none.
+    None,
+    /// By these arguments.
+    Arguments(Vec<&'static str>),
+    /// In another test, which has what it takes.
+    Elsewhere,
+}
+
+fn facts_of(command: &str) -> FactsOf {
     match command {
-        "devices" => Some(vec!["devices"]),
-        "experiments" => Some(vec!["experiments"]),
-        "claims" => Some(vec!["claims", "r.json"]),
-        "check" => Some(vec!["check", "r.json"]),
-        "compare" => Some(vec!["compare", "r.json", "r.json"]),
-        "reproduce" => Some(vec!["reproduce", "r.json", "--out", "again.json"]),
+        "devices" => FactsOf::Arguments(vec!["devices"]),
+        "experiments" => FactsOf::Arguments(vec!["experiments"]),
+        "claims" => FactsOf::Arguments(vec!["claims", "r.json"]),
+        "check" => FactsOf::Arguments(vec!["check", "r.json"]),
+        "compare" => FactsOf::Arguments(vec!["compare", "r.json", "r.json"]),
+        "reproduce" => FactsOf::Arguments(vec!["reproduce", "r.json", "--out", "again.json"]),
+        "kernel list" => FactsOf::Arguments(vec!["kernel", "list"]),
         // Collected in this order: the store is made by the first.
-        "collect" => Some(vec!["collect", "r.json"]),
-        "history" => Some(vec!["history", "results"]),
-        "machines" => Some(vec!["machines", "results"]),
-        "submit" => Some(vec!["submit", "r.json"]),
+        "collect" => FactsOf::Arguments(vec!["collect", "r.json"]),
+        "history" => FactsOf::Arguments(vec!["history", "results"]),
+        "machines" => FactsOf::Arguments(vec!["machines", "results"]),
+        "submit" => FactsOf::Arguments(vec!["submit", "r.json"]),
+        // In the kernel's stand-in.
+        "lab check" => FactsOf::Elsewhere,
         // What they print is the work itself, a text for a shell, or JSON in any case.
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
-        "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "kernel" | "lab" | "attach" | "fleet" => {
-            None
-        }
-        "schema" | "plan" | "completions" | "man" => None,
+        "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "attach" | "fleet" => FactsOf::None,
+        "kernel" | "kernel install" | "kernel uninstall" | "lab" | "lab release" => FactsOf::None,
+        "schema" | "plan" | "completions" | "man" => FactsOf::None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),
     }
 }
@@ -43,15 +55,17 @@ fn every_command_that_prints_facts_prints_them_as_json_with_the_version_of_their
     let folder = folder_with(TINY);
     let run = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
     assert_eq!(code(&run), 0, "{}", stderr(&run));
-    let command = App::new().command();
-    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name();
+    for (path, command) in commands(App::new().command()) {
+        let name = path.join(" ");
         let has_json = command
             .get_arguments()
             .any(|argument| argument.get_long() == Some("json") && !argument.get_action().takes_values());
-        let Some(arguments) = facts_of(name) else {
-            assert!(!has_json, "{name}");
-            continue;
+        let arguments = match facts_of(&name) {
+            FactsOf::Arguments(arguments) => arguments,
+            other => {
+                assert_eq!(has_json, matches!(other, FactsOf::Elsewhere), "{name}");
+                continue;
+            }
         };
         assert!(has_json, "{name}");
         // The width of a terminal and colours are for people.
@@ -60,7 +74,7 @@ fn every_command_that_prints_facts_prints_them_as_json_with_the_version_of_their
         assert!(code(&output) < 2, "{name}: {}", stderr(&output));
         let facts: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(facts["schema_version"], 1, "{name}");
-        assert_eq!(facts["command"], name);
+        assert_eq!(facts["command"], path[0]);
         assert!(facts.as_object().unwrap().len() > 2, "{name} says nothing");
     }
 }
@@ -102,6 +116,9 @@ fn the_rows_of_an_experiment_are_exported_in_each_format_and_nothing_else_is_pri
     assert_eq!(first, ids);
     let markdown = export("markdown");
     assert_eq!(markdown.lines().filter(|line| line.starts_with("| ")).count(), ids.len() + 2, "{markdown}");
+    for id in ids {
+        assert!(markdown.contains(&format!("({id})")), "{id} as it is written: {markdown}");
+    }
 }
 
 #[test]
@@ -181,24 +198,6 @@ fn shells_complete_the_commands_and_the_names_of_experiments() {
         let names_experiments = ["bash", "zsh"].contains(&shell);
         assert!(!names_experiments || script.contains("launch-path"), "{shell}");
         assert!(!script.contains("next-run"), "{shell}: what is hidden is not completed");
-    }
-}
-
-#[test]
-fn the_manual_has_a_page_for_the_program_and_for_each_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = |arguments: &[&str]| {
-        let output = report(&[&["man"], arguments].concat(), folder.path());
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        stdout(&output)
-    };
-    let whole = page(&[]);
-    assert!(whole.contains(".TH report 1"), "{whole}");
-    let command = App::new().command();
-    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name();
-        assert!(whole.contains(&format!("report\\-{name}(1)")), "{name}");
-        assert!(page(&[name]).contains(&format!(".TH report-{name} 1")), "{name}");
     }
 }
 

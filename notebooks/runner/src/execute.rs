@@ -63,7 +63,7 @@ fn execute(
 ) -> anyhow::Result<(Vec<Left>, Option<String>)> {
     let mut left = Vec::new();
     for (number, cell) in (1..).zip(cells) {
-        let ran = session.run_within(timeout, &library::nearest(&cell.code, folder));
+        let ran = session.run_within(timeout, &library::nearest(&cell.code, folder, Path::new(library::CLONE)));
         let place = format!("cell {number} ({})", cell.id);
         if let Some(failure) = &ran.failure {
             return Ok((left, Some(format!("{place}: {}", failure.text))));

@@ -2,8 +2,8 @@
 //!
 //! The line leads from a notebook of the repository to the library. Where it does not, as in the folder of the worked
 //! answers, the runner takes the nearest folder above that is the library. In a notebook that was downloaded the line leads
-//! nowhere, and the kernel's library takes its place. So it does where the line leads to the folder that the kernel was installed
-//! from: nothing is compiled again, and the kernel says where that folder has other files by now.
+//! nowhere: the kernel's library takes its place, and where there is no kernel, the clone that the runner was built from. The
+//! kernel's library takes it, too, where the line leads to the folder that the kernel was installed from: nothing is compiled again, and the kernel says where that folder has other files by now.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,15 +19,19 @@ pub(crate) fn resolved(code: &str, folder: &Path, installed: &str, own: &str) ->
     replaced(code, |asked| takes_place(asked, folder, installed).then(|| own.to_owned()))
 }
 
+/// The clone that this program was built from.
+pub(crate) const CLONE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 /// The cell's `code` in `folder`, where no library is installed: a path that leads to none leads to the nearest folder above
-/// that is the library.
-pub(crate) fn nearest(code: &str, folder: &Path) -> String {
+/// that is the library, and of a notebook that was downloaded to the `clone`.
+pub(crate) fn nearest(code: &str, folder: &Path, clone: &Path) -> String {
     replaced(code, |asked| {
         let asked_for = folder.join(path(&mut table(asked)?)?);
         if library(&asked_for).is_some() {
             return None;
         }
-        let found = fs::canonicalize(asked_for).ok()?.ancestors().find_map(library)?;
+        let above = fs::canonicalize(asked_for).ok().and_then(|asked_for| asked_for.ancestors().find_map(library));
+        let found = above.or_else(|| library(clone))?;
         in_folder(asked, &found).ok()
     })
 }
@@ -122,6 +126,11 @@ mod tests {
         (folder, notebooks)
     }
 
+    /// The library that the first line of a cell asks for.
+    fn asked_for(cell: &str) -> Table {
+        table(cell.lines().next().unwrap().strip_prefix(":dep syncscope = ").unwrap()).unwrap()
+    }
+
     #[test]
     fn a_path_that_leads_nowhere_is_the_installed_library() {
         let folder = tempfile::tempdir().unwrap();
@@ -135,15 +144,23 @@ mod tests {
     #[test]
     fn a_path_that_leads_to_no_library_is_the_nearest_one_above() {
         let (folder, notebooks) = repository();
-        assert_eq!(nearest(CELL, &notebooks), CELL);
+        let nowhere = Path::new("/nowhere");
+        assert_eq!(nearest(CELL, &notebooks, nowhere), CELL);
         let worked = notebooks.join("worked");
         fs::create_dir(&worked).unwrap();
-        let found = nearest(CELL, &worked);
-        let asked = table(found.lines().next().unwrap().strip_prefix(":dep syncscope = ").unwrap()).unwrap();
+        let asked = asked_for(&nearest(CELL, &worked, nowhere));
         assert_eq!(asked["path"].as_str(), fs::canonicalize(folder.path()).unwrap().to_str());
         assert_eq!(asked["features"].as_array().map(Vec::len), Some(1));
         fs::remove_file(folder.path().join("Cargo.toml")).unwrap();
-        assert_eq!(nearest(CELL, &worked), CELL);
+        assert_eq!(nearest(CELL, &worked, nowhere), CELL);
+    }
+
+    #[test]
+    fn a_downloaded_notebook_has_the_library_of_the_clone_that_the_runner_was_built_from() {
+        let downloads = tempfile::tempdir().unwrap();
+        let asked = asked_for(&nearest(CELL, downloads.path(), Path::new(CLONE)));
+        assert_eq!(asked["path"].as_str(), fs::canonicalize(CLONE).unwrap().to_str());
+        assert_eq!(asked["features"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]

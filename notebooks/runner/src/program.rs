@@ -161,7 +161,7 @@ fn split(code: &str) -> (Vec<String>, String) {
 
 /// Takes note of what a command depends on. Paths start from `folder`.
 fn depend(command: &str, folder: &Path, dependencies: &mut Dependencies) -> anyhow::Result<()> {
-    let command = &library::nearest(command, folder);
+    let command = &library::nearest(command, folder, Path::new(library::CLONE));
     let Some(text) = command.strip_prefix(":dep ") else { bail!("`{command}` cannot be part of a program") };
     let mut table: Dependencies = toml::from_str(text).with_context(|| format!("`{command}`"))?;
     for value in table.values_mut() {

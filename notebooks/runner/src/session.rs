@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crossbeam_channel::{Receiver, Select, TryRecvError};
-use evcxr::{CommandContext, CompilationError, Error, EvalContext, Theme};
+use evcxr::{CommandContext, CompilationError, Error, EvalContext, EvalOutputs, Theme};
 use rustix::process::{Pid, Signal, kill_process_group};
 use syn::Block;
 use syn::parse::Parser;
@@ -104,9 +104,24 @@ impl Session {
 
     /// Runs a cell.
     pub(crate) fn run(&mut self, code: &str) -> Left {
+        let result = self.execute(code);
+        self.came_to(code, result)
+    }
+
+    /// Executes a cell, which can be ended until [`Session::came_to`] has looked.
+    pub(crate) fn execute(&mut self, code: &str) -> Result<EvalOutputs, Error> {
         self.control.begins();
-        let result = self.context.execute(code);
+        self.context.execute(code)
+    }
+
+    /// What a cell came to, which gave `result` and counts as ended where it was ended in the meantime, whatever it gave.
+    pub(crate) fn came_to(&mut self, code: &str, result: Result<EvalOutputs, Error>) -> Left {
         let stopped = self.control.is_over();
+        if stopped.is_some() {
+            // The end may have come while the cell was compiled or behind its last word, which evcxr does not see; the next
+            // cell would fail of it. A statement of no effect lets evcxr find out and begin another process.
+            let _ = self.context.execute("();");
+        }
         let (texts, output) = self.taken();
         let (shown, error) = match result {
             // evcxr drops what it cannot parse, and runs the rest.
@@ -122,7 +137,7 @@ impl Session {
             texts.iter().filter(|(name, _)| *name == "stderr").map(|(_, text)| text.as_str()).collect();
         let lost = "All variables are lost. Functions, types and dependencies are kept.";
         let failure = match (stopped, error) {
-            (Some(why), Some(_)) => Some(Failure::new("Interrupted", format!("{why}\n{lost}"))),
+            (Some(why), _) => Some(Failure::new("Interrupted", format!("{why}\n{lost}"))),
             (_, Some(Error::CompilationErrors(errors))) => Some(not_compiled(code, &errors)),
             (_, Some(Error::SubprocessTerminated(evcxr))) => {
                 let how = output.ended.unwrap_or(evcxr);

@@ -8,12 +8,12 @@ use crate::error::FileError;
 use crate::yaml::{self, Way};
 
 /// Hardware by a short name.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Hardware(BTreeMap<String, Chip>);
 
 /// A chip's peak rates.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
     /// Its full name.

@@ -12,12 +12,12 @@ use crate::units::counted;
 use crate::yaml;
 
 /// Texts by a short name.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Texts(BTreeMap<String, PrintedText>);
 
 /// A text.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedText {
     /// The file that it was read from.

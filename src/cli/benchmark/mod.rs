@@ -11,6 +11,7 @@
 //! the whole machine since then, such as a clock rate or a neighbour, is in no interval: only another side, measured now,
 //! shows it.
 
+mod harness;
 mod measure;
 mod table;
 
@@ -21,6 +22,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+use self::harness::HarnessOptions;
 use super::compare::{FailOn, Judging};
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
@@ -145,7 +147,7 @@ impl<'a> Benchmarks<'a> {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(&error),
+            Err(error) => refuse(error),
         };
         exit_code(end)
     }
@@ -263,7 +265,7 @@ fn all_runs(arguments: &Arguments) -> anyhow::Result<Results> {
     for number in 1..=arguments.runs {
         note!("run {number} of {}", arguments.runs);
         let mut command = Command::new(&program);
-        command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).arg("--").args(&arguments.filters);
+        command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).args(arguments.choice());
         let status = command.stdin(Stdio::null()).status().context("cannot start a process for the run")?;
         anyhow::ensure!(status.success(), "run {number} ended with {status}; nothing is kept");
     }
@@ -317,9 +319,8 @@ struct Arguments {
     /// What `cargo bench` says; without it each function is called once
     #[arg(long, hide = true)]
     bench: bool,
-    /// What a harness of tests is told, and means nothing here
-    #[arg(long, hide = true, num_args = 0)]
-    nocapture: bool,
+    #[command(flatten)]
+    harness: HarnessOptions,
     #[arg(long, hide = true, value_name = "RESULTS.json")]
     next_run: Option<PathBuf>,
     #[command(flatten)]
@@ -328,7 +329,16 @@ struct Arguments {
 
 impl Arguments {
     fn chooses(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|word| name.contains(word.as_str()))
+        let is_named = |word: &String| if self.harness.exact { name == word } else { name.contains(word.as_str()) };
+        let is_asked_for = self.filters.is_empty() || self.filters.iter().any(is_named);
+        is_asked_for && !self.harness.skip.iter().any(is_named) && !self.harness.ignored
+    }
+
+    /// The arguments by which another process of this program chooses the same functions.
+    fn choice(&self) -> Vec<String> {
+        let exact = self.harness.exact.then(|| "--exact".to_owned());
+        let skipped = self.harness.skip.iter().map(|word| format!("--skip={word}"));
+        exact.into_iter().chain(skipped).chain(["--".to_owned()]).chain(self.filters.iter().cloned()).collect()
     }
 }
 
@@ -346,6 +356,37 @@ mod tests {
             ["sort", "sort of strings", "count"].into_iter().filter(|name| arguments.chooses(name)).count()
         };
         assert_eq!((chosen(&[]), chosen(&["sort"]), chosen(&["sort of", "count"]), chosen(&["x"])), (3, 2, 2, 0));
+    }
+
+    #[test]
+    fn what_a_harness_of_tests_is_told_is_taken_and_chooses_as_there() {
+        let names = ["sort", "sort of strings", "count"];
+        let chosen = |told: &[&str]| {
+            let told = [&["words"], told].concat();
+            let arguments = Arguments::try_parse_from(&told).unwrap_or_else(|error| panic!("{told:?}: {error}"));
+            let chosen: Vec<&str> = names.into_iter().filter(|name| arguments.chooses(name)).collect();
+            // A process for a run chooses the same.
+            let again = [&["words".to_owned()], arguments.choice().as_slice()].concat();
+            let again = Arguments::try_parse_from(&again).unwrap_or_else(|error| panic!("{again:?}: {error}"));
+            assert_eq!(names.into_iter().filter(|name| again.chooses(name)).collect::<Vec<_>>(), chosen, "{told:?}");
+            chosen
+        };
+        assert_eq!(chosen(&["--exact", "sort"]), ["sort"]);
+        assert_eq!(chosen(&["--skip", "sort of", "--skip=count"]), ["sort"]);
+        assert_eq!(chosen(&["--exact", "--skip", "sort"]), ["sort of strings", "count"]);
+        for all in [
+            &["--test-threads=1"][..],
+            &["--include-ignored"],
+            &["--nocapture"],
+            &["--no-capture", "--show-output"],
+            &["-q", "--format", "terse", "--logfile", "log"],
+            &["--bench", "--test", "-Z", "unstable-options", "--report-time", "--shuffle", "--shuffle-seed", "1"],
+            &["--list", "--format=terse"],
+        ] {
+            assert_eq!(chosen(all), names, "{all:?}");
+        }
+        let ignored = Arguments::try_parse_from(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
+        assert!(!names.into_iter().any(|name| ignored.chooses(name)), "no function is ignored");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use anyhow::Context;
 use clap::Args;
 
 use super::library::dependency;
+use super::schema::Kind;
 use super::{Carried, End, UsageError, argument, output, program};
 use crate::book::document::Document;
 use crate::error::BookError;
 use crate::files::fill;
-use crate::runner::Suite;
 
 /// Begin a course of your own (suites, documents, templates and prose in a folder, which renders as it is), or a crate
 /// with experiments of your own
@@ -51,8 +51,10 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
-    let (suite, document) = (output::json(&Suite::schema(&carried.registry))?, output::json(&Document::schema())?);
-    carried.book.clone().with_schemas(&suite, &document).write(&folder)?;
+    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(carried))?));
+    let schemas: Vec<(&str, String)> = Kind::OF_A_COURSE.into_iter().map(schema).collect::<anyhow::Result<_>>()?;
+    let schemas = schemas.iter().map(|(name, schema)| (*name, schema.as_str()));
+    carried.book.clone().with_schemas(schemas).write(&folder)?;
     say!("course: {place}");
     say!("to measure and render it: {program} --course {place} --out target/course");
     say!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");

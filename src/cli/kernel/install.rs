@@ -7,6 +7,7 @@
 //! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
 //! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,8 +16,9 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use toml::Table;
 
-use crate::cli::UsageError;
+use super::NAMED;
 use crate::cli::library::{dependency, source};
+use crate::cli::{self, UsageError};
 use crate::files::replace;
 
 /// What a cell needs of the library.
@@ -34,7 +36,7 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
     };
     if folder.exists() && !is_kernel(folder) {
         let place = folder.display();
-        return Err(UsageError(format!("{place}: this is no kernel of report, so it is not replaced")).into());
+        return Err(UsageError(format!("{place}: this is no kernel of this program, so it is not replaced")).into());
     }
     let kernels = folder.parent().context("a kernel needs a folder")?;
     fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
@@ -52,7 +54,7 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
 
     fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
     // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
-    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32" });
+    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32", NAMED: cli::program() });
     if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
         variables["RUSTUP_TOOLCHAIN"] = json!(toolchain);
     }
@@ -91,7 +93,7 @@ fn build(source: &Path) -> anyhow::Result<PathBuf> {
     let beside = match fs::create_dir_all(&own).and_then(|()| tempfile::tempfile_in(&own)) {
         Ok(_) => None,
         Err(_) if std::env::var_os("CARGO_TARGET_DIR").is_some() => None,
-        Err(_) => Some(std::env::temp_dir().join("syncscope-build")),
+        Err(_) => Some(cache(|name| std::env::var_os(name))?.join("build")),
     };
     if let Some(beside) = beside {
         command.arg("--target-dir").arg(beside);
@@ -105,6 +107,16 @@ fn build(source: &Path) -> anyhow::Result<PathBuf> {
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
     programs.next_back().context("cargo does not say where the kernel is")
+}
+
+/// The user's folder for what can be made again. A folder that all users share is none: who made it first would decide what
+/// is compiled.
+fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, UsageError> {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    let none = "there is no place to compile in: the clone cannot be written, and there is no home folder; name a folder by \
+                the variable CARGO_TARGET_DIR";
+    cache.map(|cache| cache.join("syncscope")).ok_or_else(|| UsageError(none.to_owned()))
 }
 
 /// What of a library a cell needs.
@@ -202,12 +214,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_compiled_of_a_clone_that_cannot_be_written_lies_in_a_folder_of_the_user() {
+        let cache = |set: &[(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
+            cache(value).ok()
+        };
+        let home = ("HOME", "/home/u");
+        assert_eq!(cache(&[home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
+        assert_eq!(cache(&[("XDG_CACHE_HOME", "/c"), home]), Some(PathBuf::from("/c/syncscope")));
+        assert_eq!(cache(&[("XDG_CACHE_HOME", ""), home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
+        assert_eq!(cache(&[]), None);
+    }
+
+    #[test]
     fn a_folder_of_another_kernel_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let other = folder.path().join("syncscope");
         write(&other.join("kernel.json"), "{}").unwrap();
         let error = install(&other, None).unwrap_err();
-        assert!(error.to_string().contains("no kernel of report"), "{error}");
+        assert!(error.to_string().contains("no kernel of this program"), "{error}");
         assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");
     }
 }

@@ -7,8 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
-use super::{End, UsageError};
+use super::facts::{Facts, Form};
+use super::{End, UsageError, program};
+
+/// The variable by which the kernel's program, which advises to install the kernel anew, knows the name of this one.
+pub(super) const NAMED: &str = "SYNCSCOPE_PROGRAM";
 
 /// Install, list or uninstall the Jupyter kernel "Rust (syncscope)"
 #[derive(Args)]
@@ -24,6 +29,7 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Compile the kernel and the library for cells, once, and install them
+    #[command(after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv")]
     Install {
         #[command(flatten)]
         place: Place,
@@ -32,11 +38,15 @@ enum Command {
         library: Option<PathBuf>,
     },
     /// List the installed kernels and their libraries
+    #[command(after_help = "Example:\n  report kernel list")]
     List {
         #[command(flatten)]
         place: Place,
+        #[command(flatten)]
+        form: Form,
     },
     /// Remove the kernel and what was compiled for it
+    #[command(after_help = "Example:\n  report kernel uninstall --prefix .venv")]
     Uninstall {
         #[command(flatten)]
         place: Place,
@@ -88,19 +98,46 @@ fn user_data() -> Option<PathBuf> {
     variable("JUPYTER_DATA_DIR").or_else(usual)
 }
 
+/// The installed kernels, in the order in which Jupyter finds them.
+#[derive(Serialize)]
+struct Kernels {
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    folder: PathBuf,
+    /// The library as a dependency, as in a `Cargo.toml`.
+    library: String,
+}
+
+impl Kernels {
+    fn installed(place: &Place) -> Result<Self, UsageError> {
+        let kernel = |folder: PathBuf| {
+            let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
+            Kernel { folder, library: library.trim().to_owned() }
+        };
+        Ok(Self { kernels: place.folders()?.into_iter().map(kernel).collect() })
+    }
+}
+
+impl Facts for Kernels {
+    const COMMAND: &'static str = "kernel";
+
+    fn say(&self) {
+        for Kernel { folder, library } in &self.kernels {
+            say!("{}\nlibrary: {library}", folder.display());
+        }
+        if self.kernels.is_empty() {
+            say!("no kernel is installed; `{} kernel install` installs one", program());
+        }
+    }
+}
+
 pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
     match arguments.command {
         Command::Install { place, library } => install::install(&place.folder()?, library.as_deref())?,
-        Command::List { place } => {
-            let folders = place.folders()?;
-            for folder in &folders {
-                let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
-                say!("{}\nlibrary: {}", folder.display(), library.trim());
-            }
-            if folders.is_empty() {
-                say!("no kernel is installed; `report kernel install` installs one");
-            }
-        }
+        Command::List { place, form } => form.print(&Kernels::installed(&place)?)?,
         Command::Uninstall { place } => {
             let folder = place.folder()?;
             if !install::is_kernel(&folder) {

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cli::UsageError;
-use crate::cli::kernel::Place;
+use crate::cli::kernel::{NAMED, Place};
+use crate::cli::{self, UsageError};
 
 /// An installed kernel.
 pub(super) struct Kernel {
@@ -47,8 +47,10 @@ impl Failure {
 impl Kernel {
     /// The kernel that Jupyter finds first.
     pub(super) fn find(place: &Place) -> Result<Self, UsageError> {
-        let none =
-            || UsageError("no kernel is installed to run the cells; `report kernel install` installs one".to_owned());
+        let none = || {
+            let program = cli::program();
+            UsageError(format!("no kernel is installed to run the cells; `{program} kernel install` installs one"))
+        };
         let folder = place.folders()?.into_iter().next().ok_or_else(none)?;
         let file = folder.join("kernel.json");
         let wrong = |message: String| UsageError(format!("{}: {message}", file.display()));
@@ -65,6 +67,7 @@ impl Kernel {
         for (name, value) in self.spec["env"].as_object().into_iter().flatten() {
             command.env(name, value.as_str().unwrap_or_default());
         }
+        command.env(NAMED, cli::program());
         // Through a pipe: a file would stay where this process is killed.
         command.args(["attempt", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut kernel = command.spawn().with_context(|| program.to_owned())?;
@@ -74,8 +77,8 @@ impl Kernel {
         // One that ended before it had read all says so by its status.
         let _ = asking.join();
         if !output.status.success() {
-            let place = self.folder.display();
-            bail!("{place}: the kernel does not run cells; `report kernel install` installs it again");
+            let (place, program) = (self.folder.display(), cli::program());
+            bail!("{place}: the kernel does not run cells; `{program} kernel install` installs it again");
         }
         let ran: Vec<Option<Failure>> =
             serde_json::from_slice(&output.stdout).context("what the kernel says of cells")?;

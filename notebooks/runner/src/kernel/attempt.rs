@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::folder::Installed;
+use super::folder::{self, Installed};
 use super::start;
 use crate::library;
 
@@ -49,8 +49,8 @@ pub(crate) fn attempt(file: &Path) -> anyhow::Result<()> {
 
 fn run(installed: &Installed, folder: &Path, request: &Request) -> anyhow::Result<Vec<Value>> {
     let versions = installed.warm().join("Cargo.lock");
-    let (mut session, own) = start::begin(installed, folder, &versions, None, &OnceLock::new())
-        .context("the library of the kernel cannot be used; install it again with `report kernel install`")?;
+    let (mut session, own) =
+        start::begin(installed, folder, &versions, None, &OnceLock::new()).with_context(folder::unusable)?;
     for notice in start::changes(installed)? {
         eprintln!("{notice}");
     }

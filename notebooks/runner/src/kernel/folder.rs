@@ -7,21 +7,35 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
+use sha2::{Digest, Sha256};
 
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
 /// Where in the folder rust-analyzer finds the standard library, and what takes that place later.
 const SOURCES: &str = "standard-library";
 const SOURCES_BEHIND: &str = "standard-library-behind";
-/// Beginning of the folder's name; the process's number stands behind it.
+/// Beginning of the folder's name; the host and the process's number stand behind it.
 const NAME: &str = "session-";
+/// The namespace of processes that a host begins with; containers have others.
+const HOSTS_PROCESSES: &str = "pid:[4026531836]";
+
+/// The command that installs the kernel, by the name of the program that installed this one.
+pub(super) fn installer() -> String {
+    let program = std::env::var("SYNCSCOPE_PROGRAM").ok().filter(|name| !name.is_empty());
+    format!("{} kernel install", program.as_deref().unwrap_or("report"))
+}
+
+/// What is wrong where a kernel's library cannot be used, and what to do.
+pub(super) fn unusable() -> String {
+    format!("the library of the kernel cannot be used; install it again with `{}`", installer())
+}
 
 /// What `report kernel install` has put beside this program.
 pub(super) struct Installed {
@@ -33,7 +47,7 @@ impl Installed {
         let program = std::env::current_exe()?;
         let home = program.parent().context("this program is in no folder")?.to_owned();
         if !home.join("warm/Cargo.lock").exists() {
-            anyhow::bail!("{}: no compiled library; run `report kernel install`", home.display());
+            anyhow::bail!("{}: no compiled library; run `{}`", home.display(), installer());
         }
         Ok(Self { home })
     }
@@ -62,7 +76,8 @@ impl Installed {
 
     /// The folder of this process. A process without one makes it, and begins again in it.
     pub(super) fn enter(&self) -> anyhow::Result<PathBuf> {
-        let own = format!("{NAME}{}", std::process::id());
+        let host = host();
+        let own = format!("{}{}", of_host(&host), std::process::id());
         if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from)
             && folder.file_name().is_some_and(|name| name == own.as_str())
         {
@@ -70,7 +85,7 @@ impl Installed {
         }
         let place = place();
         fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
-        remove_left(&place);
+        remove_left(&place, &host);
         let folder = place.join(own);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
@@ -186,11 +201,35 @@ fn tempfile_in(folder: &Path) -> bool {
     made && fs::remove_file(probe).is_ok()
 }
 
-/// Removes the folders of kernels that were killed.
-fn remove_left(place: &Path) {
+/// What tells where a process's number means this process: hosts may share a home folder, and containers a host's name.
+fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let processes = fs::read_link("/proc/self/ns/pid").unwrap_or_default().display().to_string();
+    // Such numbers of a container begin anew with the host; those of a host mean the same after it was started again.
+    let start = if processes == HOSTS_PROCESSES { String::new() } else { read("/proc/sys/kernel/random/boot_id") };
+    host_of(&name, &[&read("/etc/machine-id"), &processes, &start])
+}
+
+/// The name of a host with a digest of what else tells it from others, as a part of a file's name.
+fn host_of(name: &str, more: &[&str]) -> String {
+    let digest = Sha256::digest(more.join("\n"));
+    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    format!("{name}-{digest}")
+}
+
+/// Beginning of the names of a host's folders.
+fn of_host(host: &str) -> String {
+    format!("{NAME}{host}-")
+}
+
+/// Removes the folders of kernels of this host that were killed. Which processes of another host live is not known here.
+fn remove_left(place: &Path, host: &str) {
+    let own = of_host(host);
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)).and_then(|number| number.parse().ok());
+        let process = name.to_str().and_then(|name| name.strip_prefix(&own)).and_then(|number| number.parse().ok());
         let gone = process.and_then(Pid::from_raw).is_some_and(|process| test_kill_process(process).is_err());
         if gone {
             // Another kernel may do it at the same time.
@@ -199,7 +238,10 @@ fn remove_left(place: &Path) {
     }
 }
 
-/// `to` as a copy of the folder `from`, with large files linked.
+/// The endings of what is large, beside programs.
+const LARGE: [&str; 4] = ["rlib", "rmeta", "so", "dylib"];
+
+/// `to` as a copy of the folder `from`, with large files and programs linked: of Cargo's build scripts there are dozens.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -211,9 +253,9 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
             File::open(&to)?.set_times(FileTimes::new().set_modified(written))?;
             continue;
         }
-        let large =
-            from.extension().is_some_and(|end| ["rlib", "rmeta", "so", "dylib"].iter().any(|large| end == *large));
-        match large {
+        let is_large = from.extension().is_some_and(|end| LARGE.iter().any(|large| end == *large));
+        let is_program = entry.metadata()?.permissions().mode() & 0o111 != 0;
+        match is_large || is_program {
             // Across disks, and of another user's files, there are no hard links.
             true => fs::hard_link(&from, &to).or_else(|_| symlink(&from, &to))?,
             false => {
@@ -239,9 +281,13 @@ mod tests {
         fs::create_dir_all(from.join("deps")).unwrap();
         fs::write(from.join("deps/a.rlib"), "library").unwrap();
         fs::write(from.join("deps/a.d"), "fingerprint").unwrap();
+        fs::write(from.join("deps/build-script-build"), "program").unwrap();
+        fs::set_permissions(from.join("deps/build-script-build"), fs::Permissions::from_mode(0o755)).unwrap();
         link(&from, &to).unwrap();
         let of = |folder: &Path, name: &str| fs::metadata(folder.join("deps").join(name)).unwrap();
-        assert_eq!(of(&from, "a.rlib").ino(), of(&to, "a.rlib").ino());
+        for linked in ["a.rlib", "build-script-build"] {
+            assert_eq!(of(&from, linked).ino(), of(&to, linked).ino(), "{linked}");
+        }
         assert_ne!(of(&from, "a.d").ino(), of(&to, "a.d").ino());
         assert_eq!(of(&from, "a.d").modified().unwrap(), of(&to, "a.d").modified().unwrap());
         assert_eq!(of(&from, ".").modified().unwrap(), of(&to, ".").modified().unwrap());
@@ -277,12 +323,31 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut gone = Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        let left = place.path().join(format!("{NAME}{}", gone.id()));
-        let living = place.path().join(format!("{NAME}{}", std::process::id()));
-        for folder in [&left, &living] {
+        let folder = |host: &str, process: u32| place.path().join(format!("{}{process}", of_host(host)));
+        let (own, other) = (host(), host_of("other", &[]));
+        let (left, living, others) =
+            (folder(&own, gone.id()), folder(&own, std::process::id()), folder(&other, gone.id()));
+        for folder in [&left, &living, &others] {
             fs::create_dir_all(folder).unwrap();
         }
-        remove_left(place.path());
-        assert!(!left.exists() && living.exists());
+        remove_left(place.path(), &own);
+        assert!(!left.exists() && living.exists() && others.exists());
+    }
+
+    #[test]
+    fn hosts_and_containers_that_share_a_home_folder_have_folders_of_different_names() {
+        let hosts = [
+            host_of("login", &["one", HOSTS_PROCESSES, ""]),
+            host_of("node-1", &["one", HOSTS_PROCESSES, ""]),
+            host_of("login", &["two", HOSTS_PROCESSES, ""]),
+            host_of("login", &["one", "pid:[1]", "start"]),
+            host_of("login", &["one", "pid:[2]", "start"]),
+            host_of("login", &["one", "pid:[1]", "another start"]),
+        ];
+        for (place, host) in hosts.iter().enumerate() {
+            assert!(!hosts[..place].contains(host), "{host}");
+            assert!(!host.contains(['/', ' ']), "{host}");
+        }
+        assert_eq!(host(), host());
     }
 }

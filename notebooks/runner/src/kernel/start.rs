@@ -61,16 +61,16 @@ pub(crate) fn prepare(home: &Path) -> anyhow::Result<()> {
 pub(super) fn changes(installed: &Installed) -> anyhow::Result<Vec<String>> {
     let mut said = Vec::new();
     if fs::read(installed.compiler())? != compiler()? {
-        said.push(
+        said.push(format!(
             "The library of this kernel was compiled by another version of rustc, so each start compiles it again; \
-             `report kernel install` does it once."
-                .to_owned(),
-        );
+             `{}` does it once.",
+            folder::installer()
+        ));
     }
     if let Some(clone) = library::newer(&installed.dependency()?, &installed.warm().join(LIBRARY)) {
-        let clone = clone.display();
+        let (clone, installer) = (clone.display(), folder::installer());
         said.push(format!(
-            "The library of this kernel is not that of {clone} any more; `report kernel install` compiles it again."
+            "The library of this kernel is not that of {clone} any more; `{installer}` compiles it again."
         ));
     }
     Ok(said)

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use super::folder::Installed;
+use super::folder::{self, Installed};
 use super::live::Live;
 use super::wire::Message;
 use super::{Sender, byte_at, character_at, start};
@@ -76,8 +76,7 @@ impl Worker {
     fn begin(&self, live: &Live) -> anyhow::Result<Cells> {
         let versions = self.installed.warm().join("Cargo.lock");
         let begun = start::begin(&self.installed, &self.folder, &versions, Some(live.sink()), &self.ending);
-        let (session, library) =
-            begun.context("the library of the kernel cannot be used; install it again with `report kernel install`")?;
+        let (session, library) = begun.with_context(folder::unusable)?;
         let notices = start::changes(&self.installed)?;
         let (installed, folder) = (self.installed.dependency()?, std::env::current_dir()?);
         Ok(Cells { session, installed, library, folder, notices })
