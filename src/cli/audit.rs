@@ -18,7 +18,7 @@ use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, output, refuse_input};
 use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, LIBRARY, ProgramRecording};
 use crate::clean::terminal_line;
-use crate::files::begins_with;
+use crate::files::{Scratch, begins_with};
 use crate::present::PAGE_BEGIN;
 use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
 
@@ -169,7 +169,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<(ProgramRecording, ExitStatus)> 
         let message = "CUDA_INJECTION64_PATH is set: another tool is put into the program; unset it";
         return Err(UsageError(message.to_owned()).into());
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for the records")?;
+    let folder = Scratch::new().context("cannot make a folder for the records")?;
     let library = folder.path().join("libsyncscope_audit.so");
     fs::write(&library, LIBRARY).context("cannot write the library that records")?;
     let (program, rest) = arguments.command.split_first().context("there is no command")?;
