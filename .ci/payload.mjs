@@ -1,25 +1,32 @@
-// A results file with a payload in every string that may be anything, rendered, served and used: no script runs, no
-// dialog opens, nothing is requested from elsewhere, and no markup comes of it: node payload.mjs REPORT RESULTS.json
+// Foreign files in a browser: no script runs, no dialog opens, nothing is requested from elsewhere, and no markup comes of them:
+// node payload.mjs REPORT RESULTS.json AUDIT.json
+//
+// A results file and an audit with a payload in every string that may be anything, as book, slides and pages of a store, opened
+// and served and used; and a course whose prose, slides and pictures try to run scripts.
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
-const [report, results] = process.argv.slice(2);
+const [report, results, audit] = process.argv.slice(2);
 const work = mkdtempSync(join(tmpdir(), 'payload-'));
 const PAYLOAD = '</title></script></textarea><img class=foreign src=x onerror="pwned=1;alert(1)"><svg onload="pwned=2">'
   + '<script>pwned=3</script>"\'` onmouseover="pwned=4" [a](javascript:pwned=5) {{#include /etc/passwd}} {{{x}}} \u202e\u001b ';
-// What these hold is one of a few words, or the name of something else in the file.
+// What these hold is one of a few words, or the name of something else in the file: by the last keys of their path.
 const KEPT = new Set(['unit', 'clock', 'stopped_by', 'derivation', 'engine', 'outcome', 'run', 'id', 'started', 'profile', 'floor', 'kind',
-  'name', 'system', 'dtype', 'experiment', 'wait_policy', 'limit', 'sync']);
+  'dtype', 'experiment', 'wait_policy', 'limit', 'sync', 'order.name', 'timelines.name', 'runs.system', 'source.kind',
+  'places.reason', 'places.chapter', 'host.doing', 'idle.doing', 'plan.with']);
 
-function poisoned(value, key) {
-  if (typeof value === 'string') return KEPT.has(key) ? value : PAYLOAD + value;
-  if (Array.isArray(value)) return value.map((one) => poisoned(one, key));
+function poisoned(value, path = []) {
+  if (typeof value === 'string') {
+    const kept = KEPT.has(path.at(-1)) || KEPT.has(path.slice(-2).join('.'));
+    return kept ? value : PAYLOAD + value;
+  }
+  if (Array.isArray(value)) return value.map((one) => poisoned(one, path));
   if (value && typeof value === 'object') {
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, poisoned(one, name)]));
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, poisoned(one, [...path, name])]));
   }
   return value;
 }
@@ -28,27 +35,53 @@ function poisoned(value, key) {
 const { samples_sha256: _, ...whole } = JSON.parse(readFileSync(results, 'utf8'));
 const experiment = whole.rows[0].spec.id.split('.')[0];
 const file = { ...poisoned(whole), suite: { ...whole.suite, title: `${PAYLOAD}Title` } };
+// Another system beside each run, named by the payload.
+const own = new Set(file.runs.filter((run) => run.system === file.runs[0].system).map((run) => run.id));
+file.runs = file.runs.filter((run) => own.has(run.id)).flatMap((run) => [run, { ...run, id: `other-${run.id}`, system: `${PAYLOAD}Other` }]);
+file.rows = file.rows.map((row) => ({ ...row, series: row.series.filter((series) => own.has(series.run)).flatMap((series) => [series,
+  { ...series, run: `other-${series.run}` }]) })).filter((row) => row.series.length > 0);
+file.timelines = (file.timelines ?? []).filter((timeline) => own.has(timeline.run));
+file.plan = { ...file.plan, with: [`${PAYLOAD}Other`] };
 // An experiment's name is a part of its rows' names: the same everywhere.
 const named = JSON.stringify(file).replaceAll(experiment, `${experiment}<img class=foreign src=x onerror=pwned=6>`);
+const run = (...words) => execFileSync(report, words, { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] });
 writeFileSync(join(work, 'foreign.json'), named);
-execFileSync(report, ['render', 'foreign.json', '--out', 'out'], { cwd: work });
+writeFileSync(join(work, 'audit.json'), JSON.stringify(poisoned(JSON.parse(readFileSync(audit, 'utf8')))));
+run('render', 'foreign.json', '--audit', 'audit.json', '--out', 'out');
+run('slides', 'foreign.json', '--out', 'out');
+run('collect', 'foreign.json', '--into', 'store');
+run('history', 'store', '--page', 'history.html');
+run('machines', 'store', '--page', 'machines.html');
 
 const faults = [];
 const fault = (where, what) => faults.push(`${where}: ${what}`);
-const site = join(work, 'out/site');
-const pages = readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html') && name !== 'toc.html');
-const server = spawn(report, ['serve', 'out', '--port', '0'], { cwd: work });
-const address = await new Promise((found) => server.stdout.on('data', (line) => {
-  const stated = /http:\/\/[^/]+/.exec(line);
-  if (stated) found(stated[0]);
-}));
+const pagesOf = (folder) => readdirSync(join(work, folder), { recursive: true })
+  .filter((name) => name.endsWith('.html') && name !== 'toc.html');
+const served = [];
+const serve = async (out) => {
+  const server = spawn(report, ['serve', out, '--port', '0'], { cwd: work });
+  served.push(server);
+  return new Promise((found) => server.stdout.on('data', (line) => {
+    const stated = /http:\/\/[^/]+/.exec(line);
+    if (stated) found(`${stated[0]}/`);
+  }));
+};
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--allow-file-access-from-files'],
 });
 
 let searched = 0;
-for (const [kind, base] of [['file', pathToFileURL(`${site}/`).href], ['served', `${address}/`]]) {
+let opened = 0;
+const atFile = (folder) => pathToFileURL(`${join(work, folder)}/`).href;
+// Where a place is, its pages, whether it is a book, and whether a page may say that something was kept from running.
+const places = [
+  { kind: 'file', base: atFile('out/site'), pages: pagesOf('out/site'), isBook: true },
+  { kind: 'served', base: await serve('out'), pages: pagesOf('out/site'), isBook: true },
+  { kind: 'slides', base: atFile('out/slides'), pages: pagesOf('out/slides') },
+  { kind: 'store', base: atFile('.'), pages: ['history.html', 'machines.html'] },
+];
+for (const { kind, base, pages, isBook } of places) {
   const page = await browser.newPage();
   let where = kind;
   page.on('dialog', (dialog) => { fault(where, `a dialog: ${dialog.message()}`); dialog.dismiss(); });
@@ -68,6 +101,7 @@ for (const [kind, base] of [['file', pathToFileURL(`${site}/`).href], ['served',
     if (found.secret) fault(where, 'a file of the machine is published');
   };
   for (const name of pages) {
+    opened += 1;
     where = `${kind} ${name}`;
     await page.goto(base + name, { waitUntil: 'load' });
     await page.evaluate(() => document.querySelectorAll('details').forEach((fold) => { fold.open = true; }));
@@ -77,6 +111,10 @@ for (const [kind, base] of [['file', pathToFileURL(`${site}/`).href], ['served',
     await page.emulateMedia({ media: 'print' });
     await held();
     await page.emulateMedia({ media: null });
+  }
+  if (!isBook) {
+    await page.close();
+    continue;
   }
   where = `${kind} search`;
   for (const word of ['title', 'img', 'onerror', 'launch', 'script', 'measured']) {
@@ -94,9 +132,53 @@ for (const [kind, base] of [['file', pathToFileURL(`${site}/`).href], ['served',
   await page.close();
 }
 if (searched === 0) fault('search', 'nothing was found, so that nothing was shown');
+
+// A course that is somebody else's.
+run('init', 'course');
+writeFileSync(join(work, 'course/src/x.txt'), 'top.pwned=7');
+const RUN = ['<script src="x.txt"></script>', '<script>pwned=8</script>', '</main></div><script>pwned=9</script>',
+  '<iframe srcdoc="<script src=x.txt></script><script>top.pwned=10</script>"></iframe>', '<object data="x.txt"></object>', '<embed src="x.txt">',
+  '<base href="https://example.com/">', '<img src="x.png" onerror="pwned=11">', '<a id="tried" href="javascript:pwned=12">x</a>',
+  '<iframe src="javascript:top.pwned=13"></iframe>', '<svg><script>pwned=14</script><script href="x.txt"></script></svg>',
+  '<details open ontoggle="pwned=15">x</details>', '<link rel="stylesheet" href="https://example.com/x.css">',
+  '<a id="path_to_searchindex_js" href="x.txt">x</a>'].join('\n\n');
+appendFileSync(join(work, 'course/src/measuring.md'), `\n${RUN}\n`);
+const frame = join(work, 'course/templates/slides/frame.html.j2');
+writeFileSync(frame, `<!-- <head> -->${readFileSync(frame, 'utf8').replace('</head>', '<script>pwned=16</script>\n<script src="../x.txt"></script></head>')}`);
+run('render', results, '--course', 'course', '--out', 'foreign');
+run('slides', results, '--course', 'course', '--out', 'foreign');
+for (const [kind, base, pages] of [
+  ['a course, as files', atFile('foreign/site'), ['measuring.html', 'print.html']],
+  ['a course, served', await serve('foreign'), ['measuring.html', 'print.html']],
+  ['its slides', atFile('foreign/slides'), ['index.html', 'lesson-1.html']],
+]) {
+  const page = await browser.newPage();
+  let where = kind;
+  page.on('dialog', (dialog) => { fault(where, `a dialog: ${dialog.message()}`); dialog.dismiss(); });
+  // What the policy keeps back is told as a request, too, and fails by its name.
+  const isElsewhere = (request) => !request.url().startsWith(base) && !/^(data|blob|about):/.test(request.url());
+  page.on('response', (response) => isElsewhere(response.request()) && fault(where, `a request: ${response.url()}`));
+  page.on('requestfailed', (request) => isElsewhere(request) && request.failure()?.errorText !== 'csp'
+    && fault(where, `a request: ${request.url()}: ${request.failure()?.errorText}`));
+  await page.addInitScript(() => { window.print = () => {}; });
+  for (const name of pages) {
+    opened += 1;
+    where = `${kind} ${name}`;
+    await page.goto(base + name, { waitUntil: 'load' });
+    await page.evaluate(() => document.getElementById('tried')?.click());
+    await page.waitForTimeout(300);
+    const ran = await page.evaluate(() => (typeof pwned === 'undefined' ? 0 : pwned));
+    if (ran) fault(where, `script ${ran} ran`);
+    // The program's own run: one of them writes the list of chapters.
+    const isUsed = await page.evaluate(() => !document.querySelector('#mdbook-sidebar') || document.querySelector('#mdbook-sidebar a') !== null);
+    if (!isUsed) fault(where, 'the scripts of the book itself do not run');
+  }
+  await page.close();
+}
+
 await browser.close();
-server.kill();
+served.forEach((server) => server.kill());
 rmSync(work, { recursive: true });
 faults.forEach((text) => console.error(text));
-console.log(`${pages.length} pages, opened as files and served, ${searched} searches with hits, ${faults.length} faults`);
+console.log(`${opened} pages, opened as files and served, ${searched} searches with hits, ${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

@@ -11,10 +11,11 @@ use std::process::ExitCode;
 
 use rustix::time::{ClockId, clock_gettime};
 use syncscope::audit::AuditReport;
+use syncscope::book::{self, BookProject};
 use syncscope::experiment::Registry;
 use syncscope::measure::Samples;
 use syncscope::present::TimelinePlot;
-use syncscope::results::{Catalog, Parameter, Parameters, Results, Row};
+use syncscope::results::{Catalog, Outcome, Parameter, Parameters, Results, Row, Tolerance, compare};
 use syncscope::runner::{Suite, length, planned};
 use syncscope::timeline::Timeline;
 
@@ -53,6 +54,25 @@ fn main() -> ExitCode {
         let catalog = Catalog::new(results.rows.iter().map(|row| row.spec.clone()));
         time(|| (results.lookup().find(&id, &none, &none).is_err(), catalog.parameters(&[&id]).len()))
     };
+    let compared = |n| {
+        let both = [samples_of(n, 1.0), samples_of(n, 1.01)];
+        time(|| compare(&both[0], &both[1], Tolerance::default()))
+    };
+    let samples_read = |n| {
+        let text = serde_json::to_string(&samples_of(n, 1.0)).unwrap();
+        time(|| Results::parse(&text, Path::new("r.json")).unwrap())
+    };
+    let rows_read = |n| {
+        let text = serde_json::to_string(&rows_of(n)).unwrap();
+        time(|| Results::parse(&text, Path::new("r.json")).unwrap())
+    };
+    let (project, registry) = (BookProject::embedded(), Registry::builtin());
+    let rendered = |n| {
+        let results = [rows_of(n)];
+        let catalog = registry.catalog("cuda").with_results(&results);
+        let out = tempfile::tempdir().unwrap();
+        time(|| book::render(&results, &project, &catalog, out.path()).unwrap())
+    };
     let grown = [
         ("the picture of a timeline of n spans", exponent(&sizes(8_000), picture)),
         ("the critical path of n spans", exponent(&sizes(8_000), path)),
@@ -60,6 +80,11 @@ fn main() -> ExitCode {
         ("the plan of a suite of n values", exponent(&sizes(250), suite)),
         ("what n rows of one identifier differ in", exponent(&sizes(1_000), lookup)),
         ("the audit of a trace of n calls", exponent(&sizes(4_000), audit)),
+        // A million at the largest.
+        ("the comparison of two rows of n samples", exponent(&sizes(32_000), compared)),
+        ("reading n samples of a row", exponent(&sizes(32_000), samples_read)),
+        ("reading n rows", exponent(&sizes(1_000), rows_read)),
+        ("the whole book, of n rows of one experiment", exponent(&sizes(250), rendered)),
     ];
     for (what, (exponent, last)) in &grown {
         println!("{what}: n^{exponent:.2}, {:.0} ms at the largest", last * 1e3);
@@ -105,6 +130,17 @@ fn rows_of(n: usize) -> Results {
         row
     });
     results.rows = copies.collect();
+    results
+}
+
+/// One row with `n` samples, each of them about `factor`.
+fn samples_of(n: usize, factor: f64) -> Results {
+    let mut results = rows_of(1);
+    for outcome in results.rows.iter_mut().flat_map(|row| &mut row.series).map(|series| &mut series.outcome) {
+        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = outcome {
+            *samples = (0..n).map(|i| factor * (1.0 + ((i * 7919) % n) as f64 / n as f64)).collect();
+        }
+    }
     results
 }
 

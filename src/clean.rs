@@ -7,11 +7,15 @@
 
 use std::borrow::Cow;
 
-/// Whether a character changes how others are shown: control characters, and those that override the direction of text.
+/// Whether a character changes how others are shown, or has a meaning and no look: control characters, those that override the
+/// direction of text, and those that Unicode calls default ignorable or annotations, by which two names that look the same
+/// differ, and which hold words that nobody sees (tags).
 pub(crate) fn is_unseen(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}')
+        || matches!(c, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}')
+        || matches!(c, '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+        || matches!(c, '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}')
+        || matches!(c, '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 /// Text of one line: without what is not seen.
@@ -90,6 +94,26 @@ mod tests {
     #[test]
     fn a_line_holds_no_control_and_no_override() {
         assert_eq!(line("H200\u{202e}\u{1b}\n 00\u{2066}"), "H200 00");
+    }
+
+    #[test]
+    fn a_line_holds_nothing_that_has_a_meaning_and_no_look() {
+        let unseen = [
+            "\u{AD}",
+            "\u{200B}",
+            "\u{200D}",
+            "\u{2060}",
+            "\u{FE0F}",
+            "\u{FFF9}",
+            "\u{FFFB}",
+            "\u{E0041}",
+            "\u{E01EF}",
+        ];
+        for text in unseen {
+            assert_eq!(line(&format!("H{text}200")), "H200");
+            assert_eq!(terminal_line(text), "\u{FFFD}", "{text:?}");
+        }
+        assert_eq!(line("Gerät 模型 µs ✓"), "Gerät 模型 µs ✓");
     }
 
     #[test]

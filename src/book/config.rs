@@ -138,6 +138,10 @@ fn check(html: &Html, has: impl Fn(&Path) -> bool) -> Result<(), (Range<usize>, 
             return Err((file.span(), format!("`{}` is not a file of the book", file.get_ref())));
         }
     }
+    // Each file of this ending is the program's own.
+    if let Some(file) = html.additional_js.iter().find(|file| !file.get_ref().ends_with(".js")) {
+        return Err((file.span(), format!("`{}` is not one of the program's scripts: leave it out", file.get_ref())));
+    }
     for address in [&html.git_repository_url, &html.edit_url_template].into_iter().flatten() {
         if !["https://", "http://"].iter().any(|scheme| address.get_ref().starts_with(scheme)) {
             return Err((address.span(), format!("`{}` does not begin with https://", address.get_ref())));
@@ -180,6 +184,7 @@ mod tests {
             ("[build]\nbuild-dir = '/tmp/x'", "book.toml:2:1: unknown field `build-dir`"),
             ("[output.html]\nmathjax-support = true", "unknown field `mathjax-support`"),
             ("[output.html]\nadditional-js = ['../../etc/passwd']", "book.toml:2:18: `../../etc/passwd` is not a file"),
+            ("[output.html]\nadditional-js = ['theme/a.css']", "`theme/a.css` is not one of the program's scripts"),
             ("[output.html]\nadditional-css = ['/etc/passwd']", "`/etc/passwd` is not a file of the book"),
             ("[output.html]\ninput-404 = '../../etc/passwd'", "is not a page of the book"),
             ("[output.html]\ndefault-theme = \"');alert(1)//\"", "unknown variant"),

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod active;
 mod audits;
 mod chapter;
 mod claims;

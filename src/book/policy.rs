@@ -1,8 +1,9 @@
 //! What a page may do in a browser, and the one place where mdBook's own script would let a title become markup.
 //!
-//! Each page states a Content-Security-Policy: styles, pictures, fonts and scripts of the site alone, nothing from
-//! elsewhere and nothing sent anywhere. Of scripts within the page only those of its frame run, by their hash; a page's own
-//! content stands in `<main>` and has none.
+//! Each page states a Content-Security-Policy: styles, pictures and fonts of the site alone, nothing from elsewhere and
+//! nothing sent anywhere. Of scripts only those run that this program put into the page, by a nonce, and those that these load. The
+//! nonce is the digest of the page before it was there: the same in each rendering, and no page can hold it that was written
+//! before. A reader that follows a link leaves these limits.
 
 use std::fs;
 use std::path::Path;
@@ -21,9 +22,18 @@ const TITLES_AS_TEXT: &str = "+ escapeHTML(result.doc.breadcrumbs) + '</a>'";
 /// What a browser takes for a page by its name.
 const MARKUP: [&str; 5] = [".html", ".htm", ".xhtml", ".xht", ".shtml"];
 
+/// Whose script elements of a page are.
+#[derive(Clone, Copy)]
+pub(super) enum Scripts {
+    /// Those of its frame are mdBook's, or load the program's. What the page shows stands in `<main>` and has none.
+    OfFrame,
+    /// These words alone: a course may have written all others.
+    Only(&'static str),
+}
+
 /// Makes the site's pages safe to open. `is_own` says of a path within the site whether it is a file of the book's own, as it
 /// lay there, and no page of mdBook.
-pub(super) fn apply(site: &Path, is_own: impl Fn(&Path) -> bool) -> Result<(), BookError> {
+pub(super) fn apply(site: &Path, scripts: Scripts, is_own: impl Fn(&Path) -> bool) -> Result<(), BookError> {
     let (mut searched, mut escaped) = (false, false);
     each_file(site, &mut |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -31,7 +41,7 @@ pub(super) fn apply(site: &Path, is_own: impl Fn(&Path) -> bool) -> Result<(), B
         if MARKUP.iter().any(|ending| name.ends_with(ending)) {
             let page = fs::read(path).map_err(at(path))?;
             let page = match std::str::from_utf8(&page) {
-                Ok(page) if !own => with_policy(page).into_bytes(),
+                Ok(page) if !own => with_policy(page, scripts).into_bytes(),
                 _ => [meta("default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:").as_bytes(), &page]
                     .concat(),
             };
@@ -65,22 +75,40 @@ fn each_file(folder: &Path, act: &mut impl FnMut(&Path) -> Result<(), BookError>
 }
 
 /// The page with its policy, before anything that it could apply to.
-fn with_policy(page: &str) -> String {
-    const HEAD: &str = "<head>";
-    // What a page shows stands between the first and the last of these.
-    let frame = match (page.find("<main"), page.rfind("</main>")) {
-        (Some(start), Some(end)) if start < end => [&page[..start], &page[end..]],
-        _ => [page, ""],
-    };
-    let mut hashes: Vec<String> = frame.iter().flat_map(|part| scripts(part)).map(hash).collect();
-    hashes.sort_unstable();
-    hashes.dedup();
+fn with_policy(page: &str, scripts: Scripts) -> String {
+    let nonce = STANDARD.encode(Sha256::digest(page.as_bytes()));
     let policy = format!(
-        "default-src 'none'; script-src 'self'{}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-         font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'",
-        hashes.concat()
+        "default-src 'none'; script-src 'nonce-{nonce}' 'strict-dynamic'; style-src 'self' 'unsafe-inline'; \
+         img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'"
     );
-    page.replacen(HEAD, &format!("{HEAD}\n{}", meta(&policy)), 1)
+    let begin = format!("<script nonce=\"{nonce}\"");
+    let named = |part: &str| {
+        ["<script>", "<script src="]
+            .iter()
+            .fold(part.to_owned(), |part, open| part.replace(open, &open.replacen("<script", &begin, 1)))
+    };
+    let page = match scripts {
+        Scripts::Only(element) => page.replace(element, &named(element)),
+        // What a page shows stands between the first and the last of these.
+        Scripts::OfFrame => match (page.find("<main"), page.rfind("</main>")) {
+            (Some(start), Some(end)) if start < end => {
+                [&named(&page[..start]), &page[start..end], &named(&page[end..])].concat()
+            }
+            _ => named(page),
+        },
+    };
+    let at = place(&page);
+    [&page[..at], &meta(&policy), &page[at..]].concat()
+}
+
+/// Where the policy stands: in the head where that is the first thing of a page, and else before everything.
+fn place(page: &str) -> usize {
+    const HEAD: &str = "<head>";
+    let Some(head) = page.find(HEAD) else { return 0 };
+    let mut before = page[..head].to_lowercase();
+    before.retain(|c| !c.is_whitespace());
+    let is_first = before.strip_prefix("<!doctypehtml>").unwrap_or(&before).strip_prefix("<html");
+    if is_first.is_some_and(|rest| rest.find('>') == Some(rest.len() - 1)) { head + HEAD.len() } else { 0 }
 }
 
 /// The element that states a policy. Where no head has begun, it begins one.
@@ -88,28 +116,56 @@ fn meta(policy: &str) -> String {
     format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")
 }
 
-/// The scripts that stand in the page itself.
-fn scripts(part: &str) -> Vec<&str> {
-    let found = part.split("<script>").skip(1);
-    found.filter_map(|rest| rest.split_once("</script>").map(|(script, _)| script)).collect()
-}
-
-fn hash(script: &str) -> String {
-    format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(script.as_bytes())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PAGE: &str = "<html><head></head><script>frame()</script><main><script>foreign()</script>\
+                        <script src=\"x.txt\"></script></main> <script>foreign()</script></main>\
+                        <script src=\"own.js\"></script></html>";
+
+    /// The elements of a page that its policy lets run.
+    fn run(page: &str) -> Vec<&str> {
+        let nonce = page.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+        assert!(!page.contains("script-src 'self'") && !page.contains("unsafe-eval"), "{page}");
+        let begin = format!("<script nonce=\"{nonce}\"");
+        page.split(&begin).skip(1).map(|rest| rest.split("</script>").next().unwrap()).collect()
+    }
+
     #[test]
     fn scripts_of_the_frame_run_and_those_of_the_content_do_not() {
-        let page = "<html><head></head><script>frame()</script><main><script>foreign()</script></main> \
-                    <script>foreign()</script></main><script>end()</script></html>";
-        let page = with_policy(page);
-        for (script, runs) in [("frame()", true), ("end()", true), ("foreign()", false)] {
-            assert_eq!(page.contains(hash(script).trim()), runs, "{script}");
+        let page = with_policy(PAGE, Scripts::OfFrame);
+        assert_eq!(run(&page), [">frame()", " src=\"own.js\">"]);
+        assert!(page.find("Content-Security-Policy") < page.find("<script"), "{page}");
+    }
+
+    #[test]
+    fn of_a_frame_that_a_course_may_have_written_the_named_script_alone_runs() {
+        let page = with_policy(PAGE, Scripts::Only("<script src=\"own.js\"></script>"));
+        assert_eq!(run(&page), [" src=\"own.js\">"]);
+    }
+
+    #[test]
+    fn nothing_stands_before_the_policy_that_it_could_apply_to() {
+        for (page, begin) in [
+            (
+                "<!DOCTYPE HTML>\n<html lang=\"en\">\n  <head><title>",
+                "<!DOCTYPE HTML>\n<html lang=\"en\">\n  <head><meta http",
+            ),
+            ("<html><!-- <head> --><script>foreign()</script>", "<meta http"),
+            ("<html x='><script>foreign()</script>'><head>", "<meta http"),
+            ("<script>foreign()</script>", "<meta http"),
+        ] {
+            let page = with_policy(page, Scripts::Only("<script src=\"own.js\"></script>"));
+            assert!(page.starts_with(begin), "{page}");
         }
-        assert!(page.find("Content-Security-Policy") < page.find("<script>"), "{page}");
+    }
+
+    #[test]
+    fn a_page_that_holds_the_nonce_of_another_has_another() {
+        let first = with_policy(PAGE, Scripts::OfFrame);
+        let nonce = first.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap().to_owned();
+        let page = PAGE.replacen("<script src=\"x.txt\"", &format!("<script nonce=\"{nonce}\" src=\"x.txt\""), 1);
+        assert_eq!(run(&with_policy(&page, Scripts::OfFrame)).len(), 2);
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 
+use super::active;
 use super::document::{Document, Hardware, Names, Texts, is_yaml};
 use super::folder::Folder;
 use crate::error::{BookError, FileError};
@@ -81,7 +82,8 @@ impl BookProject {
     /// The project in a folder, which may be somebody else's: nothing outside of it is read.
     ///
     /// # Errors
-    /// A file cannot be read, a part is missing, or a link leads out of the folder; the message names the file.
+    /// A file cannot be read, a part is missing, a link leads out of the folder, or a browser would run a file that is not the
+    /// program's; the message names the file.
     pub fn read(folder: &Path) -> Result<Self, BookError> {
         let mut read = Folder::open(folder)?;
         for (name, _) in FILES {
@@ -99,6 +101,9 @@ impl BookProject {
         }
         let mut files = read.into_files();
         leave_folders_beside_notebooks(&mut files);
+        if let Some((path, message)) = active::found(&files, &Self::embedded().files) {
+            return Err(BookError::Reference { page: folder.join(path).display().to_string(), message });
+        }
         Ok(Self { files, folder: Some(folder.to_owned()) })
     }
 

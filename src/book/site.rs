@@ -14,7 +14,7 @@ use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
 use super::folder::at;
 use super::includes;
 use super::place::{BOOK, OutputPlace};
-use super::policy;
+use super::policy::{self, Scripts};
 use super::project::BookProject;
 use super::source::Source;
 use crate::error::{BookError, explained};
@@ -72,7 +72,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site, &place.working("print"))?;
-    policy::apply(&site, |path| source.is_copied(path))?;
+    policy::apply(&site, Scripts::OfFrame, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
 }

@@ -17,18 +17,21 @@ use super::emulation::is_emulated;
 use super::folder::at;
 use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
+use super::policy::{self, Scripts};
 use super::project::BookProject;
 use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
 use super::tables::Machines;
 use super::templates::{Templates, safe_html};
-use super::{kept, lesson, policy, recorded, render_text};
+use super::{kept, lesson, recorded, render_text};
 use crate::error::BookError;
 use crate::present::styled_once;
 use crate::results::{Catalog, Results};
 
 /// The folder of a project that holds the decks' templates, style sheet and script.
 pub(super) const FOLDER: &str = "templates/slides";
+/// The element by which a deck loads the program's script; the frame around it is a template, which a course may change.
+const SCRIPT: &str = "<script src=\"slides.js\" defer></script>";
 /// How many pictures stand on a slide.
 const PICTURES: usize = 2;
 /// How many figures of a chapter have slides.
@@ -53,7 +56,7 @@ pub(crate) fn render_slides(
         let path = folder.join(name);
         fs::write(&path, content).map_err(at(&path))?;
     }
-    policy::apply(&folder, |_| false)?;
+    policy::apply(&folder, Scripts::Only(SCRIPT), |_| false)?;
     let [folder] = place.put()?;
     Ok(folder.join("index.html"))
 }
@@ -418,7 +421,7 @@ mod tests {
         let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
         let index = render().unwrap();
         let page = fs::read_to_string(&index).unwrap();
-        assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'self';"), "{page}");
+        assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'nonce-"), "{page}");
         assert_eq!(render().unwrap(), index);
         fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
         assert!(matches!(render(), Err(BookError::NotOurs { .. })));

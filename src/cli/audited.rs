@@ -30,6 +30,7 @@ use signal_hook::low_level::emulate_default_handler;
 use super::UsageError;
 use super::ending::is_ignored;
 use crate::audit::{self, LIBRARY, ProgramRecording};
+use crate::files::Scratch;
 
 /// The signals that end a process which does not listen for them, but for faults.
 const ENDING: [i32; 16] = [
@@ -53,7 +54,7 @@ pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(Program
         let message = "CUDA_INJECTION64_PATH is set: another tool is put into the program; unset it";
         return Err(UsageError(message.to_owned()).into());
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for the records")?;
+    let folder = Scratch::new().context("cannot make a folder for the records")?;
     let library = folder.path().join("libsyncscope_audit.so");
     fs::write(&library, LIBRARY).context("cannot write the library that records")?;
     let (program, rest) = command.split_first().context("there is no command")?;

@@ -166,6 +166,13 @@ impl Keeper {
         state.checkpoint.written.push(file.to_owned());
     }
 
+    /// Lets a file of this run be what it is: it is neither written nor removed from now on.
+    pub(super) fn leave(&self, file: &Path) {
+        let mut state = self.state();
+        state.checkpoint.written.retain(|path| path != file);
+        state.checkpoint.places.retain(|place| !matches!(place, Place::File(path) if path == file));
+    }
+
     /// Takes the checkpoint away where it holds nothing.
     pub(super) fn give_up(&self) {
         let mut state = self.state();
@@ -282,6 +289,11 @@ impl Place {
     fn claim(self, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
         let folder = match self {
             Self::File(path) => return Target::claim(&path, |_| true).map(|target| (path, target)),
+            // One that is not there is nobody's wish: of the results file's own it was made when that was claimed.
+            Self::Folder(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                let message = format!("there is no folder {}", folder.display());
+                return Err(io::Error::new(io::ErrorKind::NotFound, message));
+            }
             Self::Folder(folder) => folder,
         };
         let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
@@ -346,6 +358,8 @@ mod tests {
         target.write(b"first").unwrap();
         drop(target);
         assert!(claim().0.ends_with("r.checkpoint-3.json"));
+        let missing = folder.path().join("missing");
+        assert!(Place::Folder(missing.clone()).claim("r.checkpoint".as_ref()).is_err() && !missing.exists());
         assert_eq!(fs::read(first).unwrap(), b"first");
     }
 }

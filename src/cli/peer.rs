@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::interrupt::Forward;
 use super::processes::{self, Multicast};
 use super::{Carried, UsageError, recorded};
+use crate::files::Scratch;
 use crate::measure::Protocol;
 use crate::results::{MetricSpec, Results, System};
 use crate::runner::{Suite, planned};
@@ -78,7 +79,10 @@ impl OtherSystem {
         }
     }
 
-    /// Measures its next run, the `number`th; within it why it cannot be measured here.
+    /// Measures its next run, the `number`th.
+    ///
+    /// # Errors
+    /// Why it cannot be measured here.
     pub(super) fn measure(
         self,
         (python, multicast): (&Path, Multicast),
@@ -86,31 +90,25 @@ impl OtherSystem {
         number: usize,
         forward: &Forward,
         carried: &Carried,
-    ) -> anyhow::Result<Result<System, String>> {
+    ) -> anyhow::Result<System> {
         let suite = Suite::of_results(&results.suite, "the suite", &carried.registry)?;
         let mut plan = PeerPlan::new(&suite, &results.environment().device.name, carried, number as u64);
         plan.rows.retain(|spec| results.selection.holds(&spec.id));
-        let folder = tempfile::tempdir().context("cannot make a folder for the other system's files")?;
+        let folder = Scratch::new().context("cannot make a folder for the other system's files")?;
         SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
         let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
         let mut command = processes::measuring(python, multicast);
         command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        let child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => return Ok(Err(format!("{} cannot be started: {error}", python.display()))),
-        };
+        let child = command.spawn().with_context(|| format!("{} cannot be started", python.display()))?;
         let status = forward.attend(child)?.status;
-        if !measured.is_file() {
-            return Ok(Err(format!("{} ended with {status}", self.script())));
-        }
+        anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.script());
         let catalog = recorded::catalog(std::slice::from_ref(results), carried);
         let system = System::read(&measured, &catalog)?;
-        let mismatches = system.mismatches(results);
-        Ok(match mismatches.first() {
-            Some(mismatch) => Err(format!("it ran elsewhere: {mismatch}")),
+        match system.mismatches(results).first() {
+            Some(mismatch) => anyhow::bail!("it ran elsewhere: {mismatch}"),
             None => Ok(system),
-        })
+        }
     }
 }

@@ -17,8 +17,9 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
-use super::{Carried, End, Told, argument, program, recorded};
+use super::{Carried, End, Told, argument, program, recorded, told};
 use crate::book::Warning;
+use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
@@ -26,6 +27,8 @@ pub(super) struct Attended {
     pub(super) results: Results,
     pub(super) file: PathBuf,
     is_elsewhere: bool,
+    /// Whether an error ended the runs.
+    is_failed: bool,
 }
 
 /// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
@@ -99,70 +102,108 @@ pub(super) struct Means {
     pub(super) multicast: Multicast,
 }
 
-/// Measures what `results` lack, and has `keeper` write the results file.
-pub(super) fn measure(
-    mut results: Results,
-    keeper: &Keeper,
-    means: &Means,
-    carried: &Carried,
-) -> anyhow::Result<Attended> {
-    let mut file = keeper.checkpoint(&results)?;
+/// Measures what `results` lack, and has `keeper` write the results file, also where an error ends the runs before their end.
+pub(super) fn measure(results: Results, keeper: &Keeper, means: &Means, carried: &Carried) -> anyhow::Result<Attended> {
     let forward = Forward::listen()?;
-    let begun = Instant::now();
-    let (mut longest, mut is_told) = (Duration::ZERO, false);
-    while results.is_partial() && !forward.is_interrupted() {
-        if means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
-            alert!("the budget leaves no time for another run");
-            break;
-        }
-        let start = Instant::now();
-        let system = next_system(&results);
-        let number = results.runs_of(&system).filter(|run| run.is_over()).count() + 1;
-        note!("run {number} of {}: {system}", results.plan.runs);
-        match &means.peer {
-            Some((peer, python)) if system != SYNCSCOPE => {
-                match peer.measure((python, means.multicast), &results, number, &forward, carried)? {
-                    Ok(measured) => results.add_run(measured),
-                    Err(reason) => {
-                        alert!("{system} is not measured: {reason}");
-                        results.plan.with.clear();
-                    }
-                }
-            }
-            _ => {
-                let ended = own_process(&file, means.multicast, &forward)?;
-                if let Some(elsewhere) = ended.elsewhere {
-                    keeper.take_over(&elsewhere);
-                    file = elsewhere;
-                }
-                results = recorded::read(&file, carried)?;
-                if !forward.is_interrupted() && ended.status.code() != Some(End::Interrupted as i32) {
-                    let how = how_it_ended(ended.status);
-                    // Of one that was killed no row may be left that could say it.
-                    if results.end_open_run(&how) {
-                        alert!("run {number}: {how}; what it had not measured by then is missing");
-                    }
-                }
-                // An error that a process could tell is the next one's, too.
-                is_told = results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
-                if is_told {
-                    break;
-                }
-            }
-        }
-        file = keeper.checkpoint(&results)?;
-        longest = longest.max(start.elapsed());
-    }
+    let file = keeper.checkpoint(&results)?;
+    let mut runs = Runs { results, file, keeper, means, carried, forward };
+    let ended = runs.measure();
+    let Runs { results, forward, .. } = runs;
     if results.rows.is_empty() {
         keeper.give_up();
         if forward.is_interrupted() {
             alert!("nothing was measured, and no file is kept");
             return Err(Told(End::Interrupted).into());
         }
-        anyhow::ensure!(!is_told, Told(End::Failed));
+        ended?;
         anyhow::bail!("nothing was measured");
     }
-    finish(results, keeper)
+    if let Err(error) = &ended {
+        alert!("error: {}", told(error));
+    }
+    let is_failed = ended.is_err() && !forward.is_interrupted();
+    Ok(Attended { is_failed, ..finish(results, keeper)? })
+}
+
+/// The runs of a results file, as they are measured one after the other.
+struct Runs<'a> {
+    /// What is measured so far.
+    results: Results,
+    /// Where the process of the next run reads it, and leaves more.
+    file: PathBuf,
+    keeper: &'a Keeper,
+    means: &'a Means,
+    carried: &'a Carried,
+    forward: Forward,
+}
+
+impl Runs<'_> {
+    /// Measures them until all are there, an interrupt, the end of the budget, or an error that the next one would meet, too.
+    fn measure(&mut self) -> anyhow::Result<()> {
+        let (begun, mut longest) = (Instant::now(), Duration::ZERO);
+        while self.results.is_partial() && !self.forward.is_interrupted() {
+            if self.means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
+                alert!("the budget leaves no time for another run");
+                break;
+            }
+            let start = Instant::now();
+            self.next()?;
+            self.file = self.keeper.checkpoint(&self.results)?;
+            longest = longest.max(start.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Measures the next one.
+    fn next(&mut self) -> anyhow::Result<()> {
+        let system = next_system(&self.results);
+        let number = over(&self.results, &system) + 1;
+        note!("run {number} of {}: {system}", self.results.plan.runs);
+        match &self.means.peer {
+            Some((peer, python)) if system != SYNCSCOPE => {
+                let by = (python.as_path(), self.means.multicast);
+                match peer.measure(by, &self.results, number, &self.forward, self.carried) {
+                    Ok(measured) => self.results.add_run(measured),
+                    // It may be whole when the runs go on.
+                    Err(_) if self.forward.is_interrupted() => {}
+                    Err(reason) => {
+                        alert!("{system} is not measured: {}", explained(&reason));
+                        self.results.plan.with.clear();
+                    }
+                }
+                Ok(())
+            }
+            _ => self.next_own(number),
+        }
+    }
+
+    /// Measures the next run of this program, the `number`th, in a process of its own.
+    fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
+        let ended = own_process(&self.file, self.means.multicast, &self.forward)?;
+        if let Some(elsewhere) = ended.elsewhere {
+            self.keeper.take_over(&elsewhere);
+            self.file = elsewhere;
+        }
+        self.results = recorded::read(&self.file, self.carried).map_err(|error| {
+            // It may hold more than is known here.
+            self.keeper.leave(&self.file);
+            anyhow::anyhow!("run {number} left what cannot be read, and it stays as it is: {error}")
+        })?;
+        if self.forward.is_interrupted() || ended.status.code() == Some(End::Interrupted as i32) {
+            return Ok(());
+        }
+        let how = how_it_ended(ended.status);
+        // Of one that was killed no row may be left that could say it.
+        if self.results.end_open_run(&how) {
+            alert!("run {number}: {how}; what it had not measured by then is missing");
+        }
+        // An error that a process could tell is the next one's, too.
+        let is_told = self.results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
+        anyhow::ensure!(!is_told, Told(End::Failed));
+        let is_measured = over(&self.results, self.results.run().system.as_str()) >= number;
+        anyhow::ensure!(is_measured, "run {number} did not begin: {how}");
+        Ok(())
+    }
 }
 
 /// Has `keeper` write the results file, and says what is to be known of the results.
@@ -172,15 +213,19 @@ pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Attend
     for warning in Warning::of(&results).iter().filter(shared) {
         alert!("{warning}");
     }
-    Ok(Attended { is_elsewhere: file != keeper.out(), results, file })
+    Ok(Attended { is_elsewhere: file != keeper.out(), is_failed: false, results, file })
 }
 
 /// The system whose turn it is: of those with the fewest runs the first.
 fn next_system(results: &Results) -> String {
-    let over = |system: &&str| results.runs_of(system).filter(|run| run.is_over()).count();
     let own = results.run().system.as_str();
     let all = std::iter::once(own).chain(results.plan.with.iter().map(String::as_str));
-    all.min_by_key(over).unwrap_or(own).to_owned()
+    all.min_by_key(|system| over(results, system)).unwrap_or(own).to_owned()
+}
+
+/// How many runs of a system are over.
+fn over(results: &Results, system: &str) -> usize {
+    results.runs_of(system).filter(|run| run.is_over()).count()
 }
 
 struct Ended {
@@ -222,9 +267,9 @@ impl Attended {
         say_failures(&self.results);
         if self.results.is_partial() {
             alert!("not all was measured; to go on: {} run --resume {}", program(), argument(&self.file));
-            return End::Interrupted;
+            return if self.is_failed { End::Failed } else { End::Interrupted };
         }
-        if self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
+        if self.is_failed || self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
     }
 }
 

@@ -6,10 +6,12 @@ mod fill;
 mod lock;
 mod read;
 mod replace;
+mod scratch;
 mod target;
 
 pub(crate) use fill::{fill, make_folder};
 pub(crate) use lock::Lock;
 pub(crate) use read::{begins_with, is_same, open_inside, read_packed, read_text, text_of};
 pub(crate) use replace::replace;
+pub(crate) use scratch::Scratch;
 pub(crate) use target::Target;

@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod anonymous;
+mod bounded;
 mod catalog;
 mod comparability;
 mod compare;
@@ -43,6 +44,7 @@ mod system;
 mod work;
 
 pub(crate) use anonymous::{Place, Vocabulary};
+pub(crate) use bounded::{MOST_BYTES, MOST_VALUES};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub(crate) use catalog::{most_alike, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};

@@ -27,6 +27,7 @@ pub struct Results {
     /// The version of this schema.
     pub schema_version: u32,
     /// The suite, as it was read.
+    #[serde(deserialize_with = "super::bounded::value")]
     pub suite: serde_json::Value,
     /// Which of the suite's rows were to be measured.
     #[serde(default, skip_serializing_if = "Selection::is_all")]

@@ -105,7 +105,7 @@ impl System {
     pub fn parse(text: &str, origin: &str, catalog: &Catalog) -> Result<Self, FileError> {
         let syntax = |error| FileError::json(origin, "the measurements of another program", &error);
         let versioned: migrate::Versioned = serde_json::from_str(text).map_err(syntax)?;
-        if versioned.schema_version != SYSTEM_SCHEMA_VERSION {
+        if versioned.schema_version != u64::from(SYSTEM_SCHEMA_VERSION) {
             let (origin, found) = (origin.to_owned(), versioned.schema_version.to_string());
             return Err(FileError::Version { origin, found, supported: SYSTEM_SCHEMA_VERSION.to_string() });
         }

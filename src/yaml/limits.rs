@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use saphyr_parser::Event;
 
+// The most values, those that aliases repeat counted each time, and the most bytes of texts, counted in the same way: as many
+// as of a suite in a results file, so that what is read here can be read there.
+use crate::results::{MOST_BYTES, MOST_VALUES};
+
 /// The deepest nesting of lists and maps.
 const MOST_DEEP: usize = 64;
-/// The most values, those that aliases repeat counted each time.
-const MOST_VALUES: usize = 200_000;
-
-/// The most bytes of texts, counted in the same way.
-const MOST_BYTES: usize = 4 << 20;
 
 /// How much a value holds.
 #[derive(Clone, Copy, Default)]

@@ -118,7 +118,6 @@ fn a_page_that_lies_in_a_course_as_html_runs_no_script() {
     let folder = course();
     fs::write(folder.path().join("course/src/foreign.html"), "<!-- <head> --><script>foreign()</script>").unwrap();
     fs::write(folder.path().join("course/src/foreign.XHTML"), [0xff, 0xfe]).unwrap();
-    fs::write(folder.path().join("course/src/searcher.js"), "no search").unwrap();
     let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     for name in ["foreign.html", "foreign.XHTML"] {
@@ -127,6 +126,64 @@ fn a_page_that_lies_in_a_course_as_html_runs_no_script() {
             page.starts_with(b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'"),
             "{name}"
         );
+    }
+}
+
+/// A name that loads a script is taken for one whatever it ends in.
+#[test]
+fn a_course_has_no_scripts_of_its_own_and_no_picture_that_acts() {
+    let folder = course();
+    let place = folder.path().join("course");
+    for (file, text) in [
+        ("templates/book.js", "foreign()"),
+        ("templates/highlight.js", "foreign()"),
+        ("templates/syncscope.js", "foreign()"),
+        ("templates/slides/slides.js", "foreign()"),
+        ("src/x.js", "foreign()"),
+        ("src/BOOK.JS", "foreign()"),
+        ("src/x.svg", "<svg xmlns='http://www.w3.org/2000/svg' onload='foreign()'/>"),
+        ("src/x.xml", "<x:script xmlns:x='http://www.w3.org/1999/xhtml'>foreign()</x:script>"),
+    ] {
+        let old = fs::read(place.join(file)).ok();
+        fs::write(place.join(file), text).unwrap();
+        let refused = refusal(folder.path());
+        assert!(refused.contains(&format!("error: course/{file}: ")), "{refused}");
+        match old {
+            Some(old) => fs::write(place.join(file), old).unwrap(),
+            None => fs::remove_file(place.join(file)).unwrap(),
+        }
+    }
+    fs::write(place.join("src/x.txt"), "foreign()").unwrap();
+    let settings = fs::read_to_string(place.join("book.toml")).unwrap();
+    let foreign = settings.replace("\"theme/timeline.js\"", "\"src/x.txt\"");
+    assert!(settings != foreign);
+    fs::write(place.join("book.toml"), foreign).unwrap();
+    let refused = refusal(folder.path());
+    assert!(refused.contains("book.toml:") && refused.contains("is not one of the program's scripts"), "{refused}");
+}
+
+/// In a browser that is tried by `.ci/payload.mjs`.
+#[test]
+fn of_a_courses_prose_no_script_has_the_nonce_of_its_page() {
+    const FOREIGN: [&str; 3] = ["src=\"x.txt\"", "foreign()", "srcdoc"];
+    let folder = course();
+    fs::write(folder.path().join("course/src/x.txt"), "foreign()").unwrap();
+    let prose = "\n<script src=\"x.txt\"></script>\n\n<script>foreign()</script>\n\n</main><script>foreign()</script>\n\n\
+                 <iframe srcdoc='<script src=\"x.txt\"></script>'></iframe>\n";
+    append(&folder.path().join("course/src/measuring.md"), prose);
+    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for name in ["measuring.html", "print.html"] {
+        let page = fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
+        let policy = page.split("content=\"").nth(1).unwrap().split('"').next().unwrap();
+        let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+        assert!(!policy.contains("script-src 'self'") && policy.contains("base-uri 'none'"), "{policy}");
+        let begin = format!("<script nonce=\"{nonce}\"");
+        let run: Vec<&str> = page.split(&begin).skip(1).map(|rest| rest.split("</script>").next().unwrap()).collect();
+        assert!(run.len() > 5, "{name}: {run:?}");
+        for script in run {
+            assert!(!FOREIGN.iter().any(|part| script.contains(part)), "{name}: {script}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
+mod between;
 mod courses;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -7,6 +7,7 @@
 #![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod course;
 #[cfg(feature = "nsys")]
 #[path = "../fixtures/nsys.rs"]
 mod export;
@@ -21,7 +22,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use syncscope::book::BookProject;
 use syncscope::book::document::Document;
 use syncscope::experiment::Registry;
@@ -42,7 +43,13 @@ fn hold<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Re
     let (cases, seconds) = (stated("SYNCSCOPE_CASES").unwrap_or(usual), stated("SYNCSCOPE_SECONDS"));
     let (begun, mut held) = (Instant::now(), 0_u64);
     loop {
-        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        let usual = Config::default();
+        // Each round takes other inputs, also where the first are stated.
+        let rng_seed = match usual.rng_seed {
+            RngSeed::Fixed(seed) => RngSeed::Fixed(seed.wrapping_add(held)),
+            random => random,
+        };
+        let config = Config { cases, rng_seed, failure_persistence: None, ..usual };
         TestRunner::new(config).run(strategy, &property).unwrap();
         held += u64::from(cases);
         if seconds.is_none_or(|seconds| begun.elapsed() >= Duration::from_secs(seconds.into())) {
@@ -50,7 +57,8 @@ fn hold<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Re
         }
     }
     let name = std::thread::current().name().unwrap_or_default().to_owned();
-    println!("{name}: {held} inputs in {:.0} s", begun.elapsed().as_secs_f64());
+    // A row of a table: target, inputs, seconds.
+    println!("| {name} | {held} | {:.0} |", begun.elapsed().as_secs_f64());
 }
 
 /// The uses of what could be read, which take longer than reading.
@@ -82,6 +90,6 @@ impl Uses {
 
     fn end(&self) {
         assert!(self.count.get() > 0, "no mutation left a file that can be read");
-        println!("  of them {} were used", self.count.get());
+        println!("of the inputs {} were used", self.count.get());
     }
 }

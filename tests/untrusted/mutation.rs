@@ -20,6 +20,11 @@ impl Seed {
         Self { value: serde_yaml::from_str(text).unwrap(), text: text.to_owned() }
     }
 
+    /// A text of another form, of which the bytes are changed, or all of it is something else.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self { value: Value::Null, text: text.to_owned() }
+    }
+
     pub(crate) fn mutated(&self, change: &Change) -> String {
         match change {
             Change::Bytes(mutations) => mutated(&self.text, mutations),

@@ -22,14 +22,14 @@ const READERS: &[(u32, Reader)] = &[(1, v1::read), (SCHEMA_VERSION, |text| serde
 /// The one part that every version shares.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
-    pub(super) schema_version: serde_json::Value,
+    pub(super) schema_version: u64,
 }
 
 /// Reads results of any version from their text; `origin` names it in errors.
 pub(super) fn read(text: &str, origin: &str) -> Result<Results, FileError> {
     let syntax = |error| FileError::json(origin, "a whole results file", &error);
     let versioned: Versioned = serde_json::from_str(text).map_err(syntax)?;
-    let found = READERS.iter().find(|(version, _)| versioned.schema_version == *version);
+    let found = READERS.iter().find(|(version, _)| versioned.schema_version == u64::from(*version));
     let (_, reader) = found.ok_or_else(|| FileError::Version {
         origin: origin.to_owned(),
         found: versioned.schema_version.to_string(),
@@ -100,6 +100,9 @@ mod tests {
     fn a_version_that_is_not_read_is_named_with_those_that_are() {
         let error = read(r#"{ "schema_version": 999 }"#, "r.json").unwrap_err().to_string();
         assert!(error.contains("schema version 999") && error.contains("(1, 2)"), "{error}");
+        // Whatever stands there is not held in memory.
+        let error = read(r#"{ "schema_version": [0, 0, 0] }"#, "r.json").unwrap_err().to_string();
+        assert!(error.starts_with("r.json:1:"), "{error}");
     }
 
     #[test]

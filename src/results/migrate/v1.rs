@@ -31,6 +31,7 @@ struct OldRun {
     selection: Selection,
     #[serde(default)]
     resumed: Vec<String>,
+    #[serde(deserialize_with = "super::super::bounded::value")]
     suite: serde_json::Value,
     environment: OldEnvironment,
     experiments: Vec<OldExperiment>,

@@ -1,0 +1,115 @@
+//! What goes wrong between two runs of one results file: what was measured is in it, and the command says how to go on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use syncscope::results::Results;
+use tempfile::TempDir;
+
+use super::{RUN, code, folder, names, signals, stderr};
+
+/// Two runs by turns with another system, which is `peer`, a shell script with the file to write as `$5`. `$REPORT` is the
+/// program, a copy of its own.
+fn by_turns(peer: &str) -> (TempDir, Output) {
+    let folder = folder();
+    let output = by_turns_in(folder.path(), peer, &folder.path().join("tmp"));
+    (folder, output)
+}
+
+fn by_turns_in(folder: &Path, peer: &str, temporary: &Path) -> Output {
+    signals::hear();
+    let program = folder.join("bin/report");
+    for made in [folder.join("bin"), folder.join("tmp")] {
+        fs::create_dir(made).unwrap();
+    }
+    if fs::hard_link(env!("CARGO_BIN_EXE_report"), &program).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_report"), &program).unwrap();
+    }
+    script(&folder.join("bin/peer"), peer);
+    let mut command = Command::new(&program);
+    command.args(RUN).args(["--runs", "2", "--with", "pytorch", "--python", "bin/peer", "--out", "r.json"]);
+    command.current_dir(folder).env("REPORT", &program).env("TMPDIR", temporary).output().unwrap()
+}
+
+fn script(path: &Path, text: &str) {
+    // `pytorch.py --plan PLAN --out FILE`: the file is the fifth word.
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// How many runs a results file holds, all of this program.
+fn runs(file: PathBuf) -> usize {
+    let results = Results::read(&file).unwrap();
+    assert_eq!(results.systems(), ["syncscope"]);
+    assert!(!results.rows.is_empty());
+    results.runs.len()
+}
+
+#[test]
+fn whatever_the_other_system_leaves_the_own_runs_are_all_measured() {
+    for (peer, says) in [
+        (r#"printf '{"schema_version": 2, "na' > "$5""#, "not the measurements"),
+        (r#"printf '\377\376' > "$5""#, "measured.json"),
+        (r#"mkdir "$5""#, "pytorch.py ended with"),
+        ("exit 3", "pytorch.py ended with"),
+        ("kill -9 $$", "pytorch.py ended with"),
+        (r#"rm -r "$(dirname "$5")""#, "pytorch.py ended with"),
+    ] {
+        let (folder, output) = by_turns(peer);
+        assert_eq!(code(&output), 0, "{peer}: {}", stderr(&output));
+        assert!(stderr(&output).contains("PyTorch is not measured: "), "{peer}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{peer}: {}", stderr(&output));
+        assert_eq!(runs(folder.path().join("r.json")), 2, "{peer}");
+    }
+}
+
+#[test]
+fn without_a_place_for_temporary_files_the_own_runs_are_all_measured() {
+    let folder = folder();
+    let output = by_turns_in(folder.path(), "exit 0", &folder.path().join("missing"));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("PyTorch is not measured: cannot make a folder"), "{}", stderr(&output));
+    assert_eq!(runs(folder.path().join("r.json")), 2);
+    assert!(!folder.path().join("missing").exists());
+}
+
+#[test]
+fn an_error_between_two_runs_keeps_the_first_and_says_how_to_go_on() {
+    // A link to a program that is gone is called so.
+    let replaced = |text: &str| {
+        format!(r##"rm "$REPORT"; printf '#!/bin/sh\n{text}\n' > "$REPORT (deleted)"; chmod +x "$REPORT (deleted)""##)
+    };
+    for (peer, says) in [
+        (r#"rm "$REPORT""#.to_owned(), "cannot start a process for the run"),
+        (replaced("exit 0"), "run 2 did not begin"),
+        (replaced("exit 7"), "run 2 did not begin: its process ended with the exit code 7"),
+        (replaced("kill -9 $$"), "run 2 did not begin: its process was ended by signal 9"),
+    ] {
+        let (folder, output) = by_turns(&peer);
+        assert_eq!(code(&output), 1, "{peer}: {}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("error: {says}")), "{peer}: {}", stderr(&output));
+        assert!(stderr(&output).contains("run --resume r.json"), "{peer}: {}", stderr(&output));
+        assert_eq!(runs(folder.path().join("r.json")), 1, "{peer}");
+        assert_eq!(names(folder.path()), ["bin", "r.json", "suite.yaml", "tmp"], "{peer}");
+        // The program is there again.
+        let resumed = super::report(&["run", "--resume", "r.json"], folder.path());
+        assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
+        assert_eq!(runs(folder.path().join("r.json")), 2, "{peer}");
+    }
+}
+
+#[test]
+fn what_a_run_left_and_nobody_can_read_stays_beside_the_results_of_those_before() {
+    let junk = r##"for file; do :; done; echo junk > "$file""##;
+    let peer = format!(
+        "rm \"$REPORT\"; cat > \"$REPORT (deleted)\" <<'END'\n#!/bin/sh\n{junk}\nEND\nchmod +x \"$REPORT (deleted)\""
+    );
+    let (folder, output) = by_turns(&peer);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: run 2 left what cannot be read"), "{}", stderr(&output));
+    assert_eq!(runs(folder.path().join("r.json")), 1);
+    let left = fs::read_to_string(folder.path().join("r.checkpoint.json")).unwrap();
+    assert_eq!(left, "junk\n");
+}
