@@ -70,5 +70,6 @@ pub use run::{
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
 pub(crate) use spelled::{Selector, Spelled, behind, name_of};
+pub(crate) use steady::no_interval_of;
 pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};

@@ -513,6 +513,10 @@ fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it()
             assert!(claim.sources(document).iter().all(|source| about.contains(source)), "{about}");
             for case in &judgement.cases {
                 let value = case.value.as_ref().unwrap_or_else(|reason| reason);
+                // A reason begins with the name that stands before it already.
+                let value = value.strip_prefix(&case.quantity).unwrap_or(value);
+                let twice = format!("{0}: {0} ", case.quantity);
+                assert!(!about.contains(&twice), "{twice} in {about}");
                 assert!(about.contains(&case.quantity) && about.contains(value), "{} in {about}", case.quantity);
             }
             counted += 1;

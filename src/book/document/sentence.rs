@@ -144,7 +144,7 @@ impl Headline {
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = found.counted();
         let operands = found.operands.iter().map(|(name, value)| format!("{name} = {value}"));
-        let reason = found.unsteady.first().cloned().or_else(|| found.known.without_scatter());
+        let reason = found.unsteady.clone().or_else(|| found.known.without_scatter());
         Ok(Number {
             value: format!("{} {sign}", written(value)),
             interval: match (&reason, interval) {

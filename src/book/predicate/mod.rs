@@ -21,7 +21,7 @@
 //! | file | question |
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
-//! | `operand` | what does a name stand for |
+//! | `operand`, `resolve` | what does a name stand for, and what is that in the results |
 //! | `dimension` | in which unit is a formula |
 //! | `answer` | which system is an answer about |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
@@ -35,6 +35,7 @@ mod found;
 mod judge;
 mod operand;
 mod quantity;
+mod resolve;
 mod test;
 mod verdict;
 
