@@ -13,10 +13,12 @@
 //! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
+//! | `agreement` | how well two sets of runs agree |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod agreement;
 mod anonymous;
 mod catalog;
 mod comparability;
@@ -42,6 +44,7 @@ mod steady;
 mod system;
 mod work;
 
+pub use agreement::{Agreement, HalfWidths};
 pub(crate) use anonymous::{Place, Vocabulary};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub(crate) use catalog::{most_alike, nearest_name, nearest_number};

@@ -61,6 +61,12 @@ impl Found {
         }
     }
 
+    /// Why runs of it have no interval, in a few words; nothing of trials and figures.
+    pub(in crate::book) fn why_no_interval(&self) -> Option<String> {
+        let none = || format!("{}, no interval", self.counted());
+        self.unsteady.clone().or_else(|| self.known.without_scatter().map(|_| none()))
+    }
+
     /// Of how many runs it is: `one run`, `3 runs`, `3 of 5 runs`.
     pub(in crate::book) fn counted(&self) -> String {
         match (self.runs, self.of_runs) {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::{Environment, Value};
+use minijinja::Value;
 
 use super::found::{Found, whole};
 use super::operand::Operand;
@@ -41,22 +41,10 @@ impl<'a> ResolvedExpression<'a> {
         expression: &str,
         document: &Document,
         results: &'a Results,
-        system: &'a str,
+        system: &str,
         select: &Parameters,
     ) -> Result<Self, String> {
-        Self::of_names(&environment(), expression, document, results, system, select)
-    }
-
-    /// The same of an expression with the filters of an environment.
-    pub(in crate::book) fn of_names(
-        environment: &Environment<'_>,
-        expression: &str,
-        document: &Document,
-        results: &'a Results,
-        system: &'a str,
-        select: &Parameters,
-    ) -> Result<Self, String> {
-        let names = names_in(environment, expression).map_err(|unknown| unknown.message)?;
+        let names = names_in(&environment(), expression).map_err(|unknown| unknown.message)?;
         let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
         let lookup = results.lookup_of(system);
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
@@ -79,7 +67,8 @@ impl<'a> ResolvedExpression<'a> {
             });
         }
         let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
-        let (flat, runs) = (flattened(expression, &names), results.runs_of(system).collect::<Vec<&Run>>());
+        let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
+        let flat = flattened(expression, &names);
         Self { flat, operands: resolved, of_runs: runs.len(), runs }.in_common()
     }
 
@@ -141,8 +130,15 @@ impl<'a> ResolvedExpression<'a> {
         let runs = self.runs.as_slice();
         let filled = self.filled();
         let (count, of_runs) = (runs.len(), self.of_runs);
-        let found = |known, unsteady, by_rounds| {
-            Found { known, unit, filled, operands, unsteady, runs: count, of_runs, by_rounds }
+        let found = |known, unsteady, by_rounds| Found {
+            known,
+            unit,
+            filled,
+            operands,
+            unsteady,
+            runs: count,
+            of_runs,
+            by_rounds,
         };
         if self.rows().next().is_none() {
             return Ok(Found { runs: 0, ..found(Observations::Exact(value(&middles)?), None, false) });
@@ -193,13 +189,9 @@ impl<'a> ResolvedExpression<'a> {
         (!is_name).then(|| self.operands.iter().enumerate().fold(self.flat.clone(), put_in))
     }
 
-    /// What its names come to, each by itself: the value, as it stands in a sentence, and with its interval.
-    pub(in crate::book) fn values(&self) -> Result<Vec<(&str, f64, String, String)>, String> {
-        let values = self
-            .operands
-            .iter()
-            .map(|operand| Ok((operand.name.as_str(), operand.middle()?, operand.in_words(), operand.written())));
-        values.collect()
+    /// How its value stands in a sentence, where it is one name.
+    pub(in crate::book) fn in_words(&self) -> Option<String> {
+        (self.flat == flat_name(0)).then(|| self.operands[0].in_words())
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {

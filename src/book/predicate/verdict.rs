@@ -95,7 +95,9 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
             let rest =
                 if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
             let measured = count - missing.len();
-            format!("The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}.")
+            format!(
+                "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}."
+            )
         }
         ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
             format!(
