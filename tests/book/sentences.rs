@@ -87,7 +87,7 @@ fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
         })
     };
     let (text, detail, interval) = value(&slow_by(4.0)).unwrap();
-    assert_eq!(interval.as_deref(), Some("3.92 … 4.12 µs"));
+    assert_eq!(interval.as_deref(), Some("3.922 … 4.122 µs"));
     assert_eq!(value(&once_slow_by(4.0)).unwrap().2.as_deref(), Some("one run, no interval"));
     assert_eq!(text, "4.02 µs");
     assert!(detail.starts_with("slow.fp16.size_8 = ") && detail.contains("n = 36"), "{detail}");
@@ -99,7 +99,7 @@ fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
 fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
     let chapter = read(&source_as(&project(DOCUMENT), &[slow_by(4.0)]), "probe");
     let exercise = chapter.split("<details class=\"exercise\">").nth(1).unwrap();
-    for (part, ends) in [(chapter.as_str(), "3.92 … 4.12 µs"), (&chapter, " %"), (exercise, " µs")] {
+    for (part, ends) in [(chapter.as_str(), "3.922 … 4.122 µs"), (&chapter, " %"), (exercise, " µs")] {
         let intervals = part.split(" data-interval=\"").skip(1).filter_map(|rest| rest.split('"').next());
         assert!(intervals.clone().any(|interval| interval.contains(" … ") && interval.ends_with(ends)), "{part}");
     }

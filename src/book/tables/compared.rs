@@ -150,7 +150,9 @@ pub fn agreement(found: &Agreement, wording: Wording) -> Vec<String> {
 fn row(pair: &Pair, wording: Wording) -> TableRow {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
-        Cell::Value(Box::new(Value { interval: Some((ratio.low, ratio.high)), ..plain }))
+        let is_withheld = pair.no_interval.iter().any(Option::is_some);
+        let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
+        Cell::Value(Box::new(Value { interval, ..plain }))
     });
     let word = wording.word(pair.shift);
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
