@@ -19,16 +19,25 @@ fn main() {
 }
 
 /// What the interval between runs covers: of runs that are exchangeable, for any dependence within them, and of runs that
-/// are not, with the share of files whose diagnosis says so. The table of the page *The machines and the method*.
+/// are not, with the share of files whose diagnosis says so; and how often two equal rows of such runs are said to differ. The
+/// tables of the page *The machines and the method*.
 fn runs() {
-    println!("| Runs | R = 3 | R = 5 | R = 10 | Files with a diagnosis, R = 5 |\n|---|---|---|---|---|");
-    for kind in Kind::ALL {
-        let [three, five, ten] = [3, 5, 10].map(|count| 100.0 * runs_covered(kind, count, 10, 10_000));
-        let diagnosed = 100.0 * runs_diagnosed(kind, 5, 10, 10_000);
-        println!("| {} | {three:.1} % | {five:.1} % | {ten:.1} % | {diagnosed:.1} % |", kind.label());
+    const FILES: usize = 10_000;
+    let percent =
+        |shares: Vec<f64>| -> String { shares.into_iter().map(|share| format!(" {:.1} % |", 100.0 * share)).collect() };
+    println!("| Runs | R = 3 | R = 5 | R = 10 | Diagnosed, R = 3 | R = 5 | R = 10 |\n|---|---|---|---|---|---|---|");
+    for (kind, n) in Kind::tabled() {
+        let covered = COUNTS.map(|count| runs_covered(kind, count, n, FILES));
+        let diagnosed = COUNTS.map(|count| runs_diagnosed(kind, count, n, FILES));
+        println!("| {} |{}", kind.label(n), percent([covered, diagnosed].concat()));
     }
-    for count in [3, 5] {
-        println!("a tie, R = {count}: false verdicts {:.4} of 10,000", false_verdicts(count, 10, 10_000));
+    println!("\n| Two equal rows | R = 3 | R = 5 | R = 10 |\n|---|---|---|---|");
+    for kind in Kind::TIED {
+        println!(
+            "| {} |{}",
+            kind.label(10),
+            percent(COUNTS.map(|count| false_verdicts(kind, count, 10, FILES)).into())
+        );
     }
 }
 

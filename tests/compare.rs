@@ -116,6 +116,82 @@ fn every_system_of_both_files_is_compared_with_itself_and_one_of_one_file_is_nam
     assert!(code == 0 && out.contains("PyTorch is in B alone"), "{code}\n{out}");
 }
 
+/// Of equal rows 0.5 % have intervals that do not meet; of 4,000 three standard errors are 0.34 %.
+#[test]
+fn of_equal_rows_the_intervals_of_one_in_200_do_not_meet_and_a_row_that_moved_is_one_of_them() {
+    let mut rng = Rng::seed_from_u64(21);
+    let mut apart = 0;
+    for runs in [3, 5] {
+        let (a, b) = (noisy(&mut rng, 2000, [runs, 10], 5.0, false), noisy(&mut rng, 2000, [runs, 10], 5.0, false));
+        let [found] = compared(&a, &b).agreement().try_into().unwrap();
+        // A few are diagnosed by chance, and publish none.
+        assert!(found.rows > 1900 && found.factor.is_none(), "{found:?}");
+        apart += found.apart;
+    }
+    assert!((6..=34).contains(&apart), "{apart} of 4000");
+}
+
+#[test]
+fn a_factor_of_the_machine_is_said_first_and_the_rows_that_moved_besides_are_counted() {
+    let mut rng = Rng::seed_from_u64(22);
+    let (a, mut b) = (noisy(&mut rng, 200, [5, 10], 5.0, false), noisy(&mut rng, 200, [5, 10], 5.5, false));
+    // Seven rows take half as long again.
+    for row in b.rows.iter_mut().take(7) {
+        row.series.iter_mut().for_each(|series| {
+            let Outcome::Measured { samples, .. } = &mut series.outcome else { return };
+            samples.iter_mut().for_each(|sample| *sample *= 1.5);
+        });
+    }
+    let [found] = compared(&a, &b).agreement().try_into().unwrap();
+    let factor = found.factor.unwrap();
+    assert!(factor.low < 1.1 && 1.1 < factor.high && factor.high < 1.12, "{factor}");
+    assert!(found.apart > 150 && (7..=12).contains(&found.apart_without_factor), "{found:?}");
+    // Runs scatter by 1 %: five of them give 2.776 / √5 %, and a little more from the samples.
+    for widths in found.half_widths {
+        let widths = widths.unwrap();
+        assert!((0.010..0.016).contains(&widths.middle), "{widths:?}");
+        assert!(widths.nine_in_ten > widths.middle && widths.nine_in_ten < 0.025, "{widths:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, results) in [("a.json", &a), ("b.json", &b)] {
+        results.write(&folder.path().join(name)).unwrap();
+    }
+    let (_, out, _) = ended(&["compare", "a.json", "b.json"], folder.path());
+    let (moved, rest) = out.split_once("syncscope moved as a whole").unwrap_or_else(|| panic!("{out}"));
+    assert!(
+        !moved.contains("do not meet") && rest.contains(" rows do not meet; with that factor taken out, of "),
+        "{out}"
+    );
+    assert!(rest.contains("intervals of times and rates: A ± ") && rest.contains("for nine in ten"), "{out}");
+    let (_, json, _) = ended(&["compare", "a.json", "b.json", "--json"], folder.path());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let agreement = &json["agreement"][0];
+    assert_eq!(
+        (agreement["system"].as_str(), agreement["rows"].as_u64()),
+        (Some("syncscope"), Some(found.rows as u64))
+    );
+    assert_eq!(agreement["apart_without_factor"].as_u64(), Some(found.apart_without_factor as u64));
+    assert!(agreement["half_widths"][1]["nine_in_ten"].as_f64().unwrap() > 0.01);
+}
+
+/// One figure would be of neither regime.
+#[test]
+fn a_row_with_two_regimes_shows_no_interval_in_a_comparison_and_is_not_counted_among_them() {
+    let regimes = |scale: f64| -> Vec<f64> {
+        (0..30).map(|i| scale * (f64::from(1 + i % 2) + 1e-3 * f64::from(i * 7 % 30))).collect()
+    };
+    let file = |scale: f64| {
+        let runs = [1.0, 1.001, 0.999].map(|level| regimes(level * scale)).to_vec();
+        in_runs(results_of(vec![timed_in_runs("two", runs)]), 3)
+    };
+    let result = compared(&file(1e-3), &file(5e-3));
+    assert_eq!((result.agreement()[0].rows, result.agreement()[0].apart), (0, 0));
+    let tables = syncscope::book::compared(&result, syncscope::book::Wording::Compare);
+    let said = tables[0].to_markdown();
+    // Its punctuation is escaped.
+    assert!(said.matches("two regimes").count() == 2 && !said.contains('…'), "{said}");
+}
+
 #[test]
 fn a_change_of_trials_or_counts_survives_where_it_is_no_matter_of_chance() {
     let survives = |a: Row, b: Row| compared(&results_of(vec![a]), &results_of(vec![b])).pairs[0].survives;

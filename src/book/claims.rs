@@ -104,10 +104,7 @@ pub(super) fn of(
 fn verdict(heading: &str, judgement: &Judgement) -> Value {
     let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
-        let (value, missing) = match &case.value {
-            Ok(value) => (Some(value.as_str()), None),
-            Err(reason) => (None, Some(reason.as_str())),
-        };
+        let value = case.value.as_ref().ok();
         let operands: Vec<String> = case.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         context! {
             quantity => case.quantity.as_str(),
@@ -118,7 +115,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             lies => case.lies(),
             held_together => several && case.is_open_inside(),
             value,
-            missing,
+            missing => case.missing(),
             operands => operands.join("; "),
         }
     };

@@ -112,7 +112,9 @@ fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results)
         Effect::Above(_) => headline.above.as_ref(),
         _ => headline.below.as_ref(),
     };
-    let means = means.and_then(|text| text.filled(document, results).ok()).map(|pieces| render_text(&pieces));
+    let means = means
+        .and_then(|text| text.filled(document, results, &results.run().system).ok())
+        .map(|pieces| render_text(&pieces));
     let beside = results.systems().into_iter().skip(1).filter_map(|system| {
         let number = headline.said(document, results, system).ok()?;
         Some(context! { system, value => shown(&number), interval => interval(&number) })

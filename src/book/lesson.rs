@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, Lesson, Question, QuizChoice, Sentence, Text};
-use super::render_text::{said, versions};
+use super::document::{Document, Lesson, Question, QuizChoice, Text};
+use super::render_text::{by_machine, versions};
 use super::tables::Machines;
 use super::templates::safe_html;
 use crate::present::escape;
@@ -56,13 +56,4 @@ fn of_a_label(text: &Text) -> Value {
         }
     };
     safe_html(text.source().trim().split('`').enumerate().map(part).collect::<String>())
-}
-
-/// What sentences say of each machine.
-fn by_machine(sentences: &[Sentence], document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let of_one = |(results, machine)| {
-        let text = said(sentences, document, results);
-        (!text.is_empty()).then(|| context! { machine, text => safe_html(text) })
-    };
-    machines.named().filter_map(of_one).collect()
 }

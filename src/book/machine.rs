@@ -6,9 +6,11 @@ use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
 use crate::error::BookError;
-use crate::measure::Protocol;
+use crate::measure::{Estimate, Protocol};
 use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
-use crate::results::{Catalog, Comparisons, ExperimentRun, MissingReason, Results, Run, SameCode, TelemetrySample};
+use crate::results::{
+    Catalog, Comparisons, ExperimentRun, HalfWidths, MissingReason, Results, Run, SameCode, TelemetrySample,
+};
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown. `catalog` says in which unit a row was declared.
@@ -26,7 +28,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
-            same_code => same_code(results),
+            same_code => same_code(SameCode::of(results)),
             systems => others.map(|run| safe_html(system(results, run).to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
@@ -36,7 +38,41 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
     });
     let list = results.iter().zip(machine_labels(results)).map(|(results, machine)| listed(results, machine));
     let list = list.collect::<Vec<Value>>();
-    templates.render("machine.md.j2", context! { list, machines => machines.collect::<Vec<Value>>() })
+    // One file alone has its own count.
+    let of_all = (results.len() > 1).then(|| same_code(SameCode::of_all(results))).flatten();
+    let context = context! {
+        list,
+        same_code => of_all,
+        widths => widths(results),
+        machines => machines.collect::<Vec<Value>>(),
+    };
+    templates.render("machine.md.j2", context)
+}
+
+/// How wide the published intervals of measured times are, by the length of the time.
+fn widths(results: &[Results]) -> Vec<Value> {
+    const LENGTHS: [(&str, f64, f64); 3] =
+        [("below 20 µs", 0.0, 20e-6), ("20 µs to 1 ms", 20e-6, 1e-3), ("1 ms and more", 1e-3, f64::INFINITY)];
+    let mut found: Vec<Estimate> = Vec::new();
+    for results in results {
+        for system in results.systems() {
+            let lookup = results.lookup_of(system);
+            let times =
+                lookup.metrics().filter_map(|(_, metric)| metric.ok()).filter(|metric| metric.clock().is_some());
+            let published = times.filter_map(|metric| {
+                let estimate = metric.estimate().ok().filter(|estimate| estimate.runs > 1)?;
+                metric.interval(&estimate).is_ok().then_some(estimate)
+            });
+            found.extend(published);
+        }
+    }
+    let percent = |share: f64| Scale::PERCENT.significant(share, 2);
+    let of_length = |(length, from, to): &(&str, f64, f64)| {
+        let those = found.iter().filter(|estimate| (*from..*to).contains(&estimate.median));
+        let HalfWidths { rows, middle, nine_in_ten, .. } = HalfWidths::of(those)?;
+        Some(context! { length => *length, rows, middle => percent(middle), nine_in_ten => percent(nine_in_ten) })
+    };
+    LENGTHS.iter().filter_map(of_length).collect()
 }
 
 /// A results file in the list of all.
@@ -55,8 +91,7 @@ fn listed(results: &Results, machine: String) -> Value {
 }
 
 /// How often the method found a difference between the same code and itself, where that was tried.
-fn same_code(results: &Results) -> Option<Value> {
-    let SameCode { between_runs, within_runs } = SameCode::of(results);
+fn same_code(SameCode { between_runs, within_runs }: SameCode) -> Option<Value> {
     let counted = |own: Comparisons| context! { made => own.made, missed => own.missed, most => own.most_by_chance() };
     (within_runs.made > 0).then(|| context! { between => counted(between_runs), within => counted(within_runs) })
 }

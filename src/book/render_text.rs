@@ -9,18 +9,20 @@ use super::templates::safe_html;
 use crate::present::escape;
 use crate::results::Results;
 
-/// A text whose values are filled in; each value says what is behind it where it is pointed at.
+/// A text whose values are filled in; each value says what is behind it where it is pointed at, and its interval on paper.
 pub(super) fn render_text(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
-        Piece::Value { text, detail } => {
-            format!("<span class=\"measured\" title=\"{}\">{}</span>", escape(detail), escape(text))
+        Piece::Value { text, detail, interval } => {
+            let interval = interval.as_deref().map(|ends| format!(" data-interval=\"{}\"", escape(ends)));
+            let (detail, text, interval) = (escape(detail), escape(text), interval.unwrap_or_default());
+            format!("<span class=\"measured\" title=\"{detail}\"{interval}>{text}</span>")
         }
     };
     pieces.iter().map(piece).collect()
 }
 
-/// What each run answers to a document's question, and the claims that it contradicts.
+/// What each run answers to a document's question, system by system, and the claims that it contradicts.
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
@@ -31,28 +33,77 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             // It stands in HTML, where marks of Markdown would be shown as they are.
             context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())) }
         });
-        let (text, refuted) = (said(&document.answer, document, results), refuted.collect::<Vec<Value>>());
-        let is_answer = !text.is_empty() || !refuted.is_empty();
-        is_answer.then(|| context! { machine, text => safe_html(text), refuted })
+        let said = said(&document.answer, document, (results, machine));
+        let (lines, refuted) = (said.iter().map(line).collect::<Vec<Value>>(), refuted.collect::<Vec<Value>>());
+        let is_answer = !lines.is_empty() || !refuted.is_empty();
+        is_answer.then(|| context! { lines, refuted })
     };
     machines.named().enumerate().filter_map(answer).collect()
 }
 
-/// What sentences of a document say of a run. Empty for none.
-pub(super) fn said(all: &[Sentence], document: &Document, results: &Results) -> String {
-    let (mut sentences, mut undecided): (Vec<String>, Vec<String>) = Default::default();
-    for sentence in all {
-        let text = match sentence.said(document, results) {
-            Ok(said) => {
-                undecided.extend(said.undecided.map(|reason| undecided_by(&escape(&reason))));
-                render_text(&said.pieces)
-            }
+/// What sentences of a document say of each machine, system by system.
+pub(super) fn by_machine(sentences: &[Sentence], document: &Document, machines: &Machines<'_>) -> Vec<Value> {
+    let lines = machines.named().flat_map(|machine| said(sentences, document, machine));
+    lines.map(|answered| line(&answered)).collect()
+}
+
+fn line(Answered { of, text }: &Answered) -> Value {
+    context! { machine => of.as_str(), text => safe_html(text.as_str()) }
+}
+
+/// What is said of a system of a machine.
+struct Answered {
+    /// The machine; and the system, where its file has several.
+    of: String,
+    /// The sentences.
+    text: String,
+}
+
+/// A system of a machine by its name: a figure of one is no figure of another.
+fn heading(results: &Results, machine: &str, system: &str) -> String {
+    if results.systems().len() > 1 { format!("{machine}, {system}") } else { machine.to_owned() }
+}
+
+/// What sentences of a document say of each system of a run, the one that the file is about first. Nothing of a system that
+/// has nothing to say.
+fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Answered> {
+    let of_system = |system: &str| {
+        let (sentences, undecided) = sentences_of(all, document, results, system);
+        let sentences = sentences.into_iter().map(|said| match said {
+            Ok(pieces) => render_text(&pieces),
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
-        };
-        sentences.push(text);
+        });
+        let undecided = undecided.iter().map(|reason| undecided_by(&escape(reason)));
+        let text = distinct(sentences.chain(undecided).collect()).join(" ");
+        (!text.is_empty()).then(|| Answered { of: heading(results, machine, system), text })
+    };
+    results.systems().into_iter().filter_map(of_system).collect()
+}
+
+/// What each sentence says of a system, with the reasons why some decide nothing. What another system did not measure is left
+/// out, and so is what has no meaning in the system that the file is about.
+pub(super) fn sentences_of(
+    all: &[Sentence],
+    document: &Document,
+    results: &Results,
+    system: &str,
+) -> (Vec<Result<Vec<Piece>, String>>, Vec<String>) {
+    let is_own = system == results.run().system;
+    let is_alone = results.systems().len() == 1;
+    let (mut sentences, mut undecided) = (Vec::new(), Vec::new());
+    for sentence in all {
+        match sentence.said(document, results, system) {
+            Ok(said) => {
+                undecided.extend(said.undecided);
+                sentences.push(Ok(said.pieces));
+            }
+            Err(reason) if is_own && (is_alone || !sentence.is_foreign(document, results)) => {
+                sentences.push(Err(reason));
+            }
+            Err(_) => {}
+        }
     }
-    sentences.extend(undecided);
-    distinct(sentences).join(" ")
+    (sentences, undecided)
 }
 
 /// Why the sentences before it decide nothing, as a sentence.
@@ -73,36 +124,59 @@ fn distinct(texts: Vec<String>) -> Vec<String> {
     found
 }
 
-/// What the documents answer from results, as plain text; nothing of those whose experiment did not run.
+/// What the documents answer from results, as plain text, each system by its name where there are several; nothing of those
+/// whose experiment did not run.
 pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
     let plain = |piece: Piece| match piece {
         Piece::Words(text) | Piece::Value { text, .. } => text,
     };
-    let answers = documents
-        .iter()
-        .filter(|document| results.run().order.iter().any(|ran| ran.name == document.id))
-        .flat_map(|document| document.answer.iter().filter_map(|sentence| sentence.said(document, results).ok()));
-    let (mut sentences, mut undecided): (Vec<String>, Vec<String>) = Default::default();
-    for said in answers {
-        let text: String = said.pieces.into_iter().map(plain).collect();
-        sentences.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
-        undecided.extend(said.undecided.as_deref().map(undecided_by));
+    let systems = results.systems();
+    let (mut sentences, mut reasons): (Vec<String>, Vec<String>) = Default::default();
+    let ran = |document: &&Document| results.run().order.iter().any(|ran| ran.name == document.id);
+    for document in documents.iter().filter(ran) {
+        for system in &systems {
+            let (said, undecided) = sentences_of(&document.answer, document, results, system);
+            for pieces in said.into_iter().flatten() {
+                let text: String = pieces.into_iter().map(plain).collect();
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                sentences.push(if systems.len() > 1 { format!("{system}: {text}") } else { text });
+            }
+            reasons.extend(undecided.iter().map(|reason| undecided_by(reason)));
+        }
     }
-    sentences.extend(undecided);
+    sentences.extend(reasons);
     distinct(sentences)
 }
 
-/// A text of a document, once where it has no values, with values for each run.
+/// A text of a document, once where it has no values, with values for each system of each run.
 pub(super) fn versions(text: &Text, document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let shown = if text.is_measured() { machines.results.len() } else { 1 };
-    let versions = machines.named().take(shown).map(|(results, machine)| {
-        let words = match text.filled(document, results) {
-            Ok(pieces) => render_text(&pieces),
-            Err(reason) => format!("Not answered here: {}.", escape(&reason)),
-        };
-        context! { machine => (shown > 1).then_some(machine), words => safe_html(words) }
-    });
-    versions.collect()
+    if !text.is_measured() {
+        return vec![context! { machine => None::<String>, words => safe_html(text.source().trim()) }];
+    }
+    let mut versions = Vec::new();
+    for (results, machine) in machines.named() {
+        let systems = results.systems();
+        let is_named = machines.results.len() > 1 || systems.len() > 1;
+        let said: Vec<(&str, Result<String, String>)> =
+            systems.into_iter().map(|system| (system, of_system(text, document, results, system))).collect();
+        let is_said = said.iter().any(|(_, words)| words.is_ok());
+        // Where no system says it, the one that the file is about says why.
+        for (place, (system, words)) in said.into_iter().enumerate() {
+            if words.is_ok() || place == 0 && !is_said {
+                let machine = is_named.then(|| heading(results, machine, system));
+                versions.push(context! { machine, words => safe_html(words.unwrap_or_else(not_here)) });
+            }
+        }
+    }
+    versions
+}
+
+fn of_system(text: &Text, document: &Document, results: &Results, system: &str) -> Result<String, String> {
+    text.filled(document, results, system).map(|pieces| render_text(&pieces))
+}
+
+fn not_here(reason: String) -> String {
+    format!("Not answered here: {}.", escape(&reason))
 }
 
 /// The exercises of a document.

@@ -288,19 +288,23 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
     };
     let mut values: Vec<String> = Vec::new();
     let mut said = Vec::new();
-    for line in lines.into_iter().flatten() {
-        let pieces = line.said(document, results).map(|said| said.pieces).unwrap_or_default();
-        let details = pieces.iter().filter_map(|piece| match piece {
-            Piece::Value { detail, .. } => Some(detail),
-            Piece::Words(_) => None,
-        });
-        for detail in details {
-            if !values.contains(detail) {
-                values.push(detail.clone());
+    let lines: Vec<Sentence> = lines.into_iter().flatten().cloned().collect();
+    let systems = results.systems();
+    for system in &systems {
+        let (sentences, _) = render_text::sentences_of(&lines, document, results, system);
+        for pieces in sentences.into_iter().flatten() {
+            let details = pieces.iter().filter_map(|piece| match piece {
+                Piece::Value { detail, .. } => Some(detail),
+                Piece::Words(_) => None,
+            });
+            // One list has room for the values of one system: the others' stand in the chapter.
+            for detail in details.filter(|_| *system == systems[0]) {
+                if !values.contains(detail) {
+                    values.push(detail.clone());
+                }
             }
-        }
-        if !pieces.is_empty() {
-            said.push(safe_html(render_text::render_text(&pieces)));
+            let of = if systems.len() > 1 { format!("{system}: ") } else { String::new() };
+            said.push(safe_html(format!("{of}{}", render_text::render_text(&pieces))));
         }
     }
     context! { machine, number, said, values }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::facts::{self, Form};
 use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded};
-use crate::book::{Wording, compared, over_the_file, tally};
+use crate::book::{Wording, agreement, compared, over_the_file, tally};
 use crate::present::in_markdown;
-use crate::results::{Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
+use crate::results::{Agreement, Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 use crate::units::Scale;
 
 /// Compare two results files row by row: slower, faster, same or uncertain
@@ -23,6 +23,9 @@ both files have (such as PyTorch) is compared with itself.
 Of hundreds of rows, some change by chance. So --fail-on slower, faster and different count only the changes that survive \
 Holm's correction over all rows: where nothing changed, 5% of comparisons fail at most. Take five runs in each file: of \
 600 rows, one that takes 20% longer is then found in 99% of simulated cases, with three runs in 13%.
+
+At the end stands for each system how well the two sets of runs agree: the factor that moved all its rows, where there is \
+one, how many of the published 95% intervals do not meet, and how wide they are.
 
 Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
 
@@ -133,7 +136,10 @@ impl Judging {
                 Wording::Compare | Wording::Last => "compare",
                 Wording::Reproduce => "reproduce",
             };
-            facts::print_json(command, &Document { differs: &differs, compared: &result })?;
+            facts::print_json(
+                command,
+                &Document { differs: &differs, compared: &result, agreement: result.agreement() },
+            )?;
             return Ok(result);
         }
         for mismatch in &differs {
@@ -155,15 +161,8 @@ impl Judging {
         for (systems, file) in [(&result.systems_of_a, a), (&result.systems_of_b, b)] {
             systems.iter().for_each(|system| say!("{system} is in {file} alone, and not compared"));
         }
-        // One factor of all rows is the system's on that day, not a row's.
-        for system in &result.systems {
-            let moved = result.moved(system).filter(|moved| moved.low > 1.0 || moved.high < 1.0);
-            let Some(moved) = moved else { continue };
-            let percent = |ratio: f64| Scale::PERCENT.significant(ratio, 3);
-            let (middle, low, high) = (percent(moved.median), percent(moved.low), percent(moved.high));
-            say!(
-                "{system} moved as a whole: in the middle a row of {b} takes {middle} ({low} … {high}) of its time in {a}"
-            );
+        for found in result.agreement() {
+            agreement(&found, wording).iter().for_each(|line| say!("{line}"));
         }
         let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
         say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
@@ -179,6 +178,8 @@ struct Document<'a> {
     differs: &'a [Mismatch],
     #[serde(flatten)]
     compared: &'a Compared,
+    /// How well each system agrees with itself.
+    agreement: Vec<Agreement>,
 }
 
 pub(super) fn threshold(text: &str) -> Result<f64, String> {

@@ -119,9 +119,9 @@ mod tests {
             let table = Table::facts(text, ["what", "is"], [(text.to_owned(), Cell::Text(text.to_owned()))]);
             let markdown = table.to_markdown();
             let read: Vec<String> = Parser::new_ext(&markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
-                .filter_map(|event| match event {
-                    Event::Text(text) => Some(text.into_string()),
-                    Event::Start(_) | Event::End(_) => Some("\n".to_owned()),
+                .map(|event| match event {
+                    Event::Text(text) => text.into_string(),
+                    Event::Start(_) | Event::End(_) => "\n".to_owned(),
                     other => panic!("{other:?} in {markdown}"),
                 })
                 .collect();

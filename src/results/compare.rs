@@ -37,7 +37,7 @@
 //! Student's t is then long: a gate takes five runs.
 //!
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
-//! interval of one day. [`Compared::moved`] is the middle of all quotients of times and rates, so that it can be said.
+//! interval of one day. [`Compared::agreement`] says so, and how well the intervals of the two files meet.
 //!
 //! A row of yes and no (whether a call came back behind a closed gate) says what something does. Where all trials of one file
 //! agree and those of the other do not say the same, [its behaviour changed](Pair::behaviour_changed). Where all of both
@@ -59,7 +59,7 @@ use super::lookup::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
-use crate::measure::{Change, Estimate, Ratio, Samples, Student, chance_of_shares, holm};
+use crate::measure::{Change, Estimate, Ratio, Student, chance_of_shares, holm};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -149,8 +149,10 @@ pub struct Pair {
     pub survives: bool,
     /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
     pub behaviour_changed: bool,
+    /// Why the intervals of the first and the second value are withheld, where they are: two regimes, or a trend.
+    pub no_interval: [Option<String>; 2],
     #[serde(skip)]
-    faster: Direction,
+    pub(super) faster: Direction,
 }
 
 /// A row that at least one of the files has no samples of.
@@ -208,26 +210,6 @@ impl Compared {
     /// The rows of yes and no that say something else in the second file.
     pub fn changed_behaviour(&self) -> impl Iterator<Item = &Pair> {
         self.pairs.iter().filter(|pair| pair.behaviour_changed)
-    }
-
-    /// The middle of all quotients of a system's times and rates, each as longer or shorter; with the interval of a median
-    /// of independent values. `None` without ten of them.
-    pub fn moved(&self, system: &str) -> Option<Estimate> {
-        const FEWEST: usize = 10;
-        let slower = |pair: &Pair| {
-            let ratio = pair.ratio?.value;
-            match pair.unit {
-                Unit::BytesPerSecond | Unit::FlopsPerSecond => Some(1.0 / ratio),
-                Unit::Seconds if pair.faster == Direction::Less => Some(ratio),
-                _ => None,
-            }
-        };
-        let of_system = self.pairs.iter().filter(|pair| pair.system == system);
-        let ratios: Vec<f64> = of_system.filter_map(slower).collect();
-        if ratios.len() < FEWEST {
-            return None;
-        }
-        Samples::new("quotients", ratios).ok().map(|samples| samples.estimate())
     }
 }
 
@@ -326,6 +308,7 @@ impl Side<'_> {
             chance: if hidden { 1.0 } else { chance },
             survives: false,
             behaviour_changed,
+            no_interval: [&one, &other].map(Metric::unsteady),
             faster,
         })
     }

@@ -13,10 +13,12 @@
 //! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
+//! | `agreement` | how well two sets of runs agree |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod agreement;
 mod anonymous;
 mod bounded;
 mod catalog;
@@ -43,6 +45,7 @@ mod steady;
 mod system;
 mod work;
 
+pub use agreement::{Agreement, HalfWidths};
 pub(crate) use anonymous::{Place, Vocabulary};
 pub(crate) use bounded::{MOST_BYTES, MOST_VALUES};
 pub use catalog::{Catalog, UnknownParameter, nearest};
@@ -72,5 +75,6 @@ pub use run::{
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
 pub(crate) use spelled::{Selector, Spelled, behind, name_of};
+pub(crate) use steady::no_interval_of;
 pub use system::{FINGERPRINT, MEASURING_CODE, System};
 pub use work::{Limit, Work};

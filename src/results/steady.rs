@@ -1,14 +1,15 @@
 //! Whether what a row came to has an interval: the one place that decides it.
 //!
 //! A row has none where its samples are too few, where they have two regimes, of which one figure would be of neither, or
-//! where they have a trend within the runs. A derived row has none where one of the rows that it was computed from has no
-//! steady samples: what moves an operand moves the result.
+//! where they have a trend within the runs. Of a derived row its own values in each round are asked, not the rows that it was
+//! computed from: what moves all of these in a round is not in their difference or quotient. A derived row with fewer values
+//! than a row that it was computed from is asked of that one, too.
 
 use super::formula::FormulaOperand;
 use super::lookup::{Lookup, Metric};
 use super::row::{Provenance, Row};
-use crate::measure::{Diagnosis, Estimate};
-use crate::units::Scale;
+use crate::measure::{Diagnosis, Estimate, diagnose};
+use crate::units::{Scale, Unit};
 
 impl<'a> Metric<'a> {
     /// The ends of the interval of its estimate.
@@ -29,15 +30,24 @@ impl<'a> Metric<'a> {
     }
 
     /// Why its samples have no interval that one figure could give, where they have none: their own two regimes or trend, or
-    /// those of a row that it was computed from.
+    /// those of a row with more samples that it was computed from.
     pub fn unsteady(&self) -> Option<String> {
-        let own = self.irregular().map(|what| format!("no interval: {what}"));
+        let own = self.is_scattered().then(|| no_interval_of(&self.runs, self.spec.unit)).flatten();
         own.or_else(|| {
-            self.operands().iter().find_map(|operand| {
-                let what = operand.irregular()?;
-                Some(format!("no interval: {}: {what}", operand.spec.id))
+            let longer = |operand: &&Metric<'_>| operand.count() > self.count();
+            self.operands().iter().filter(longer).find_map(|operand| {
+                let what = operand.unsteady()?;
+                Some(what.replacen("no interval:", &format!("no interval: {}:", operand.spec.id), 1))
             })
         })
+    }
+
+    /// Whether its samples scatter as times do: those that a clock took, and what was computed from such.
+    fn is_scattered(&self) -> bool {
+        match self.spec.provenance {
+            Provenance::Measured { .. } => self.clock().is_some(),
+            Provenance::Derived { .. } => !self.is_observed(),
+        }
     }
 
     /// The value with its interval, or with the reason why it has none.
@@ -51,23 +61,28 @@ impl<'a> Metric<'a> {
             None => estimate.format(unit),
         })
     }
+}
 
-    /// What keeps its own samples from having one figure.
-    fn irregular(&self) -> Option<String> {
-        let time = |seconds: f64| self.spec.unit.format(seconds, 3);
-        self.diagnose().into_iter().find_map(|diagnosis| match diagnosis {
-            Diagnosis::TwoModes { low, high, share } => {
-                let percent = Scale::PERCENT.significant(share, 2);
-                Some(format!("two regimes, {} and {} ({percent} of the samples)", time(low), time(high)))
-            }
-            Diagnosis::Trend { change, .. } => {
-                let direction = if change > 0.0 { "rise" } else { "fall" };
-                let percent = Scale::PERCENT.significant(change.abs(), 2);
-                Some(format!("the samples of a run {direction} by {percent}"))
-            }
-            _ => None,
-        })
-    }
+/// Why the values of the rounds of several runs have no interval, where they have two regimes or a trend.
+pub(crate) fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
+    let written = |value: f64| unit.format(value, 3);
+    diagnose(runs).into_iter().find_map(|diagnosis| match diagnosis {
+        Diagnosis::TwoModes { low, high, share } => {
+            let percent = Scale::PERCENT.significant(share, 2);
+            let (low, high) = (written(low), written(high));
+            Some(format!("no interval: two regimes, {low} and {high} ({percent} of the samples)"))
+        }
+        Diagnosis::Trend { change, .. } => {
+            let direction = if change > 0.0 { "rise" } else { "fall" };
+            let by = match change.abs() {
+                // A difference may be near 0, of which a share says nothing.
+                own if own > 1.0 => "more than their median".to_owned(),
+                own => Scale::PERCENT.significant(own, 2),
+            };
+            Some(format!("no interval: the samples of a run {direction} by {by}"))
+        }
+        _ => None,
+    })
 }
 
 impl<'a> Lookup<'a> {
@@ -103,7 +118,6 @@ mod tests {
     use super::super::rows::Rows;
     use super::*;
     use crate::measure::{Clock, StoppedBy};
-    use crate::units::Unit;
 
     fn row(id: &str, provenance: Provenance, samples: &[f64]) -> Row {
         let (group, label) = ("G".to_owned(), "L".to_owned());
@@ -128,11 +142,14 @@ mod tests {
     }
 
     fn derived(id: &str, operands: &[&str]) -> Row {
+        derived_of(id, operands, &[1.0])
+    }
+
+    fn derived_of(id: &str, operands: &[&str], samples: &[f64]) -> Row {
         let operand = |id: &&str| FormulaOperand { name: (*id).to_owned(), id: (*id).to_owned(), parameters: None };
         let operands = operands.iter().map(operand).collect();
-        let samples: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round % 7) * 1e-3).collect();
         let (derivation, formula) = (Derivation::Computation, "F".to_owned());
-        row(id, Provenance::Derived { derivation, formula, operands }, &samples)
+        row(id, Provenance::Derived { derivation, formula, operands }, samples)
     }
 
     fn operands(rows: &Rows, id: &str) -> Vec<String> {
@@ -156,22 +173,32 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_of_a_row_with_two_regimes_has_no_interval_and_says_of_which_row() {
-        let two: Vec<f64> =
-            (0..40).map(|round| if round % 2 == 0 { 1.0 } else { 2.0 } + f64::from(round) * 1e-4).collect();
+    fn a_derived_row_has_no_interval_where_its_own_values_have_two_regimes_and_keeps_it_where_they_cancel() {
         let one: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round % 7) * 1e-3).collect();
+        let two: Vec<f64> = (0..40).map(|round| one[round] + if round % 2 == 0 { 0.0 } else { 1.0 }).collect();
+        let steady: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round * 7 % 40) * 1e-3).collect();
         let rows = Rows::from(vec![
             time("a.forced", &two),
             time("a.async", &one),
-            derived("a.delta", &["a.forced", "a.async"]),
+            derived_of("a.delta", &["a.forced", "a.async"], &two),
+            derived_of("a.cancelled", &["a.forced", "a.async"], &steady),
+            derived_of("a.total", &["a.forced"], &two[..1]),
         ]);
         let lookup = Lookup::new(&rows, vec!["1"]);
         let interval = |id: &str| {
             let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
             metric.interval(&metric.estimate().unwrap())
         };
-        assert!(interval("a.async").is_ok());
+        assert!(interval("a.async").is_ok() && interval("a.cancelled").is_ok());
         assert!(interval("a.forced").unwrap_err().starts_with("no interval: two regimes"));
-        assert!(interval("a.delta").unwrap_err().starts_with("no interval: a.forced: two regimes"));
+        assert!(interval("a.delta").unwrap_err().starts_with("no interval: two regimes"));
+        assert!(interval("a.total").unwrap_err().starts_with("no interval: a.forced: two regimes"));
+    }
+
+    #[test]
+    fn a_trend_about_0_is_no_share_of_the_median() {
+        let rising: Vec<f64> = (0..40).map(|round| f64::from(round) - 19.5).collect();
+        let reason = no_interval_of(&[&rising], Unit::Seconds).unwrap();
+        assert_eq!(reason, "no interval: the samples of a run rise by more than their median");
     }
 }

@@ -187,17 +187,18 @@ fn every_row_of_the_experiment_that_a_document_is_about_is_named_in_a_document()
 
 #[test]
 fn every_document_answers_with_measured_values_whatever_the_verdict() {
-    let results = fixture::run();
+    let (results, system) = (fixture::run(), "syncscope");
     for document in documents() {
         assert!(!document.answer.is_empty(), "{} answers nothing", document.id);
         for sentence in &document.answer {
             for text in [&sentence.then, &sentence.otherwise, &sentence.unclear] {
-                let pieces =
-                    text.filled(&document, &results).unwrap_or_else(|reason| panic!("{}: {reason}", document.id));
+                let pieces = text
+                    .filled(&document, &results, system)
+                    .unwrap_or_else(|reason| panic!("{}: {reason}", document.id));
                 let measured = |piece: &Piece| matches!(piece, Piece::Value { .. });
                 assert!(pieces.iter().any(measured), "{}: {text:?}", document.id);
             }
-            sentence.said(&document, &results).unwrap();
+            sentence.said(&document, &results, system).unwrap();
         }
     }
 }

@@ -1,5 +1,8 @@
 //! What has no interval has none anywhere, and says why in each place.
 
+use syncscope::book::predicate::CaseResult;
+use syncscope::results::Outcome;
+
 use super::probe::{DOCUMENT, project, results};
 use super::*;
 
@@ -8,7 +11,7 @@ fn two_regimes() -> Vec<f64> {
     (0..40).map(|round| if round % 2 == 0 { 1e-3 } else { 2e-3 } + 1e-7 * f64::from(round)).collect()
 }
 
-/// The probe's results, of which the slow call has two regimes.
+/// The probe's results, of which the slow call, and what is computed from it, has two regimes.
 fn unsteady() -> Results {
     let mut results = results();
     for id in ["probe.slow", "probe.fast"] {
@@ -16,6 +19,11 @@ fn unsteady() -> Results {
         fixture::replace(&mut results, id, &fixture::measured(one));
     }
     fixture::replace(&mut results, "probe.slow", &fixture::measured(two_regimes()));
+    let of_slow = |shift: f64, factor: f64| Outcome::Derived {
+        samples: two_regimes().into_iter().map(|sample| factor * (sample - shift)).collect(),
+    };
+    fixture::replace(&mut results, "probe.delta", &of_slow(0.5e-3, 1.0));
+    fixture::replace(&mut results, "probe.gain", &of_slow(0.0, 1e3));
     results
 }
 
@@ -27,14 +35,98 @@ fn what_was_computed_from_a_row_with_two_regimes_has_no_interval_in_tables_data_
     assert!(line.contains(",,,40,") && line.contains("measured; no interval: two regimes"), "{line}");
     let gain = page(&files, "book/src/data/probe-drawn-lines-1.csv");
     let line = gain.lines().find(|line| line.starts_with("probe.gain,")).unwrap();
-    assert!(line.contains("measured; no interval: probe.slow: two regimes"), "{line}");
+    assert!(line.contains("measured; no interval: two regimes"), "{line}");
+    let row = |chapter: &str| {
+        let rest = chapter.split("data-id=\"probe.gain\"").nth(1).unwrap();
+        rest.split("</tr>").next().unwrap().to_owned()
+    };
     let chapter = read(&files, "probe");
-    assert!(chapter.contains("no interval: probe.slow: two regimes"), "{chapter}");
+    assert!(row(&chapter).contains("no interval: two regimes"), "{}", row(&chapter));
     let first = read(&files, "README");
-    assert!(first.contains("no interval: probe.slow: two regimes"), "{first}");
-    let card = read(&files, "probe");
-    let card = &card[card.find("c-slow").unwrap()..];
-    assert!(card.contains("; unsteady: delta.fp16.size_64: probe.slow: two regimes"), "{card}");
+    assert!(first.contains("no interval: two regimes"), "{first}");
+}
+
+/// The claim of the probe, with a test of another quantity, judged by three runs.
+fn judged(test: &str, results: Results) -> CaseResult {
+    let marked = DOCUMENT.replace("tests: [delta.fp16.size_64 > 0]", &format!("tests: ['{test}']"));
+    let documents = project(&marked).documents(&catalog()).unwrap();
+    let document = documents.iter().find(|document| document.id == "probe").unwrap();
+    let results = fixture::with_pytorch(fixture::three_runs(results));
+    document.claims[0].judge(document, &results).cases[0].clone()
+}
+
+#[test]
+fn a_claim_about_a_quantity_with_two_regimes_shows_these_and_no_interval() {
+    let round_by_round = "slow.fp16.size_64 - fast.fp16.size_64 > 0";
+    for test in ["delta.fp16.size_64 > 0", round_by_round] {
+        let case = judged(test, in_turn(unsteady()));
+        let written = case.value.unwrap();
+        assert!(written.contains("3 runs, no interval: two regimes, "), "{written}");
+        assert!(!written.contains('…') && case.numbers.unwrap().1.is_none(), "{written}");
+        assert_eq!(case.by_rounds, test == round_by_round);
+    }
+    let runs = fixture::with_pytorch(fixture::three_runs(unsteady()));
+    let chapter = read(&source_as(&project(DOCUMENT), &[runs]), "probe");
+    let card = chapter[chapter.find("id=\"c-slow\"").unwrap()..].split("</section>").next().unwrap();
+    assert!(card.contains("no interval: two regimes") && !card.contains('…'), "{card}");
+}
+
+#[test]
+fn regimes_that_a_difference_cancels_leave_it_its_interval() {
+    let mut results = unsteady();
+    let faster = two_regimes().into_iter().enumerate().map(|(round, it)| it - 1e-4 - 1e-8 * (round * 7 % 40) as f64);
+    fixture::replace(&mut results, "probe.fast", &fixture::measured(faster.collect()));
+    let case = judged("slow.fp16.size_64 - fast.fp16.size_64 > 0", in_turn(results));
+    assert!(case.by_rounds && case.numbers.unwrap().1.is_some(), "{:?}", case.value);
+    assert!(!case.operands.is_empty() && case.operands.iter().all(|(_, value)| value.contains("two regimes")));
+}
+
+/// The results with times at which the samples began: those of the calls were taken in turn.
+fn in_turn(mut results: Results) -> Results {
+    for series in results.rows.iter_mut().flat_map(|row| &mut row.series) {
+        if let Outcome::Measured { samples, started, .. } = &mut series.outcome {
+            *started = (0..samples.len()).map(|round| round as f64).collect();
+        }
+    }
+    results
+}
+
+/// What a table withholds, no card, sentence or headline prints: in the results that come with the program, a claim about a
+/// row has an interval exactly where the row has one.
+#[test]
+fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
+    let kept = Results::read(&path).unwrap();
+    let mut withheld = 0;
+    // Those whose times are short: judging all takes minutes.
+    let short = ["sync-points", "idle-device", "synchronize", "async-frontend"];
+    for document in documents().into_iter().filter(|document| short.contains(&document.id.as_str())) {
+        for claim in &document.claims {
+            let judgement = claim.judge(&document, &kept);
+            let beside = judgement.beside.iter().flat_map(|beside| beside.cases.iter().chain(&beside.shown));
+            for case in judgement.cases.iter().chain(&judgement.shown).chain(beside) {
+                let Ok(written) = &case.value else { continue };
+                let whole = format!("{} {}: {written}", claim.id, case.quantity);
+                if written.contains("no interval") {
+                    withheld += 1;
+                    assert!(!written.contains('…') && case.numbers.unwrap().1.is_none(), "{whole}");
+                }
+                // A quantity that is one row is written as the row is.
+                if let [(name, row)] = case.operands.as_slice()
+                    && *name == case.quantity
+                    && !written.contains("trials of")
+                {
+                    assert_eq!(row.contains('…'), written.contains('…'), "{whole}; {row}");
+                }
+            }
+        }
+        let Some(headline) = &document.headline else { continue };
+        for system in kept.systems() {
+            let Ok(number) = headline.said(&document, &kept, system) else { continue };
+            assert_eq!(number.is_steady, number.interval.contains('…'), "{}: {number:?}", document.id);
+        }
+    }
+    assert!(withheld > 5, "{withheld}");
 }
 
 #[test]

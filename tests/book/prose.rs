@@ -103,7 +103,10 @@ fn read_pages() -> Vec<(String, Vec<Block>)> {
     let results = fixture::run();
     for document in documents() {
         let texts = document.answer.iter().flat_map(|answer| [&answer.then, &answer.otherwise, &answer.unclear]);
-        let said = texts.map(|text| words(&text.filled(&document, &results).unwrap())).collect::<Vec<_>>().join("\n\n");
+        let said = texts
+            .map(|text| words(&text.filled(&document, &results, "syncscope").unwrap()))
+            .collect::<Vec<_>>()
+            .join("\n\n");
         let page = pages.iter_mut().find(|(name, _)| *name == document.id).unwrap();
         page.1.extend(blocks(&said));
     }

@@ -174,6 +174,42 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
     assert!(page.contains(&said), "{page}");
 }
 
+/// What one file may owe to chance, all of them do not.
+#[test]
+fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json");
+    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
+    let own = syncscope::results::SameCode::of(&results).within_runs;
+    let said = |factor: usize| {
+        format!("Of {} intervals within a single run, {} leave 1 out.", factor * own.made, factor * own.missed)
+    };
+    let page = |files: &[Results]| read(&source_as(&BookProject::embedded(), files), "machine");
+    let alone = page(from_ref(&results));
+    assert!(!alone.contains("over all files.") && alone.contains(&said(1)), "{alone}");
+    let both = page(&[results.clone(), results]);
+    let (before, after) = both.split_once("over all files.").unwrap();
+    assert!(!before.contains(&said(2)) && after.contains(&said(2)) && after.matches(&said(1)).count() == 2, "{both}");
+}
+
+#[test]
+fn the_method_page_says_how_wide_the_intervals_are_by_the_length_of_the_time() {
+    let mut results = probe::results();
+    for (id, scale) in [("probe.fast", 5e-6), ("probe.slow", 5e-3)] {
+        let samples = (0..40).map(|round| scale * (1.0 + 1e-5 * f64::from(round * 7 % 40))).collect();
+        fixture::replace(&mut results, id, &fixture::measured(samples));
+    }
+    let project = probe::project(probe::DOCUMENT);
+    let page = read(&source_as(&project, &[fixture::three_runs(results.clone())]), "machine");
+    // Runs of 0.99, 1 and 1.01: a standard deviation of 1 %, and t of two degrees of freedom is 4.303.
+    for length in ["below 20 µs", "1 ms and more"] {
+        assert!(page.contains(&format!("| {length} | 6 | ± 2.5 % | ± 2.5 % |")), "{page}");
+    }
+    assert!(!page.contains("| 20 µs to 1 ms |"), "{page}");
+    let one = read(&source_as(&project, &[results]), "machine");
+    assert!(!one.contains("Half width in the middle"), "one run has no such interval");
+}
+
 #[test]
 fn the_book_of_several_files_has_the_title_that_most_of_them_have() {
     let titled = |title: &str| {

@@ -38,7 +38,7 @@ fn slow_by(factor: f64) -> Results {
 }
 
 fn said(results: &Results) -> String {
-    words(&document().answer[0].said(&document(), results).unwrap().pieces)
+    words(&document().answer[0].said(&document(), results, "syncscope").unwrap().pieces)
 }
 
 #[test]
@@ -80,16 +80,73 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
 #[test]
 fn a_value_in_a_sentence_is_that_of_the_run_and_says_what_is_behind_it() {
     let value = |results: &Results| {
-        let pieces = document().answer[0].then.filled(&document(), results).unwrap();
+        let pieces = document().answer[0].then.filled(&document(), results, "syncscope").unwrap();
         pieces.into_iter().find_map(|piece| match piece {
-            Piece::Value { text, detail } => Some((text, detail)),
+            Piece::Value { text, detail, interval } => Some((text, detail, interval)),
             Piece::Words(_) => None,
         })
     };
-    let (text, detail) = value(&slow_by(4.0)).unwrap();
+    let (text, detail, interval) = value(&slow_by(4.0)).unwrap();
+    assert_eq!(interval.as_deref(), Some("3.922 … 4.122 µs"));
+    assert_eq!(value(&once_slow_by(4.0)).unwrap().2.as_deref(), Some("one run, no interval"));
     assert_eq!(text, "4.02 µs");
     assert!(detail.starts_with("slow.fp16.size_8 = ") && detail.contains("n = 36"), "{detail}");
     assert_eq!(value(&slow_by(8.0)).unwrap().0, "8.04 µs");
+}
+
+/// Paper cannot be pointed at.
+#[test]
+fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
+    let chapter = read(&source_as(&project(DOCUMENT), &[slow_by(4.0)]), "probe");
+    let exercise = chapter.split("<details class=\"exercise\">").nth(1).unwrap();
+    for (part, ends) in [(chapter.as_str(), "3.922 … 4.122 µs"), (&chapter, " %"), (exercise, " µs")] {
+        let intervals = part.split(" data-interval=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        assert!(intervals.clone().any(|interval| interval.contains(" … ") && interval.ends_with(ends)), "{part}");
+    }
+    let style = include_str!("../../report-templates/syncscope.css");
+    let printed = style.split("@media print").skip(1).find(|rules| rules.contains("attr(data-interval)")).unwrap();
+    assert!(printed.contains("span.measured[data-interval]::after"), "{printed}");
+    // A number of the first page has its interval beside it everywhere.
+    assert!(first_page(DOCUMENT, &scattered(2.1)).contains("(2.05 … 2.15 ×, 3 runs)"));
+}
+
+/// A figure of one system is no figure of another.
+#[test]
+fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_name() {
+    let all = measured_thrice();
+    let files = source(&all);
+    let mut exercises = 0;
+    for document in documents() {
+        let chapter = read(&files, &document.id);
+        let answers = chapter.split("<div class=\"answers\">").nth(1).unwrap();
+        let answers = answers.split("</div>").next().unwrap();
+        for system in ["syncscope", "PyTorch"] {
+            assert!(answers.contains(&format!(", {system}:** ")), "{}: {answers}", document.id);
+        }
+        exercises += chapter.matches(", PyTorch:* ").count();
+    }
+    assert!(exercises > 10, "{exercises}");
+}
+
+#[test]
+fn each_system_of_the_kept_results_is_named_in_what_is_said_of_it_in_the_end() {
+    let kept = Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json")).unwrap();
+    let said = takeaways(&documents(), &kept);
+    assert!(said.iter().all(|line| line.starts_with("syncscope: ") || line.starts_with("PyTorch: ")), "{said:#?}");
+    let measured = |document: &&Document| kept.run().order.iter().any(|ran| ran.name == document.id);
+    let mut both = 0;
+    for document in documents().iter().filter(measured) {
+        for sentence in &document.answer {
+            let pieces = ["syncscope", "PyTorch"].map(|system| sentence.said(document, &kept, system));
+            both += usize::from(pieces.iter().all(Result::is_ok));
+            for (system, said_of) in ["syncscope", "PyTorch"].into_iter().zip(pieces) {
+                let Ok(said_of) = said_of else { continue };
+                let text = words(&said_of.pieces).split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(said.contains(&format!("{system}: {text}")), "{system}: {text}");
+            }
+        }
+    }
+    assert!(both > 0);
 }
 
 #[test]

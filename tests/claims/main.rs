@@ -497,6 +497,22 @@ fn every_claim_has_an_identifier_of_its_own_in_the_whole_book() {
     }
 }
 
+/// A statement stands alone in the table of all claims and among those that a machine contradicts.
+#[test]
+fn no_claim_begins_with_what_another_one_said() {
+    const OF_ANOTHER: [&str; 6] = ["it", "they", "this", "these", "those", "such"];
+    for (_, claim) in claims() {
+        let plain = claim.claim.to_lowercase();
+        assert!(!plain.starts_with("the difference "), "{}: {plain}", claim.id);
+        let is_of_another =
+            |text: &str, first: usize| text.split_whitespace().take(first).any(|word| OF_ANOTHER.contains(&word));
+        // Before a first comma may stand where it holds, such as `On those GPUs, it takes`; the subject follows.
+        let is_where = ["on ", "with ", "for ", "in ", "from "].iter().any(|word| plain.starts_with(word));
+        let subject = plain.split_once(", ").filter(|_| is_where).map_or(plain.as_str(), |(_, subject)| subject);
+        assert!(!is_of_another(&plain, 2) && !is_of_another(subject, 1), "{}: {plain}", claim.id);
+    }
+}
+
 #[test]
 fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it() {
     for name in [H200, TWO_H200] {
@@ -513,6 +529,10 @@ fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it()
             assert!(claim.sources(document).iter().all(|source| about.contains(source)), "{about}");
             for case in &judgement.cases {
                 let value = case.value.as_ref().unwrap_or_else(|reason| reason);
+                // A reason begins with the name that stands before it already.
+                let value = value.strip_prefix(&case.quantity).unwrap_or(value);
+                let twice = format!("{0}: {0} ", case.quantity);
+                assert!(!about.contains(&twice), "{twice} in {about}");
                 assert!(about.contains(&case.quantity) && about.contains(value), "{} in {about}", case.quantity);
             }
             counted += 1;
@@ -576,11 +596,12 @@ fn an_answer_is_about_the_system_in_which_its_rows_have_a_meaning() {
     let answer =
         "answer:\n  - {if: 't.a > 0.5', then: 'It waited in {{ t.a|percent }}.', else: It returned., unclear: Open.";
     let document = document(&format!("kind: always, on: pytorch, tests: [t.a == 1]}}\n{answer}"), &rows);
-    let said = document.answer[0].said(&document, &results).unwrap();
-    assert!(format!("{:?}", said.pieces).contains("100"), "{said:?}");
+    let of = |results: &Results, system: &str| document.answer[0].said(&document, results, system);
+    let said = of(&results, "PyTorch").unwrap();
+    assert!(format!("{:?}", said.pieces).contains("100") && of(&results, "syncscope").is_err(), "{said:?}");
     // Where it was skipped in the system that the file is about, no other one answers for it.
     for series in results.rows[0].series.iter_mut().filter(|series| series.run.starts_with("syncscope")) {
         series.outcome = Outcome::Skipped { reason: "there was no time".to_owned() };
     }
-    assert!(document.answer[0].said(&document, &results).is_err());
+    assert!(of(&results, "syncscope").unwrap_err().contains("there was no time"));
 }

@@ -101,7 +101,7 @@ fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
                 let machines = Machines::of(&results);
                 document.tables.iter().for_each(|table| drop(comparison_table(&document, table, &machines).to_html()));
                 document.claims.iter().for_each(|claim| drop(claim.judge(&document, &results[0])));
-                document.answer.iter().for_each(|sentence| drop(sentence.said(&document, &results[0])));
+                document.answer.iter().for_each(|sentence| drop(sentence.said(&document, &results[0], "syncscope")));
             }),
         }
         Ok(())

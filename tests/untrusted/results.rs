@@ -98,7 +98,7 @@ fn use_results(results: &Results, documents: &[Document]) {
             let _ = claim.judge(document, results);
         }
         for sentence in &document.answer {
-            let _ = sentence.said(document, results);
+            let _ = sentence.said(document, results, &results.run().system);
         }
     }
     let named = results.rows.iter().map(|row| row.spec.experiment());

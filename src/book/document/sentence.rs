@@ -5,14 +5,11 @@
 //! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent` and `times`. A sentence of an
 //! answer has a text for each outcome of its tests, so that it is true of whichever machine was measured.
 
-use std::collections::BTreeMap;
-
-use minijinja::{Environment, Value};
+use minijinja::Environment;
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, ResolvedExpression, UnknownName, compile, environment, flat_name, flattened, holds, reason,
-    singled_out,
+    Checked, Held, ResolvedExpression, UnknownName, environment, holds, is_foreign, singled_out,
 };
 use super::Document;
 use crate::measure::Decision;
@@ -35,6 +32,8 @@ pub enum Piece {
         text: String,
         /// What is behind it.
         detail: String,
+        /// Its interval between runs, or why it has none; nothing of trials and figures.
+        interval: Option<String>,
     },
 }
 
@@ -144,7 +143,7 @@ impl Headline {
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = found.counted();
         let operands = found.operands.iter().map(|(name, value)| format!("{name} = {value}"));
-        let reason = found.unsteady.first().cloned().or_else(|| found.known.without_scatter());
+        let reason = found.unsteady.clone().or_else(|| found.known.without_scatter());
         Ok(Number {
             value: format!("{} {sign}", written(value)),
             interval: match (&reason, interval) {
@@ -179,18 +178,23 @@ impl Effect {
 }
 
 impl Sentence {
-    /// What the run has to say; where its predicate cannot be judged, why.
+    /// Whether its tests have no meaning in the system that the file is about.
+    pub(in crate::book) fn is_foreign(&self, document: &Document, results: &Results) -> bool {
+        is_foreign(&self.condition, document, results)
+    }
+
+    /// What the runs of a system have to say; where its predicate cannot be judged, why.
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn said(&self, document: &Document, results: &Results) -> Result<Said, String> {
-        let Held { finding, without_scatter } = holds(&self.condition, document, results)?;
+    pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Said, String> {
+        let Held { finding, without_scatter } = holds(&self.condition, document, results, system)?;
         let text = match finding {
             Decision::Inside => &self.then,
             Decision::Outside => &self.otherwise,
             Decision::Undecided => &self.unclear,
         };
-        Ok(Said { pieces: text.filled(document, results)?, undecided: without_scatter })
+        Ok(Said { pieces: text.filled(document, results, system)?, undecided: without_scatter })
     }
 }
 
@@ -205,14 +209,14 @@ impl Text {
         self.0.contains("{{")
     }
 
-    /// The text with the values of a run.
+    /// The text with the values of a system.
     ///
     /// # Errors
     /// Says what was not measured.
-    pub fn filled(&self, document: &Document, results: &Results) -> Result<Vec<Piece>, String> {
+    pub fn filled(&self, document: &Document, results: &Results, system: &str) -> Result<Vec<Piece>, String> {
         let filled = |part: Part<'_>| match part {
             Part::Words(words) => Ok(Piece::Words(words.to_owned())),
-            Part::Expression(expression) => value(expression, document, results),
+            Part::Expression(expression) => value(expression, document, results, system),
         };
         self.parts()?.into_iter().map(filled).collect()
     }
@@ -255,7 +259,10 @@ enum Part<'a> {
     Expression(&'a str),
 }
 
-/// Where expressions of a text are evaluated: as predicates are, with filters that write a number.
+/// The filters that write a number: each is the last of its expression.
+const FORMS: [&str; 3] = ["time", "percent", "times"];
+
+/// Where expressions of a text are checked: as predicates are, with filters that write a number.
 fn wording() -> Environment<'static> {
     let mut environment = environment();
     environment.add_filter("time", |value: f64| Unit::Seconds.format(value, 3));
@@ -264,22 +271,28 @@ fn wording() -> Environment<'static> {
     environment
 }
 
-fn value(expression: &str, document: &Document, results: &Results) -> Result<Piece, String> {
-    let environment = wording();
-    let quantity = ResolvedExpression::of_answer(&environment, expression, document, results)?;
-    let values = quantity.values()?;
-    let detail: Vec<String> = values.iter().map(|(name, _, _, written)| format!("{name} = {written}")).collect();
-    let detail = detail.join("; ");
-    if let [(name, _, text, _)] = values.as_slice()
-        && *name == expression
-    {
-        return Ok(Piece::Value { text: text.clone(), detail });
-    }
-    let context: BTreeMap<String, f64> =
-        values.iter().enumerate().map(|(place, (_, value, ..))| (flat_name(place), *value)).collect();
-    let names: Vec<&str> = values.iter().map(|(name, ..)| *name).collect();
-    let flat = flattened(expression, &names);
-    let result = compile(&environment, &flat)?.eval(Value::from(context));
-    let text = result.map_err(|error| format!("`{expression}` fails: {}", reason(&error)))?.to_string();
-    Ok(Piece::Value { text, detail })
+fn value(expression: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
+    let (quantity, form) = match expression.rsplit_once('|') {
+        Some((quantity, filter)) if FORMS.contains(&filter.trim()) => (quantity.trim(), Some(filter.trim())),
+        _ => (expression, None),
+    };
+    let resolved = ResolvedExpression::of(quantity, document, results, system, &Parameters::new())?;
+    let found = resolved.found()?;
+    let (value, ends) = found.numbers();
+    let (scale, sign) = match form {
+        Some("percent") => (Scale::PERCENT, ""),
+        Some("times") => (Unit::Ratio.scale(value), " ×"),
+        Some(_) => (Unit::Seconds.scale(value), ""),
+        None => (found.unit.scale(value), ""),
+    };
+    let text = match resolved.in_words().filter(|_| form.is_none()) {
+        Some(words) => words,
+        None => format!("{}{sign}", scale.significant(value, 3)),
+    };
+    let interval = match ends {
+        Some(ends) => Some(format!("{}{sign}", scale.interval(ends, scale.decimals_of_interval(value.abs(), ends)))),
+        None => found.why_no_interval(),
+    };
+    let detail: Vec<String> = found.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    Ok(Piece::Value { text, detail: detail.join("; "), interval })
 }

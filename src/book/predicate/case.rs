@@ -21,6 +21,8 @@ pub struct CaseResult {
     pub value: Result<String, String>,
     /// The value and its interval as numbers.
     pub numbers: Option<(f64, Option<(f64, f64)>)>,
+    /// Whether it has two regimes or a trend, so that no interval describes it.
+    pub unsteady: bool,
     /// The parameters of the case.
     pub select: Parameters,
     /// The names in it with their values.
@@ -43,6 +45,13 @@ impl CaseResult {
     /// Whether it is undecided although its own interval lies inside the bounds.
     pub(in crate::book) fn is_open_inside(&self) -> bool {
         self.lies() == Some("undecided") && self.is_alone_inside
+    }
+
+    /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.
+    pub(in crate::book) fn missing(&self) -> Option<&str> {
+        let reason = self.value.as_ref().err()?;
+        let behind = reason.strip_prefix(&self.quantity).filter(|rest| rest.starts_with(' '));
+        Some(behind.map_or(reason.as_str(), str::trim_start))
     }
 
     /// Where it lies, in a word.
@@ -73,6 +82,7 @@ impl ComparedCase {
             case,
             value: Err(String::new()),
             numbers: None,
+            unsteady: false,
             select: select.clone(),
             operands: Vec::new(),
             runs: 0,
@@ -85,12 +95,9 @@ impl ComparedCase {
         let known = match found {
             Ok(found) => {
                 case.bounds = test.region.as_ref().map(|region| bounds(region, found.unit));
-                let written = found.written();
-                case.value = Ok(match found.unsteady.first() {
-                    None => written,
-                    Some(reason) => format!("{written}; unsteady: {}", reason.replacen("no interval: ", "", 1)),
-                });
-                case.numbers = Some(found.known.value());
+                case.value = Ok(found.written());
+                case.numbers = Some(found.numbers());
+                case.unsteady = found.unsteady.is_some();
                 case.is_alone_inside = test.region.is_some_and(|region| is_inside(case.numbers, &region));
                 case.runs = found.runs;
                 case.by_rounds = found.by_rounds;

@@ -13,8 +13,8 @@ pub(in crate::book) struct Found {
     pub filled: Option<String>,
     /// Its operands with their values.
     pub operands: Vec<(String, String)>,
-    /// Why values among them have no interval, each with its name.
-    pub unsteady: Vec<String>,
+    /// Why it has no interval although its runs differ, beginning with `no interval`: two regimes, or a trend.
+    pub unsteady: Option<String>,
     /// How many runs it was computed in; 0 where nothing was measured.
     pub runs: usize,
     /// How many the system made: those that lack a part of it are left out.
@@ -24,6 +24,12 @@ pub(in crate::book) struct Found {
 }
 
 impl Found {
+    /// The value with its interval, where one interval describes it.
+    pub(in crate::book) fn numbers(&self) -> (f64, Option<(f64, f64)>) {
+        let (value, interval) = self.known.value();
+        (value, interval.filter(|_| self.unsteady.is_none()))
+    }
+
     /// The value with its interval, or what the trials came to.
     pub(in crate::book) fn written(&self) -> String {
         let runs = self.counted();
@@ -38,7 +44,7 @@ impl Found {
                 }
             }
         };
-        match (&self.known, self.known.value()) {
+        match (&self.known, self.numbers()) {
             (Observations::Trials(values) | Observations::Faults(values), _) => trials(values),
             (_, (value, Some((low, high)))) => {
                 let largest = value.abs().max(low.abs()).max(high.abs());
@@ -47,9 +53,18 @@ impl Found {
                 let [low, high] = [low, high].map(|end| scale.number(end, decimals));
                 format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
             }
-            (Observations::Runs(_), (value, None)) => format!("{} ({runs}, no interval)", self.unit.format(value, 4)),
+            (Observations::Runs(_), (value, None)) => {
+                let reason = self.unsteady.as_deref().unwrap_or("no interval");
+                format!("{} ({runs}, {reason})", self.unit.format(value, 4))
+            }
             (_, (value, None)) => self.unit.format(value, 4),
         }
+    }
+
+    /// Why runs of it have no interval, in a few words; nothing of trials and figures.
+    pub(in crate::book) fn why_no_interval(&self) -> Option<String> {
+        let none = || format!("{}, no interval", self.counted());
+        self.unsteady.clone().or_else(|| self.known.without_scatter().map(|_| none()))
     }
 
     /// Of how many runs it is: `one run`, `3 runs`, `3 of 5 runs`.
@@ -91,7 +106,7 @@ mod tests {
     use crate::measure::Bound;
 
     fn written(known: Observations, unit: Unit, runs: usize) -> String {
-        let (operands, unsteady) = (Vec::new(), Vec::new());
+        let (operands, unsteady) = (Vec::new(), None);
         Found { known, unit, filled: None, operands, unsteady, runs, of_runs: runs, by_rounds: false }.written()
     }
 

@@ -12,10 +12,10 @@
 //! case whose rows are missing decides nothing, and the verdict says so.
 
 use super::case::{CaseResult, ComparedCase, named};
+use super::operands_of;
 use super::quantity::ResolvedExpression;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
-use super::{environment, operands_of};
 use crate::book::document::{Claim, ClaimKind, ClaimSubject, Document};
 use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::results::{Parameter, Parameters, Results, by_size};
@@ -83,9 +83,7 @@ impl Claim {
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
         if let Some(given) = &self.given {
-            let reason = match held(given, |quantity| {
-                ResolvedExpression::of(quantity, document, results, system, &Parameters::new())
-            }) {
+            let reason = match holds(given, document, results, system) {
                 Ok(Held { finding: Decision::Inside, .. }) => None,
                 Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
                 Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
@@ -219,9 +217,9 @@ pub(in crate::book) struct Held {
     pub without_scatter: Option<String>,
 }
 
-/// Whether all tests of an answer hold.
-pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results) -> Result<Held, String> {
-    held(text, |quantity| ResolvedExpression::of_answer(&environment(), quantity, document, results))
+/// Whether all tests of a text hold of a system.
+pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
+    held(text, |quantity| ResolvedExpression::of(quantity, document, results, system, &Parameters::new()))
 }
 
 /// Whether all tests of a text hold, of the quantities that `of` finds.

@@ -21,9 +21,9 @@
 //! | file | question |
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
-//! | `operand` | what does a name stand for |
+//! | `operand`, `resolve` | what does a name stand for, and what is that in the results |
 //! | `dimension` | in which unit is a formula |
-//! | `answer` | which system is an answer about |
+//! | `answer` | has a system no part in an answer |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
 //! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
 //! | `verdict` | how is that said, by the kind of the claim |
@@ -35,6 +35,7 @@ mod found;
 mod judge;
 mod operand;
 mod quantity;
+mod resolve;
 mod test;
 mod verdict;
 
@@ -42,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Environment, Error, ErrorKind, Expression, Value};
 
+pub(super) use answer::is_foreign;
 pub use case::CaseResult;
 pub(super) use dimension::Dimension;
 pub use judge::Judgement;

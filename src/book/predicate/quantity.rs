@@ -7,16 +7,15 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::{Environment, Value};
+use minijinja::Value;
 
 use super::found::{Found, whole};
-use super::operand::{Extreme, Operand, agrees, is_selected};
+use super::operand::Operand;
+use super::resolve::{OperandSource, source};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
-use crate::results::{
-    Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
-};
+use crate::results::{Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -35,13 +34,6 @@ struct Resolved<'a> {
     source: OperandSource<'a>,
 }
 
-pub(super) enum OperandSource<'a> {
-    /// What was measured.
-    Row(&'a Row, Metric<'a>),
-    /// A number, with its unit and how it is written.
-    Fixed(f64, Unit, String),
-}
-
 impl<'a> ResolvedExpression<'a> {
     /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
     /// they have such parameters.
@@ -49,22 +41,10 @@ impl<'a> ResolvedExpression<'a> {
         expression: &str,
         document: &Document,
         results: &'a Results,
-        system: &'a str,
+        system: &str,
         select: &Parameters,
     ) -> Result<Self, String> {
-        Self::of_names(&environment(), expression, document, results, system, select)
-    }
-
-    /// The same of an expression with the filters of an environment.
-    pub(in crate::book) fn of_names(
-        environment: &Environment<'_>,
-        expression: &str,
-        document: &Document,
-        results: &'a Results,
-        system: &'a str,
-        select: &Parameters,
-    ) -> Result<Self, String> {
-        let names = names_in(environment, expression).map_err(|unknown| unknown.message)?;
+        let names = names_in(&environment(), expression).map_err(|unknown| unknown.message)?;
         let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
         let lookup = results.lookup_of(system);
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
@@ -87,7 +67,8 @@ impl<'a> ResolvedExpression<'a> {
             });
         }
         let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
-        let (flat, runs) = (flattened(expression, &names), results.runs_of(system).collect::<Vec<&Run>>());
+        let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
+        let flat = flattened(expression, &names);
         Self { flat, operands: resolved, of_runs: runs.len(), runs }.in_common()
     }
 
@@ -148,12 +129,19 @@ impl<'a> ResolvedExpression<'a> {
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
         let runs = self.runs.as_slice();
         let filled = self.filled();
-        let unsteady = self.operands.iter().filter_map(Resolved::unsteady).collect();
         let (count, of_runs) = (runs.len(), self.of_runs);
-        let found =
-            |known, by_rounds| Found { known, unit, filled, operands, unsteady, runs: count, of_runs, by_rounds };
+        let found = |known, unsteady, by_rounds| Found {
+            known,
+            unit,
+            filled,
+            operands,
+            unsteady,
+            runs: count,
+            of_runs,
+            by_rounds,
+        };
         if self.rows().next().is_none() {
-            return Ok(Found { runs: 0, ..found(Observations::Exact(value(&middles)?), false) });
+            return Ok(Found { runs: 0, ..found(Observations::Exact(value(&middles)?), None, false) });
         }
         if let [Resolved { source: OperandSource::Row(_, metric), .. }] = self.operands.as_slice()
             && metric.is_observed()
@@ -162,24 +150,35 @@ impl<'a> ResolvedExpression<'a> {
             let trials =
                 metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
             let is_count = metric.spec.unit == Unit::Number;
-            return Ok(found(
-                if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) },
-                false,
-            ));
+            let known = if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) };
+            return Ok(found(known, None, false));
         }
-        let in_run = |run: &Run| -> Result<f64, String> {
+        let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
             let sets = self.sets(run);
-            match self.rounds(run, &sets) {
-                Some(rounds) => {
-                    let in_round = |round| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
-                    Ok(median((0..rounds).map(in_round).collect::<Result<Vec<f64>, _>>()?))
-                }
-                None => value(&sets.iter().map(Set::middle).collect::<Vec<f64>>()),
-            }
+            let in_round = |round| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
+            self.rounds(run, &sets).map(|rounds| (0..rounds).map(in_round).collect()).transpose()
         };
-        let by_rounds = runs.iter().any(|run| self.rounds(run, &self.sets(run)).is_some());
-        let values = runs.iter().map(|run| in_run(run)).collect::<Result<Vec<f64>, _>>()?;
-        Ok(found(Observations::Runs(values), by_rounds))
+        let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
+        let in_run = |(run, rounds): (&&Run, &Option<Vec<f64>>)| match rounds {
+            Some(rounds) => Ok(median(rounds.clone())),
+            None => value(&self.sets(run).iter().map(Set::middle).collect::<Vec<f64>>()),
+        };
+        let values = runs.iter().zip(&rounds).map(in_run).collect::<Result<Vec<f64>, _>>()?;
+        let by_rounds = rounds.iter().any(Option::is_some);
+        let unsteady = self.unsteady(unit, &rounds);
+        Ok(found(Observations::Runs(values), unsteady, by_rounds))
+    }
+
+    /// Why one interval would describe it badly, where it would. Its own values in each round say so: what moves all names
+    /// of a round is not in their difference. Where it has no such values, its names say so.
+    fn unsteady(&self, unit: Unit, rounds: &[Option<Vec<f64>>]) -> Option<String> {
+        if self.metrics().all(Metric::is_observed) {
+            return None;
+        }
+        match rounds.iter().map(Option::as_deref).collect::<Option<Vec<&[f64]>>>() {
+            Some(own) => no_interval_of(&own, unit),
+            None => self.operands.iter().find_map(Resolved::unsteady),
+        }
     }
 
     /// The expression with values in the place of names, where it is more than one name.
@@ -190,13 +189,9 @@ impl<'a> ResolvedExpression<'a> {
         (!is_name).then(|| self.operands.iter().enumerate().fold(self.flat.clone(), put_in))
     }
 
-    /// What its names come to, each by itself: the value, as it stands in a sentence, and with its interval.
-    pub(in crate::book) fn values(&self) -> Result<Vec<(&str, f64, String, String)>, String> {
-        let values = self
-            .operands
-            .iter()
-            .map(|operand| Ok((operand.name.as_str(), operand.middle()?, operand.in_words(), operand.written())));
-        values.collect()
+    /// How its value stands in a sentence, where it is one name.
+    pub(in crate::book) fn in_words(&self) -> Option<String> {
+        (self.flat == flat_name(0)).then(|| self.operands[0].in_words())
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
@@ -296,10 +291,10 @@ impl Resolved<'_> {
         }
     }
 
-    /// Its name with the reason why it has no interval, where it has none.
+    /// Why it has no interval, where it has none.
     fn unsteady(&self) -> Option<String> {
         match &self.source {
-            OperandSource::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
+            OperandSource::Row(_, metric) => metric.unsteady(),
             OperandSource::Fixed(..) => None,
         }
     }
@@ -337,64 +332,6 @@ impl Set<'_> {
 
 fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
     row.outcome(&run.id).and_then(Outcome::samples)
-}
-
-/// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
-pub(super) fn source<'a>(
-    operand: &Operand,
-    results: &'a Results,
-    lookup: &Lookup<'a>,
-    select: &Parameters,
-) -> Result<Option<OperandSource<'a>>, MissingReason> {
-    Ok(Some(match operand {
-        Operand::Measured { id, unit, selectors, of_several } => {
-            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
-            let found = |spec: &&MetricSpec| lookup.of(spec);
-            let metric = match (specs.as_slice(), of_several) {
-                ([], _) => return Err(MissingReason::NotInRun),
-                ([spec, ..], None) => found(spec)?,
-                (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
-            };
-            if let Some(reason) = in_another_unit(metric.spec, *unit) {
-                return Err(MissingReason::Inconsistent(reason));
-            }
-            let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
-            OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
-        }
-        Operand::Published(figure, unit) => {
-            let written = format!("{} (published)", unit.format(figure.value, figure.digits));
-            OperandSource::Fixed(figure.value, *unit, written)
-        }
-        Operand::Peak(rate) => {
-            let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
-            OperandSource::Fixed(*rate, Unit::FlopsPerSecond, written)
-        }
-        Operand::Parameter(_) => return Ok(None),
-    }))
-}
-
-/// The row with the least or the greatest value; where none has one, why the first has none.
-fn extreme_of<'a>(
-    found: impl Iterator<Item = Result<Metric<'a>, MissingReason>>,
-    extreme: Extreme,
-) -> Result<Metric<'a>, MissingReason> {
-    let (mut best, mut missing): (Option<(f64, Metric<'a>)>, Option<MissingReason>) = (None, None);
-    for metric in found {
-        match metric.and_then(|metric| Ok((metric.estimate()?.median, metric))) {
-            Ok((value, metric)) => {
-                let is_better = |known: f64| match extreme {
-                    Extreme::Least => value < known,
-                    Extreme::Greatest => value > known,
-                };
-                if best.as_ref().is_none_or(|(known, _)| is_better(*known)) {
-                    best = Some((value, metric));
-                }
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
-    }
-    best.map(|(_, metric)| metric).ok_or_else(|| missing.unwrap_or(MissingReason::NotInRun))
 }
 
 pub(in crate::book) fn flat_name(index: usize) -> String {

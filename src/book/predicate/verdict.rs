@@ -95,7 +95,9 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
             let rest =
                 if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
             let measured = count - missing.len();
-            format!("The largest error of {measured} cases, with its interval, is no larger than that{rest}.")
+            format!(
+                "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}."
+            )
         }
         ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
             format!(
@@ -106,6 +108,7 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
         }
         ClaimVerdict::Inconclusive if count == 1 => match open.first() {
             Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
+            Some(case) if case.unsteady => "What the runs came to leaves a bound open.".to_owned(),
             _ => "The interval contains a bound.".to_owned(),
         },
         ClaimVerdict::Inconclusive if !missing.is_empty() => {
@@ -115,10 +118,12 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
         _ if count == 1 && cases.iter().all(|case| case.exact) => "It follows from the figures.".to_owned(),
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => match inside.first() {
             Some(case) if case.trials => "All trials agree.".to_owned(),
+            Some(case) if case.unsteady => "What the runs came to shows it lies inside the bounds.".to_owned(),
             _ => "The whole interval lies inside the bounds.".to_owned(),
         },
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => match outside.first() {
             Some(case) if case.trials => "The trials show the opposite.".to_owned(),
+            Some(case) if case.unsteady => "What the runs came to shows it lies outside the bounds.".to_owned(),
             _ => "The whole interval lies outside the bounds.".to_owned(),
         },
         ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),

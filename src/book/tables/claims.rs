@@ -56,7 +56,7 @@ fn case_text(case: &CaseResult) -> String {
     let rounds = if case.by_rounds { ", round by round" } else { "" };
     let filled = case.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
     match (&case.value, &case.bounds) {
-        (Err(reason), _) => format!("{of}{}: {reason}", case.quantity),
+        (Err(_), _) => format!("{of}{}: {}", case.quantity, case.missing().unwrap_or_default()),
         (Ok(value), None) => format!("{of}{}{filled} = {value}", case.quantity),
         (Ok(value), Some(bounds)) => {
             let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();

@@ -3,8 +3,8 @@
 use super::cell::missing;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
-use crate::results::{Compared, MissingReason, Pair, Shift, Unpaired, titled};
-use crate::units::Unit;
+use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
+use crate::units::{Scale, Unit};
 
 /// What a comparison is for, which decides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,30 +114,67 @@ pub fn over_the_file(compared: &Compared) -> String {
     )
 }
 
+/// How well the runs of a system agree, line by line.
+pub fn agreement(found: &Agreement, wording: Wording) -> Vec<String> {
+    let ([a, b], system) = (wording.names(), &found.system);
+    let percent = |share: f64| Scale::PERCENT.significant(share, 3);
+    let mut lines = Vec::new();
+    if let Some(factor) = &found.factor {
+        let [middle, low, high] = [factor.median, factor.low, factor.high].map(percent);
+        lines.push(format!(
+            "{system} moved as a whole: in the middle a row of {b} takes {middle} ({low} … {high}) of its time in {a}"
+        ));
+    }
+    if found.rows > 0 {
+        let share = |count: usize| format!("{count} of {} ({})", found.rows, percent(count as f64 / found.rows as f64));
+        let without = match &found.factor {
+            Some(_) => format!("; with that factor taken out, of {}", share(found.apart_without_factor)),
+            None => String::new(),
+        };
+        lines.push(format!(
+            "{system}: the 95 % intervals of {} rows do not meet{without}. Of equal rows, 0.5 % would not",
+            share(found.apart)
+        ));
+    }
+    let wide = |(file, widths): (&str, &Option<HalfWidths>)| {
+        let HalfWidths { middle, nine_in_ten, .. } = widths.as_ref()?;
+        Some(format!("{file} ± {} in the middle, within ± {} for nine in ten", percent(*middle), percent(*nine_in_ten)))
+    };
+    let widths: Vec<String> = [a, b].into_iter().zip(&found.half_widths).filter_map(wide).collect();
+    if !widths.is_empty() {
+        lines.push(format!("{system}: intervals of times and rates: {}", widths.join("; ")));
+    }
+    lines
+}
+
 fn row(pair: &Pair, wording: Wording) -> TableRow {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
-        Cell::Value(Box::new(Value { interval: Some((ratio.low, ratio.high)), ..plain }))
+        let is_withheld = pair.no_interval.iter().any(Option::is_some);
+        let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
+        Cell::Value(Box::new(Value { interval, ..plain }))
     });
     let word = wording.word(pair.shift);
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
     TableRow {
         id: Some(pair.id.clone()),
         label: titled(&pair.id, &pair.parameters),
-        cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit), ratio, shift],
+        cells: values(pair).into_iter().chain([ratio, shift]).collect(),
     }
 }
 
 fn behaves(pair: &Pair) -> TableRow {
-    TableRow {
-        id: Some(pair.id.clone()),
-        label: titled(&pair.id, &pair.parameters),
-        cells: vec![value(&pair.a, pair.unit), value(&pair.b, pair.unit)],
-    }
+    TableRow { id: Some(pair.id.clone()), label: titled(&pair.id, &pair.parameters), cells: values(pair).into() }
 }
 
-fn value(estimate: &Estimate, unit: Unit) -> Cell {
-    Cell::Value(Box::new(Value::estimated(estimate, unit, Precision::Interval)))
+fn values(pair: &Pair) -> [Cell; 2] {
+    let value = |(estimate, reason): (&Estimate, &Option<String>)| {
+        let mut value = Value::estimated(estimate, pair.unit, Precision::Interval);
+        value.interval = value.interval.filter(|_| reason.is_none());
+        value.notes.extend(reason.clone());
+        Cell::Value(Box::new(value))
+    };
+    [(&pair.a, &pair.no_interval[0]), (&pair.b, &pair.no_interval[1])].map(value)
 }
 
 fn unpaired(row: &Unpaired) -> TableRow {

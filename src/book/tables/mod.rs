@@ -15,7 +15,7 @@ mod summary;
 mod systems;
 
 pub use claims::claims_text;
-pub use compared::{Wording, compared, over_the_file, tally};
+pub use compared::{Wording, agreement, compared, over_the_file, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub(super) use counts::counts_table;
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
