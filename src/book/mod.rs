@@ -50,7 +50,7 @@ pub use site::{Rendered, render};
 pub(crate) use slides::render_slides;
 pub use source::Source;
 pub use tables::{
-    Drawn, LeftOut, Machines, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
+    Drawn, LeftOut, Machines, Unmeasured, Wording, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
     machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use trial::check;

@@ -6,7 +6,8 @@
 use minijinja::Environment;
 
 use super::operand::Operand;
-use super::quantity::{ResolvedExpression, source};
+use super::quantity::ResolvedExpression;
+use super::source::source;
 use super::{names_in, operands_in};
 use crate::book::document::Document;
 use crate::results::{MissingReason, Parameters, Results};

@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 use minijinja::{Environment, Value};
 
 use super::found::{Found, whole};
-use super::operand::{Extreme, Operand, agrees, is_selected};
+use super::operand::Operand;
+use super::source::{OperandSource, source};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
-use crate::results::{
-    Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
-};
+use crate::results::{Metric, Outcome, Parameters, Results, Row, Run};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -33,13 +32,6 @@ pub(in crate::book) struct ResolvedExpression<'a> {
 struct Resolved<'a> {
     name: String,
     source: OperandSource<'a>,
-}
-
-pub(super) enum OperandSource<'a> {
-    /// What was measured.
-    Row(&'a Row, Metric<'a>),
-    /// A number, with its unit and how it is written.
-    Fixed(f64, Unit, String),
 }
 
 impl<'a> ResolvedExpression<'a> {
@@ -77,7 +69,7 @@ impl<'a> ResolvedExpression<'a> {
             let Operand::Parameter(parameter) = operand else { continue };
             let value = resolved.iter().find_map(|operand| match &operand.source {
                 OperandSource::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
-                OperandSource::Fixed(..) => None,
+                OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
             });
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
             let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
@@ -202,14 +194,14 @@ impl<'a> ResolvedExpression<'a> {
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
         self.operands.iter().filter_map(|operand| match operand.source {
             OperandSource::Row(row, _) => Some(row),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         })
     }
 
     fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
         self.operands.iter().filter_map(|operand| match &operand.source {
             OperandSource::Row(_, metric) => Some(metric),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         })
     }
 
@@ -237,6 +229,7 @@ impl<'a> ResolvedExpression<'a> {
                 Set::Samples { samples: samples_of(row, run).unwrap_or_default(), is_share: metric.is_share() }
             }
             OperandSource::Fixed(value, ..) => Set::Fixed(*value),
+            OperandSource::Counted(yes, _) => Set::Fixed(*yes as f64),
         };
         self.operands.iter().map(set).collect()
     }
@@ -257,6 +250,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
             OperandSource::Fixed(value, ..) => Ok(*value),
+            OperandSource::Counted(yes, _) => Ok(*yes as f64),
         }
     }
 
@@ -264,6 +258,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.spec.unit,
             OperandSource::Fixed(_, unit, _) => *unit,
+            OperandSource::Counted(..) => Unit::Number,
         }
     }
 
@@ -274,6 +269,7 @@ impl Resolved<'_> {
                 Ok(estimate) if !estimate.excludes_zero() => "an amount not distinguishable from 0".to_owned(),
                 _ => self.short(),
             },
+            OperandSource::Counted(..) => self.written(),
             _ => self.short(),
         }
     }
@@ -282,7 +278,7 @@ impl Resolved<'_> {
     fn short(&self) -> String {
         let value = self.middle();
         let written = |value| match (&self.source, whole(value, self.unit())) {
-            (OperandSource::Fixed(..), true) => value.to_string(),
+            (OperandSource::Fixed(..) | OperandSource::Counted(..), true) => value.to_string(),
             _ => self.unit().format(value, 3),
         };
         value.map_or_else(|reason| reason, written)
@@ -293,6 +289,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
             OperandSource::Fixed(_, _, written) => written.clone(),
+            OperandSource::Counted(yes, all) => format!("{yes} of {all}"),
         }
     }
 
@@ -300,7 +297,7 @@ impl Resolved<'_> {
     fn unsteady(&self) -> Option<String> {
         match &self.source {
             OperandSource::Row(_, metric) => Some(format!("{}: {}", self.name, metric.unsteady()?)),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         }
     }
 }
@@ -337,64 +334,6 @@ impl Set<'_> {
 
 fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
     row.outcome(&run.id).and_then(Outcome::samples)
-}
-
-/// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
-pub(super) fn source<'a>(
-    operand: &Operand,
-    results: &'a Results,
-    lookup: &Lookup<'a>,
-    select: &Parameters,
-) -> Result<Option<OperandSource<'a>>, MissingReason> {
-    Ok(Some(match operand {
-        Operand::Measured { id, unit, selectors, of_several } => {
-            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
-            let found = |spec: &&MetricSpec| lookup.of(spec);
-            let metric = match (specs.as_slice(), of_several) {
-                ([], _) => return Err(MissingReason::NotInRun),
-                ([spec, ..], None) => found(spec)?,
-                (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
-            };
-            if let Some(reason) = in_another_unit(metric.spec, *unit) {
-                return Err(MissingReason::Inconsistent(reason));
-            }
-            let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
-            OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
-        }
-        Operand::Published(figure, unit) => {
-            let written = format!("{} (published)", unit.format(figure.value, figure.digits));
-            OperandSource::Fixed(figure.value, *unit, written)
-        }
-        Operand::Peak(rate) => {
-            let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
-            OperandSource::Fixed(*rate, Unit::FlopsPerSecond, written)
-        }
-        Operand::Parameter(_) => return Ok(None),
-    }))
-}
-
-/// The row with the least or the greatest value; where none has one, why the first has none.
-fn extreme_of<'a>(
-    found: impl Iterator<Item = Result<Metric<'a>, MissingReason>>,
-    extreme: Extreme,
-) -> Result<Metric<'a>, MissingReason> {
-    let (mut best, mut missing): (Option<(f64, Metric<'a>)>, Option<MissingReason>) = (None, None);
-    for metric in found {
-        match metric.and_then(|metric| Ok((metric.estimate()?.median, metric))) {
-            Ok((value, metric)) => {
-                let is_better = |known: f64| match extreme {
-                    Extreme::Least => value < known,
-                    Extreme::Greatest => value > known,
-                };
-                if best.as_ref().is_none_or(|(known, _)| is_better(*known)) {
-                    best = Some((value, metric));
-                }
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
-    }
-    best.map(|(_, metric)| metric).ok_or_else(|| missing.unwrap_or(MissingReason::NotInRun))
 }
 
 pub(in crate::book) fn flat_name(index: usize) -> String {
