@@ -63,11 +63,13 @@ fn no_picture_of_a_run_is_without_a_value_and_no_table_is_of_what_the_run_lacks(
     let files = source(&results);
     let mut drawn = 0;
     for document in documents() {
-        let Some(content) = files.get(Path::new(&format!("book/src/{}.md", document.id))) else { continue };
-        let chapter = std::str::from_utf8(content).unwrap();
+        if !files.contains_key(Path::new(&format!("book/src/{}.md", document.id))) {
+            continue;
+        }
+        let chapter = read(&files, &document.id);
         for description in chapter.split("<desc").skip(1).filter_map(|rest| rest.split("</desc>").next()) {
             let is_empty = match description {
-                matrix if matrix.contains(">Matrix, ") => !matrix.contains("&#37;)"),
+                matrix if matrix.contains(">Matrix, ") => !matrix.contains(" %)"),
                 stack if stack.contains(">Stacked ") => !stack.contains(" ("),
                 _ => continue,
             };
