@@ -7,8 +7,8 @@ use minijinja::{Value, context};
 use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
 use super::predicate::Judgement;
 use super::tables::{
-    Drawn, LeftOut, Machines, absence, comparison_table, counts_table, drawn, lacking_in, left_out_of, matrix,
-    matrix_system, sampled, shown_rows,
+    Drawn, LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
+    left_out_of, matrix, matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::{claims, data, lesson, recorded, render_text};
@@ -27,17 +27,20 @@ pub(super) fn render(
 ) -> Result<String, BookError> {
     let section = |table: &DocumentTable| {
         let compared = comparison_table(document, table, machines);
+        let nothing = nothing_of(table, machines);
+        let is_shown = nothing.is_none() && !compared.groups.is_empty();
+        let left_out = || LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and "));
         context! {
             anchor => anchor(&table.id),
             id => safe_html(table.id.as_str()),
             title => table.title.as_str(),
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
-            table => (!compared.groups.is_empty()).then(|| safe_html(compared.to_html())),
+            table => is_shown.then(|| safe_html(compared.to_html())),
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
-            left_out => LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and ")),
+            left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
-            notes => [in_turn(table, machines), lacking(table, machines)].concat(),
+            notes => [columns_left_out(table, machines), in_turn(table, machines), lacking(table, machines)].concat(),
         }
     };
     let (main, more) = document.divided_figures();
@@ -45,7 +48,7 @@ pub(super) fn render(
     for figure in main.iter().chain(&more) {
         // A table is folded under the first figure that draws it.
         let new = |table: &&DocumentTable| {
-            figure.panels.iter().any(|panel| panel.table == table.id) && !drawn.contains(&table.id.as_str())
+            figure.panels.iter().any(|panel| panel.draws(table)) && !drawn.contains(&table.id.as_str())
         };
         let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
@@ -89,7 +92,7 @@ fn figure_context(
 ) -> Result<Value, BookError> {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
-        let (mut panels, mut left_out) = (Vec::new(), Vec::new());
+        let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
         for (place, panel) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
             if let Some(scenario) = &panel.timeline {
@@ -97,12 +100,17 @@ fn figure_context(
                 continue;
             }
             let drawn = drawn_panel(document, panel, (results, machine), id)?;
-            panels.extend(drawn.pictures.into_iter().chain(drawn.unmeasured).map(safe_html));
+            panels.extend(drawn.pictures.into_iter().map(safe_html));
             left_out.extend(drawn.left_out);
+            unmeasured.extend(drawn.unmeasured);
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));
-        let left_out = LeftOut::sentence(&left_out, machine);
-        shown.push(context! { machine, panels, data, left_out });
+        let left_out = [LeftOut::sentence(&left_out, machine), Unmeasured::sentence(&unmeasured, machine)];
+        let left_out: Vec<String> = left_out.into_iter().flatten().collect();
+        // Which calls wait is up to the driver, so that a matrix names it.
+        let has_matrix = figure.panels.iter().any(|panel| panel.matrix.is_some());
+        let driver = results.environment().device.fact("driver").filter(|_| has_matrix);
+        shown.push(context! { machine, driver, panels, data, left_out => left_out.join(" ") });
     }
     Ok(context! {
         anchor => anchor(&figure.id),
@@ -122,8 +130,12 @@ pub(super) fn drawn_panel(
 ) -> Result<Drawn, BookError> {
     let failed = |source| BookError::Plot { id: id.clone(), source };
     if let Some(rows) = &panel.matrix {
-        let svg = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
-        return Ok(Drawn { pictures: vec![svg], ..Drawn::default() });
+        let drawn = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
+        let (pictures, unmeasured) = match drawn {
+            Ok(svg) => (vec![svg], Vec::new()),
+            Err(unmeasured) => (Vec::new(), vec![unmeasured]),
+        };
+        return Ok(Drawn { pictures, unmeasured, left_out: Vec::new() });
     }
     drawn(document.table(&panel.table), panel, machine, results, &id).map_err(failed)
 }

@@ -51,8 +51,8 @@ pub use site::{Rendered, render};
 pub(crate) use slides::render_slides;
 pub use source::Source;
 pub use tables::{
-    Drawn, LeftOut, Machines, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
-    machine_labels, over_the_file, summary, system_table, tally,
+    Drawn, LeftOut, Machines, Unmeasured, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
+    line_plot, machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use trial::check;
 pub use warning::Warning;

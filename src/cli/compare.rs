@@ -11,7 +11,6 @@ use super::{Carried, End, UsageError, output, recorded};
 use crate::book::{Wording, agreement, compared, over_the_file, tally};
 use crate::present::in_markdown;
 use crate::results::{Agreement, Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
-use crate::units::Scale;
 
 /// Compare two results files row by row: slower, faster, same or uncertain
 #[derive(Args)]

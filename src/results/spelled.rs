@@ -30,13 +30,14 @@ impl Spelled {
         for (name, values) in values(rows) {
             let name = name_of(name);
             selectors.push(Selector { text: format!("no_{name}"), number: None });
-            selectors.extend(values.into_iter().map(|value| match value {
-                Parameter::Text(text) => Selector { text: name_of(text), number: None },
-                number => Selector {
-                    text: format!("{name}_{}", name_of(&number.to_string())),
-                    number: number.number().map(|number| (name.clone(), number)),
-                },
-            }));
+            for value in values {
+                let named = format!("{name}_{}", name_of(&value.to_string()));
+                if let Parameter::Text(text) = value {
+                    selectors.push(Selector { text: name_of(text), number: None });
+                }
+                // A word may be the value of several parameters.
+                selectors.push(Selector { text: named, number: value.number().map(|number| (name.clone(), number)) });
+            }
         }
         Self { id: id.to_owned(), parts: id.split('.').map(name_of).collect(), selectors }
     }

@@ -1,8 +1,6 @@
 //! Every document that comes with the program, whatever it says: what is printed in it stands in its chapter, what it asks
 //! is answered, what it claims is judged. The expectations are read from the documents' text.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 use syncscope::book::document::{ClaimSubject, Piece};
 use syncscope::book::predicate::ClaimVerdict;
@@ -170,21 +168,6 @@ fn every_row_of_a_document_stands_in_its_chapter_once_for_each_case() {
     }
 }
 
-/// Of an experiment that a document is about, nothing is measured and not shown.
-#[test]
-fn every_row_of_the_experiment_that_a_document_is_about_is_named_in_a_document() {
-    let documents = documents();
-    let about =
-        |experiment: &str| documents.iter().any(|document| document.id == experiment && !document.tables.is_empty());
-    let specs = Registry::builtin().plan("cuda");
-    let missing: BTreeSet<&str> = specs
-        .iter()
-        .filter(|spec| about(spec.experiment()) && !documents.iter().any(|document| document.shows(&spec.id)))
-        .map(|spec| &*spec.id)
-        .collect();
-    assert!(missing.is_empty(), "{missing:?} stand in no table and no matrix");
-}
-
 #[test]
 fn every_document_answers_with_measured_values_whatever_the_verdict() {
     let (results, system) = (fixture::run(), "syncscope");
@@ -233,6 +216,28 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
             assert!(section.contains(&format!("<strong>{}</strong>", verdict.name())), "{id}: {section}");
             let row = page.lines().find(|line| line.contains(&format!("data-id=\"{id}\"")));
             assert!(row.is_some_and(|row| row.contains(&verdict.name())), "{id} is not on the page of claims: {row:?}");
+        }
+    }
+}
+
+/// What CUDA does is asked of the program that was measured, so that no other one is named where none was.
+#[test]
+fn no_verdict_names_a_system_that_was_not_measured_unless_the_claim_is_about_it() {
+    let mut emulated = fixture::run();
+    emulated.runs[0].environment.device.engine = "cpu".to_owned();
+    for results in [fixture::run(), emulated, fixture::with_pytorch(fixture::run())] {
+        for document in documents() {
+            for claim in document.claims.iter().filter(|claim| claim.on != Some(ClaimSubject::Pytorch)) {
+                let judgement = claim.judge(&document, &results);
+                for judgement in std::iter::once(&judgement).chain(judgement.beside.as_deref()) {
+                    assert!(
+                        results.systems().contains(&judgement.system.as_str()),
+                        "{}: {}",
+                        claim.id,
+                        judgement.system
+                    );
+                }
+            }
         }
     }
 }

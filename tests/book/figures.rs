@@ -46,11 +46,79 @@ fn lines_hold_every_point_and_name_the_extremes() {
 }
 
 #[test]
-fn a_line_of_which_nothing_was_measured_says_so() {
+fn a_panel_of_which_nothing_was_measured_is_left_out_with_one_sentence() {
     let mut results = results();
     results.rows.retain(|row| row.spec.id != "probe.gain");
     let chapter = read(&source_as(&project(DOCUMENT), &[results]), "probe");
-    assert!(chapter.contains("again: not in this run"), "{chapter}");
+    let sentence = "Left out, since nothing of it was measured on Test device: “Gains” (not in this run).";
+    assert_eq!(chapter.matches(sentence).count(), 1, "{chapter}");
+    assert!(!chapter.contains(">again<"), "{chapter}");
+}
+
+/// The CPU engine has neither all calls nor all sizes.
+#[test]
+fn no_picture_of_a_run_is_without_a_value_and_no_table_is_of_what_the_run_lacks() {
+    let suite = BookProject::embedded().suite("reference").map(|(_, text)| text.to_owned()).unwrap();
+    let results = fixture::synthetic(&suite, "cpu", fixture::plausible);
+    let files = source(&results);
+    let mut drawn = 0;
+    for document in documents() {
+        if !files.contains_key(Path::new(&format!("book/src/{}.md", document.id))) {
+            continue;
+        }
+        let chapter = read(&files, &document.id);
+        for description in chapter.split("<desc").skip(1).filter_map(|rest| rest.split("</desc>").next()) {
+            let is_empty = match description {
+                matrix if matrix.contains(">Matrix, ") => !matrix.contains(" %)"),
+                stack if stack.contains(">Stacked ") => !stack.contains(" ("),
+                _ => continue,
+            };
+            assert!(!is_empty, "{}: {description}", document.id);
+            drawn += 1;
+        }
+    }
+    assert!(drawn > 0);
+    let modes = read(&files, "calls-wait");
+    let table = modes.split("id=\"modes\"").nth(1).and_then(|rest| rest.split("</details>").next()).unwrap();
+    let sentence = "Left out, since no row of this table is in the run of Test device.";
+    assert!(table.contains(sentence) && !table.contains("<table"), "{table}");
+    assert!(!modes.contains("behind –"), "{modes}");
+}
+
+/// Which calls wait is up to the driver.
+#[test]
+fn a_matrix_names_the_driver() {
+    for document in documents() {
+        let has_matrix = document.figures.iter().flat_map(|figure| &figure.panels).any(|panel| panel.matrix.is_some());
+        let named = read(whole_source(), &document.id).contains("<figcaption>Test device · driver 580.00");
+        assert_eq!(named, has_matrix, "{}", document.id);
+    }
+}
+
+/// Calls of another program: its table has a column for it alone, its answer counts them, its claims are judged on it alone.
+#[test]
+fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() {
+    let mut results = fixture::with_pytorch(fixture::run());
+    let own = Outcome::NotApplicable { reason: "it is PyTorch's own call".to_owned() };
+    let ids: Vec<String> = results.rows.iter().map(|row| row.spec.id.clone()).collect();
+    for id in ids.iter().filter(|id| id.starts_with("pytorch-calls.") && !id.contains(".same.")) {
+        fixture::replace(&mut results, id, &own);
+    }
+    let chapter = read(&source(&results), "pytorch-calls");
+    let note =
+        "A column of syncscope on Test device is left out, since no row has a meaning in it: it is PyTorch's own call.";
+    assert_eq!(chapter.matches("it is PyTorch's own call").count(), 1, "{chapter}");
+    let table = chapter.split("id=\"calls\"").nth(1).and_then(|rest| rest.split("</details>").next()).unwrap();
+    assert!(table.contains(note) && !table.contains("class=\"ratio\"") && table.contains("n = "), "{table}");
+    let of = |id: &str| -> Vec<f64> {
+        let rows = results.rows.iter().filter(|row| row.spec.id == id);
+        rows.map(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0]).collect()
+    };
+    for id in ["pytorch-calls.agrees", "pytorch-calls.missed", "pytorch-calls.false-alarm"] {
+        let yes = of(id).into_iter().filter(|says| *says == 1.0).count();
+        let tally = format!(">{yes} of {}<", of(id).len());
+        assert!(chapter.contains(&tally), "{id}: {tally} is not in {chapter}");
+    }
 }
 
 #[test]

@@ -81,16 +81,19 @@ fn the_ratio_is_measured_by_published() {
 }
 
 #[test]
-fn results_without_rows_still_show_every_row_and_figure_of_a_document() {
+fn results_without_rows_still_show_every_figure_of_a_document_and_its_row() {
     let mut empty = fixture::run();
     empty.rows.clear();
     empty.runs[0].order.clear();
     let files = source_as(&project(DOCUMENT), &[empty]);
     for document in project(DOCUMENT).documents(&catalog()).unwrap().iter().filter(|one| one.source.is_some()) {
         let chapter = read(&files, &document.id);
-        for shown in document.tables.iter().flat_map(|table| &table.rows) {
+        let (printed, others): (Vec<_>, Vec<_>) = document.tables.iter().partition(|table| table.has_published());
+        for shown in printed.iter().flat_map(|table| &table.rows) {
             assert!(row(&chapter, &shown.id).contains(">not in this run</span>"), "{}", shown.id);
         }
+        let sentence = "Left out, since no row of this table is in the run of Test device.";
+        assert_eq!(chapter.matches(sentence).count(), others.len(), "{chapter}");
     }
     assert!(row(&read(&files, "probe"), "probe.fast").contains(">14.0 µs</span>"));
 }

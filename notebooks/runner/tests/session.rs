@@ -1,6 +1,12 @@
 //! Cells that are ended from outside at moments which no clock gives for sure.
 
-#![allow(dead_code, unused_imports, unreachable_pub, clippy::unwrap_used, reason = "a part of the program, in a program of tests")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "a part of the program, in a program of tests"
+)]
 
 #[path = "../src/cells.rs"]
 mod cells;

@@ -278,8 +278,8 @@ impl Document {
         let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
         let drawn = matrices.flat_map(|matrix| {
             let columns = matrix.columns.iter().filter_map(|column| column.id.as_deref());
-            let beside = matrix.beside.iter().map(|time| time.id.as_str());
-            std::iter::once(matrix.id.as_str()).chain(columns).chain(beside)
+            let times = matrix.times().map(|time| time.id.as_str());
+            std::iter::once(matrix.id.as_str()).chain(columns).chain(times)
         });
         rows.chain(drawn)
     }

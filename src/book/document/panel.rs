@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::DocumentTable;
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -62,6 +63,17 @@ pub struct Panel {
     pub timeline: Option<String>,
 }
 
+impl Panel {
+    /// Whether it draws rows of a table: it names it, or it is a matrix of the same measurements.
+    pub fn draws(&self, table: &DocumentTable) -> bool {
+        let columns = self.matrix.iter().flat_map(|matrix| {
+            let others = matrix.columns.iter().filter_map(|column| column.id.as_ref());
+            std::iter::once(&matrix.id).chain(others).chain(matrix.times().map(|time| &time.id))
+        });
+        self.table == table.id || columns.into_iter().any(|id| table.row(id).is_some())
+    }
+}
+
 /// A measurement and the parts of it, drawn as a stacked bar.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -114,6 +126,9 @@ pub struct Matrix {
     /// Times to the right of the cells: of measurements that share the parameters of a row. Only where a row is of one.
     #[serde(default)]
     pub beside: Vec<MatrixTime>,
+    /// Times in a line below the cells, of the rows that have some.
+    #[serde(default)]
+    pub below: Vec<MatrixTime>,
     /// What a full, a half and an empty square mean.
     pub legend: [String; 3],
 }
@@ -130,15 +145,26 @@ pub struct MatrixColumn {
     pub name: String,
 }
 
-/// A time beside the cells of a matrix.
+impl Matrix {
+    /// The times beside and below its cells.
+    pub fn times(&self) -> impl Iterator<Item = &MatrixTime> {
+        self.beside.iter().chain(&self.below)
+    }
+}
+
+/// A time beside or below the cells of a matrix, of a measurement with the parameters of the row and those that the matrix
+/// selects.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixTime {
     /// The measurement.
     pub id: String,
-    /// Which of those with the parameters of the row.
+    /// Which of these: only those with such parameters.
     #[serde(default)]
     pub select: Parameters,
+    /// Which of these where there are several; one alone is shown whatever its parameters.
+    #[serde(default)]
+    pub prefer: Parameters,
     /// The word at its head.
     pub name: String,
 }

@@ -2,7 +2,7 @@
 //!
 //! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of tests
 //! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
-//! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent` and `times`. A sentence of an
+//! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent`, `times` and `count`. A sentence of an
 //! answer has a text for each outcome of its tests, so that it is true of whichever machine was measured.
 
 use minijinja::Environment;
@@ -234,11 +234,22 @@ impl Text {
             let Checked { operands, .. } = Checked::of(&environment, expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
             if !expression.contains('|') && !operands.iter().all(|(name, _)| name == expression) {
-                let message = format!("`{expression}` is written neither as `time`, `percent` nor `times`");
+                let message = format!("`{expression}` is written neither as `time`, `percent`, `times` nor `count`");
                 return Err(within(message.into()));
             }
         }
         Ok(())
+    }
+
+    /// The expressions in it.
+    #[cfg(test)]
+    pub(super) fn expressions(&self) -> Vec<&str> {
+        let parts = self.parts().unwrap_or_default().into_iter();
+        let expression = |part| match part {
+            Part::Expression(expression) => Some(expression),
+            Part::Words(_) => None,
+        };
+        parts.filter_map(expression).collect()
     }
 
     fn parts(&self) -> Result<Vec<Part<'_>>, String> {
@@ -267,6 +278,7 @@ fn wording() -> Environment<'static> {
     let mut environment = environment();
     environment.add_filter("time", |value: f64| Unit::Seconds.format(value, 3));
     environment.add_filter("percent", |value: f64| Scale::PERCENT.significant(value, 3));
+    environment.add_filter("count", |value: f64| format!("{value:.0}"));
     environment.add_filter("times", |value: f64| format!("{} ×", Unit::Ratio.format(value, 3)));
     environment
 }

@@ -4,7 +4,7 @@
 //! then says nothing, where a row that was only not measured is said to be missing.
 
 use super::operand::Operand;
-use super::resolve::source;
+use super::source::source;
 use super::test::Test;
 use super::{environment, names_in, operands_in};
 use crate::book::document::Document;

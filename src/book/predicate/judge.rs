@@ -18,7 +18,7 @@ use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
 use crate::book::document::{Claim, ClaimKind, ClaimSubject, Document};
 use crate::measure::{Decision, Evidence, Observations, furthest};
-use crate::results::{Parameter, Parameters, Results, by_size};
+use crate::results::{MissingReason, Parameter, Parameters, Results, by_size};
 
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
@@ -46,31 +46,48 @@ impl Claim {
     pub fn judge(&self, document: &Document, results: &Results) -> Judgement {
         let own = results.run().system.as_str();
         let there = results.systems().contains(&PYTORCH);
-        let none = |reason: &str| self.not_judged(reason.to_owned(), PYTORCH);
         let engine = results.environment().device.engine.as_str();
         match self.on {
             // What is shown beside figures is of a GPU, too.
             None if engine != "cuda" => Judgement { shown: Vec::new(), ..self.judge_on(own, document, results) },
             None if there => self.judge_on(PYTORCH, document, results),
             None | Some(ClaimSubject::Program) => self.judge_on(own, document, results),
-            Some(ClaimSubject::Pytorch | ClaimSubject::Cuda) if engine != "cuda" => none(&format!(
-                "the claim is about a GPU, and this run is of the engine `{engine}`, an emulation: neither its times nor \
-                 its calls are a GPU's"
-            )),
+            Some(subject @ (ClaimSubject::Pytorch | ClaimSubject::Cuda)) if engine != "cuda" => {
+                let reason = format!(
+                    "the claim is about a GPU, and this run is of the engine `{engine}`, an emulation: neither its times \
+                     nor its calls are a GPU's"
+                );
+                // What CUDA does is asked of any program, so that no other one is named.
+                self.not_judged(reason, if subject == ClaimSubject::Cuda { own } else { PYTORCH })
+            }
             Some(ClaimSubject::Cuda) if !there => self.judge_on(own, document, results),
             Some(ClaimSubject::Cuda) => match self.judge_on(PYTORCH, document, results) {
                 Judgement { verdict: ClaimVerdict::NotJudged(_), .. } => self.judge_on(own, document, results),
                 judgement => judgement.beside(own, || self.judge_on(own, document, results)),
             },
             Some(ClaimSubject::Pytorch) => {
+                let none = |reason: &str| self.not_judged(reason.to_owned(), PYTORCH);
                 let judgement = if there {
                     self.judge_on(PYTORCH, document, results)
                 } else {
                     none("the text is about PyTorch, and this run has no PyTorch")
                 };
-                judgement.beside(own, || self.judge_on(own, document, results))
+                match self.is_of_another(own, document, results) {
+                    true => judgement,
+                    false => judgement.beside(own, || self.judge_on(own, document, results)),
+                }
             }
         }
+    }
+
+    /// Whether none of its rows has a meaning in a system: they are of the calls of another one.
+    fn is_of_another(&self, system: &str, document: &Document, results: &Results) -> bool {
+        let tests = self.tests.iter().filter_map(|text| Test::parse(text).ok());
+        let operands = tests.filter_map(|test| operands_of(&test.quantity, document).ok()).flatten();
+        let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
+        let (lookup, all) = (results.lookup_of(system), Parameters::new());
+        let mut rows = ids.iter().flat_map(|id| lookup.specs_of(id, &all)).peekable();
+        rows.peek().is_some() && rows.all(|spec| matches!(lookup.of(spec), Err(MissingReason::NotApplicable(_))))
     }
 
     fn not_judged(&self, reason: String, system: &str) -> Judgement {

@@ -8,7 +8,8 @@
 //!   value `fp16`; `model.queued.operations_20` is the row `model.queued` whose parameter `operations` is 20. `-` and a
 //!   decimal point are written `_`;
 //!   A name has to single out one row of each system: `no_way` selects those without the parameter `way`, and a last part
-//!   `max` or `min` takes the one with the greatest or the least value;
+//!   `max` or `min` takes the one with the greatest or the least value. Of rows of yes and no, a last part `count` is how many of
+//!   those that the name leaves say yes in every trial;
 //! - a parameter of the measurements beside it: `stopwatch.events / spin_seconds`;
 //! - a published figure: `published.TABLE.CASE.ROW`, the row by the last part of its identifier, and `published.TABLE.ROW`
 //!   where a table has the one case `all`;
@@ -21,9 +22,10 @@
 //! | file | question |
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
-//! | `operand`, `resolve` | what does a name stand for, and what is that in the results |
+//! | `operand` | what does a name stand for |
 //! | `dimension` | in which unit is a formula |
 //! | `answer` | has a system no part in an answer |
+//! | `source` | what is a name in the results |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
 //! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
 //! | `verdict` | how is that said, by the kind of the claim |
@@ -35,7 +37,7 @@ mod found;
 mod judge;
 mod operand;
 mod quantity;
-mod resolve;
+mod source;
 mod test;
 mod verdict;
 
@@ -48,6 +50,8 @@ pub use case::CaseResult;
 pub(super) use dimension::Dimension;
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds};
+#[cfg(test)]
+pub(super) use operand::is_selected;
 pub use operand::{Extreme, Operand};
 pub(super) use operand::{UnknownName, operands_in, singled_out};
 pub(super) use quantity::{ResolvedExpression, flat_name, flattened};
@@ -155,7 +159,7 @@ pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Resul
 }
 
 /// The filters of expressions: those that write a number stand in texts alone.
-const FILTERS: [&str; 7] = ["abs", "round", "max", "min", "time", "percent", "times"];
+const FILTERS: [&str; 8] = ["abs", "round", "max", "min", "time", "percent", "times", "count"];
 
 /// The names behind the bars of an expression. An expression holds no text, so that every bar is that of a filter.
 fn filters(expression: &str) -> impl Iterator<Item = &str> {

@@ -22,6 +22,14 @@ pub enum Operand {
         /// Which of several rows it is.
         of_several: Option<Extreme>,
     },
+    /// How many of the rows of yes and no with this identifier and these values say yes in every trial: a name that ends with
+    /// `count`.
+    Counted {
+        /// The rows' identifier.
+        id: String,
+        /// As of a measurement.
+        selectors: Vec<String>,
+    },
     /// A figure that the document prints, in the row's unit.
     Published(Figure, Unit),
     /// A peak rate.
@@ -62,7 +70,7 @@ impl Operand {
     /// The row's identifier, where it is a measurement.
     pub(in crate::book) fn measured(&self) -> Option<String> {
         match self {
-            Operand::Measured { id, .. } => Some(id.clone()),
+            Operand::Measured { id, .. } | Operand::Counted { id, .. } => Some(id.clone()),
             Operand::Published(..) | Operand::Peak(_) | Operand::Parameter(_) => None,
         }
     }
@@ -72,6 +80,7 @@ impl Operand {
         match self {
             Operand::Measured { unit, .. } | Operand::Published(_, unit) => Dimension::of(*unit),
             Operand::Peak(_) => Dimension::of(Unit::FlopsPerSecond),
+            Operand::Counted { .. } => Dimension::NONE,
             Operand::Parameter(name) if name.ends_with("seconds") => Dimension::TIME,
             Operand::Parameter(_) => Dimension::Unknown,
         }
@@ -84,7 +93,7 @@ impl Operand {
                 Some(unit.words()).filter(|_| !unit.is_like(Unit::Number))
             }
             // Operations over a rate are seconds: the test turns one into the other itself.
-            Operand::Peak(_) | Operand::Parameter(_) => None,
+            Operand::Peak(_) | Operand::Parameter(_) | Operand::Counted { .. } => None,
         }
     }
 }
@@ -240,7 +249,16 @@ struct Fit<'a> {
     row: &'a Spelled,
     /// The other parts of the path: values of its parameters.
     selectors: Vec<&'a str>,
-    of_several: Option<Extreme>,
+    of_several: Option<Several>,
+}
+
+/// What the last part of a path makes of several rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Several {
+    /// One of them.
+    One(Extreme),
+    /// How many of them say yes.
+    Count,
 }
 
 impl<'a> Fit<'a> {
@@ -259,8 +277,9 @@ fn fits<'a>(document: &'a Document, path: &'a [&'a str], of: Option<&'a str>) ->
         let is_other = |part: &&str| parts.next_if(|next| next == part).is_none();
         let mut selectors: Vec<&str> = path.iter().copied().filter(is_other).collect();
         let of_several = match selectors.last() {
-            Some(&"min") => Some(Extreme::Least),
-            Some(&"max") => Some(Extreme::Greatest),
+            Some(&"min") => Some(Several::One(Extreme::Least)),
+            Some(&"max") => Some(Several::One(Extreme::Greatest)),
+            Some(&"count") => Some(Several::Count),
             _ => None,
         };
         selectors.truncate(selectors.len() - usize::from(of_several.is_some()));
@@ -279,8 +298,13 @@ fn row(document: &Document, path: &[&str], of: Option<&str>) -> Option<Operand> 
     let good = fits(document, path, of).filter(|fit| fit.wrong().is_none());
     let Fit { row, selectors, of_several } = good.max_by_key(|fit| fit.row.parts.len())?;
     let unit = document.names.rows.get(&row.id).map_or(Unit::Number, |spec| spec.unit);
-    let selectors = selectors.into_iter().map(str::to_owned).collect();
-    Some(Operand::Measured { id: row.id.clone(), unit, selectors, of_several })
+    let (id, selectors) = (row.id.clone(), selectors.into_iter().map(str::to_owned).collect());
+    match of_several {
+        // Only a share is of trials that say yes or no.
+        Some(Several::Count) => (unit == Unit::Ratio).then_some(Operand::Counted { id, selectors }),
+        Some(Several::One(extreme)) => Some(Operand::Measured { id, unit, selectors, of_several: Some(extreme) }),
+        None => Some(Operand::Measured { id, unit, selectors, of_several: None }),
+    }
 }
 
 /// What may have been meant by a path that is no row.
@@ -328,7 +352,7 @@ fn number_in(part: &str, known: &[Selector]) -> Option<(f64, Vec<f64>)> {
 }
 
 /// Whether a row's parameters hold all selectors.
-pub(super) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
+pub(in crate::book) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
     let lacks = |name: &str| spec.parameters.keys().all(|own| behind(name, own) != Some(""));
     selectors.iter().all(|selector| {
         selector.strip_prefix("no_").is_some_and(lacks)

@@ -11,7 +11,7 @@ use minijinja::Value;
 
 use super::found::{Found, whole};
 use super::operand::Operand;
-use super::resolve::{OperandSource, source};
+use super::source::{OperandSource, source};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
@@ -57,7 +57,7 @@ impl<'a> ResolvedExpression<'a> {
             let Operand::Parameter(parameter) = operand else { continue };
             let value = resolved.iter().find_map(|operand| match &operand.source {
                 OperandSource::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
-                OperandSource::Fixed(..) => None,
+                OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
             });
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
             let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
@@ -197,14 +197,14 @@ impl<'a> ResolvedExpression<'a> {
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
         self.operands.iter().filter_map(|operand| match operand.source {
             OperandSource::Row(row, _) => Some(row),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         })
     }
 
     fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
         self.operands.iter().filter_map(|operand| match &operand.source {
             OperandSource::Row(_, metric) => Some(metric),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         })
     }
 
@@ -232,6 +232,7 @@ impl<'a> ResolvedExpression<'a> {
                 Set::Samples { samples: samples_of(row, run).unwrap_or_default(), is_share: metric.is_share() }
             }
             OperandSource::Fixed(value, ..) => Set::Fixed(*value),
+            OperandSource::Counted(yes, _) => Set::Fixed(*yes as f64),
         };
         self.operands.iter().map(set).collect()
     }
@@ -252,6 +253,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
             OperandSource::Fixed(value, ..) => Ok(*value),
+            OperandSource::Counted(yes, _) => Ok(*yes as f64),
         }
     }
 
@@ -259,6 +261,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.spec.unit,
             OperandSource::Fixed(_, unit, _) => *unit,
+            OperandSource::Counted(..) => Unit::Number,
         }
     }
 
@@ -269,6 +272,7 @@ impl Resolved<'_> {
                 Ok(estimate) if !estimate.excludes_zero() => "an amount not distinguishable from 0".to_owned(),
                 _ => self.short(),
             },
+            OperandSource::Counted(..) => self.written(),
             _ => self.short(),
         }
     }
@@ -277,7 +281,7 @@ impl Resolved<'_> {
     fn short(&self) -> String {
         let value = self.middle();
         let written = |value| match (&self.source, whole(value, self.unit())) {
-            (OperandSource::Fixed(..), true) => value.to_string(),
+            (OperandSource::Fixed(..) | OperandSource::Counted(..), true) => value.to_string(),
             _ => self.unit().format(value, 3),
         };
         value.map_or_else(|reason| reason, written)
@@ -288,6 +292,7 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
             OperandSource::Fixed(_, _, written) => written.clone(),
+            OperandSource::Counted(yes, all) => format!("{yes} of {all}"),
         }
     }
 
@@ -295,7 +300,7 @@ impl Resolved<'_> {
     fn unsteady(&self) -> Option<String> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.unsteady(),
-            OperandSource::Fixed(..) => None,
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A document's table, with what runs measured beside what the document printed.
 
 use super::cell::{found_value, missing};
-use super::left_out::left_out;
+use super::left_out::{left_out, without_meaning};
 use super::systems;
 use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::present::{Cell, Column, Missing, Precision, Role, Share, Table, TableGroup, TableRow, Value};
@@ -78,13 +78,19 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
             None => column,
         });
     }
-    let beside: Vec<Vec<&SystemRows<'_>>> = machines.systems.iter().map(|all| systems::beside(all, table)).collect();
-    for ((_, label), beside) in machines.named().zip(&beside) {
-        columns.push(Column::new(Role::Measured, "measured").of(label));
+    let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), systems::beside(all, table));
+    let beside: Vec<(bool, Vec<&SystemRows<'_>>)> =
+        machines.systems.iter().map(Vec::as_slice).enumerate().map(shown).collect();
+    for ((_, label), (has_own, beside)) in machines.named().zip(&beside) {
+        if *has_own {
+            columns.push(Column::new(Role::Measured, "measured").of(label));
+        }
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
-        columns.extend(beside.iter().flat_map(|(run, _)| systems::columns(run, label)));
+        let of_system =
+            |(run, _): &&SystemRows<'_>| systems::columns(run, label).into_iter().take(1 + usize::from(*has_own));
+        columns.extend(beside.iter().flat_map(of_system));
     }
     let group = |case: &TableCase| {
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
@@ -100,7 +106,7 @@ fn entry_row(
     entry: TableEntry<'_>,
     published: bool,
     machines: &Machines<'_>,
-    beside: &[Vec<&SystemRows<'_>>],
+    beside: &[(bool, Vec<&SystemRows<'_>>)],
 ) -> TableRow {
     let mut cells = Vec::new();
     if published {
@@ -108,16 +114,21 @@ fn entry_row(
     }
     for (place, (results, diagnosed)) in machines.results.iter().zip(&machines.diagnosed).enumerate() {
         let lookup = &machines.systems[place][0].1;
-        let measured = entry.measured(lookup);
-        cells.push(match &measured {
-            Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup, diagnosed))),
-            Err(absence) => missing(absence),
-        });
+        let (measured, (has_own, beside)) = (entry.measured(lookup), &beside[place]);
+        if *has_own {
+            cells.push(match &measured {
+                Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup, diagnosed))),
+                Err(absence) => missing(absence),
+            });
+        }
         if published {
             cells.push(ratio_cell(entry, measured.as_ref().ok()));
         }
-        let of_system = |system: &&SystemRows<'_>| systems::cells(entry, measured.as_ref().ok(), results, system);
-        cells.extend(beside[place].iter().flat_map(of_system));
+        // A ratio to what has no column would stand for nothing.
+        let of_system = |system: &&SystemRows<'_>| {
+            systems::cells(entry, measured.as_ref().ok(), results, system).into_iter().take(1 + usize::from(*has_own))
+        };
+        cells.extend(beside.iter().flat_map(of_system));
     }
     TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
 }

@@ -4,7 +4,7 @@
 //! what was not measured for another reason, which the picture names.
 
 use super::comparison::measured_value;
-use super::left_out::LeftOut;
+use super::left_out::{LeftOut, Unmeasured};
 use super::roofline::roofline;
 use crate::book::document::{
     DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
@@ -22,8 +22,8 @@ use crate::units::Unit;
 pub struct Drawn {
     /// The pictures as SVG.
     pub pictures: Vec<String>,
-    /// Pictures without a value: they say why nothing was measured.
-    pub unmeasured: Vec<String>,
+    /// What has no value to draw: it is left out, with the reason.
+    pub unmeasured: Vec<Unmeasured>,
     /// What has no meaning on the machine.
     pub left_out: Vec<LeftOut>,
 }
@@ -64,10 +64,36 @@ pub fn drawn(
                 (!plot.groups.is_empty()).then(|| plot.to_svg(&id))
             }
         };
-        let pictures = if has_values { &mut drawn.pictures } else { &mut drawn.unmeasured };
-        pictures.extend(svg.transpose()?);
+        match (has_values, table) {
+            (false, Some(table)) if svg.is_some() => {
+                drawn.unmeasured.extend(unmeasured(table, panel, results, &systems));
+            }
+            _ => drawn.pictures.extend(svg.transpose()?),
+        }
     }
     Ok(drawn)
+}
+
+/// A panel of which systems have no value, with the reasons of what would be drawn.
+fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: &[&str]) -> Option<Unmeasured> {
+    let lookup = results.lookup_of(systems.first()?);
+    let cases = table.cases_in(std::slice::from_ref(results));
+    let ids: Vec<&String> = panel.bars.iter().chain(panel.stack.iter().flat_map(StackedParts::ids)).collect();
+    let of_cases = cases.iter().flat_map(|case| ids.iter().map(move |id| ((*id).clone(), case.clone())));
+    let of_lines = panel.lines.iter().flat_map(|lines| {
+        let series = lines.series.iter();
+        let places = |series: &PanelSeries| {
+            let places = places(series, &lines.x, &lookup).into_iter();
+            places.map(|(_, at)| (series.id.clone(), case_at(series, &lines.x, at))).collect::<Vec<_>>()
+        };
+        series.flat_map(places).collect::<Vec<_>>()
+    });
+    let reasons = of_cases.chain(of_lines).filter_map(|(id, case)| {
+        let row = table.row(&id)?;
+        (TableEntry { table, row, case: &case }).drawn(&lookup).err()
+    });
+    let title = panel.title.as_ref().unwrap_or(&table.title).clone() + &of_system(panel, results, systems);
+    Some(Unmeasured::of(&title, reasons))
 }
 
 /// The systems of each picture of a panel; the one that the results are about stands first.

@@ -1,4 +1,5 @@
-//! What has no meaning on any machine that is shown: it is left out of tables and plots, and one line says what and why.
+//! What has no meaning on any machine that is shown, and what a run has nothing of: it is left out of tables and plots, and one
+//! line says what and why.
 
 use super::comparison::Machines;
 use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
@@ -62,6 +63,79 @@ impl LeftOut {
         let with = |(one, whole): (Self, bool)| if whole { Self::new(one.what, one.reason) } else { one };
         all.into_iter().zip(is_whole).map(with).collect()
     }
+}
+
+/// A panel that is left out because nothing of it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmeasured {
+    /// Its title.
+    pub what: String,
+    /// Why, each reason once.
+    pub reasons: Vec<String>,
+}
+
+impl Unmeasured {
+    pub(super) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
+        let mut known: Vec<String> = Vec::new();
+        for reason in reasons.map(|reason| reason.to_string()) {
+            if !known.contains(&reason) {
+                known.push(reason);
+            }
+        }
+        if known.is_empty() {
+            known.push(MissingReason::NotInRun.to_string());
+        }
+        Self { what: what.to_owned(), reasons: known }
+    }
+
+    /// All of them in one sentence; nothing where there are none.
+    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+        let one = |one: &Self| format!("“{}” ({})", one.what, one.reasons.join("; "));
+        let parts: Vec<String> = all.iter().map(one).collect();
+        (!parts.is_empty())
+            .then(|| format!("Left out, since nothing of it was measured on {machine}: {}.", parts.join(", ")))
+    }
+}
+
+/// Says that no run has a row of a table, where that is so: then it is left out. A table of a text's figures shows these.
+pub(in crate::book) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
+    let (cases, mut is_lacking) = (table.cases_in(machines.results), false);
+    for entry in TableEntry::all(table, &cases) {
+        for (_, lookup) in machines.systems.iter().flatten() {
+            match entry.measured(lookup) {
+                Err(MissingReason::NotInRun) => is_lacking = true,
+                Err(MissingReason::NotApplicable(_)) => {}
+                _ => return None,
+            }
+        }
+    }
+    let is_left_out = is_lacking && !table.has_published();
+    is_left_out
+        .then(|| format!("Left out, since no row of this table is in the run of {}.", machines.labels.join(" and ")))
+}
+
+/// Why the system that a file is about has no value in any row of a table that is shown, where none has a meaning in it: then it
+/// has no column. A table of a text's figures sets all against them.
+pub(super) fn without_meaning(table: &DocumentTable, machines: &Machines<'_>, place: usize) -> Option<String> {
+    let (_, lookup) = machines.systems[place].first().filter(|_| !table.has_published())?;
+    let (cases, mut reason) = (table.cases_in(machines.results), None);
+    for entry in TableEntry::all(table, &cases).filter(|entry| left_out(*entry, machines).is_none()) {
+        match entry.measured(lookup) {
+            Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
+            _ => return None,
+        }
+    }
+    reason
+}
+
+/// Which columns of a table are left out, and why, in a sentence each.
+pub(in crate::book) fn columns_left_out(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
+    let named = machines.named().enumerate().filter_map(|(place, (results, machine))| {
+        let (system, reason) = (&results.run().system, without_meaning(table, machines, place)?);
+        let reason = reason.trim_end_matches('.');
+        Some(format!("A column of {system} on {machine} is left out, since no row has a meaning in it: {reason}."))
+    });
+    named.collect()
 }
 
 /// Why an entry of a table has no meaning on any of the machines, for any system; `None` where it has one somewhere, or

@@ -1,12 +1,13 @@
 //! A matrix of a document's plot for the results of one machine.
 
-use crate::book::document::{Matrix, MatrixColumn};
+use super::left_out::Unmeasured;
+use crate::book::document::{Matrix, MatrixColumn, MatrixTime};
 use crate::error::PlotError;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{Unit, byte_size};
 
-/// A matrix as SVG; `id` must be unique in the page.
+/// A matrix as SVG, or why there is nothing to draw; `id` must be unique in the page.
 ///
 /// # Errors
 /// What the drawing library reports.
@@ -16,8 +17,14 @@ pub(in crate::book) fn matrix(
     machine: &str,
     results: &Results,
     id: &str,
-) -> Result<String, PlotError> {
-    matrix_plot(matrix, title.unwrap_or_default(), machine, results).to_svg(id)
+) -> Result<Result<String, Unmeasured>, PlotError> {
+    let title = title.unwrap_or_default();
+    let lookup = results.lookup_of(system(matrix, results));
+    let found = shown_rows(matrix, &lookup);
+    if found.iter().all(|(_, metric)| metric.is_err()) {
+        return Ok(Err(Unmeasured::of(title, found.into_iter().filter_map(|(_, metric)| metric.err()))));
+    }
+    matrix_plot(matrix, title, machine, results).to_svg(id).map(Ok)
 }
 
 /// The cells of a row of the matrix: what makes it, and its measurements.
@@ -38,10 +45,12 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
             None => drawn.push(Drawn { label: label(matrix, &select), select, metrics: vec![(spec, metric)] }),
         }
     }
+    let named = |(of, text): (&MatrixTime, String)| format!("{} {text}", of.name);
     let rows = drawn.iter().map(|row| MatrixRow {
         label: row.label.clone(),
         cells: matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup)).collect(),
-        beside: matrix.beside.iter().map(|time| beside(row, &time.id, &time.select, &lookup)).collect(),
+        beside: matrix.beside.iter().map(|of| time(row, matrix, of, &lookup).unwrap_or("–".to_owned())).collect(),
+        below: matrix.below.iter().filter_map(|of| Some((of, time(row, matrix, of, &lookup)?))).map(named).collect(),
     });
     let heads = matrix.columns.iter().map(|column| &column.name).chain(matrix.beside.iter().map(|time| &time.name));
     MatrixPlot {
@@ -68,8 +77,25 @@ pub(in crate::book) fn system<'a>(matrix: &Matrix, results: &'a Results) -> &'a 
 pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
     let ids = matrix.columns.iter().filter_map(|column| column.id.as_ref()).filter(|id| **id != matrix.id);
     let columns = ids.flat_map(|id| selected(id, &matrix.select, lookup));
-    let beside = matrix.beside.iter().flat_map(|time| selected(&time.id, &time.select, lookup));
-    selected(&matrix.id, &matrix.select, lookup).into_iter().chain(columns).chain(beside).collect()
+    let mut found: Vec<Found<'a>> = selected(&matrix.id, &matrix.select, lookup).into_iter().chain(columns).collect();
+    let cells = found.len();
+    let times = matrix.beside.iter().map(|time| (time, true)).chain(matrix.below.iter().map(|time| (time, false)));
+    for (time, has_column) in times {
+        let select = matrix.select.iter().chain(&time.select).map(|(name, value)| (name.clone(), value.clone()));
+        let mut of_time = selected(&time.id, &select.collect::<Parameters>(), lookup);
+        // What is preferred tells nothing where no measurement has it.
+        let is_preferred =
+            |(spec, _): &Found<'_>| time.prefer.iter().all(|(name, value)| spec.parameters.get(name) == Some(value));
+        if of_time.iter().any(is_preferred) {
+            of_time.retain(is_preferred);
+        }
+        let is_new = |(spec, _): &Found<'_>| !found[cells..].iter().any(|(known, _)| std::ptr::eq(*known, *spec));
+        of_time.retain(is_new);
+        // What has no meaning takes no place below the cells.
+        of_time.retain(|(_, metric)| has_column || !matches!(metric, Err(MissingReason::NotApplicable(_))));
+        found.extend(of_time);
+    }
+    found
 }
 
 fn selected<'a>(id: &str, select: &Parameters, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
@@ -100,25 +126,99 @@ fn cell(row: &Drawn<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup
     let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
     let here = other.as_ref().unwrap_or(&row.metrics).iter().filter(|(spec, _)| is_here(spec));
     let (mut yes, mut all, mut state) = (0, 0, MissingReason::NotInRun.state());
+    let mut trials_differ = false;
     for (_, metric) in here {
         match metric {
             Ok(metric) => {
                 let samples = metric.samples();
-                yes += samples.iter().filter(|sample| **sample > 0.5).count();
+                let own = samples.iter().filter(|sample| **sample > 0.5).count();
+                trials_differ |= (1..samples.len()).contains(&own);
+                yes += own;
                 all += samples.len();
             }
             Err(reason) => state = reason.state(),
         }
     }
-    if all > 0 { MatrixCell::Trials(yes, all) } else { MatrixCell::Missing(state) }
+    match all {
+        0 => MatrixCell::Missing(state),
+        // Each measurement agrees with itself, so that the trials are not what differs.
+        _ if (1..all).contains(&yes) && !trials_differ => MatrixCell::Mixed(yes, all),
+        _ => MatrixCell::Trials(yes, all),
+    }
 }
 
-/// A time of the one measurement that the row is of.
-fn beside(row: &Drawn<'_>, id: &str, select: &Parameters, lookup: &Lookup<'_>) -> String {
+/// A time of the one measurement that the row is of, where it was measured.
+fn time(row: &Drawn<'_>, matrix: &Matrix, time: &MatrixTime, lookup: &Lookup<'_>) -> Option<String> {
     let mut wanted = row.select.clone();
-    wanted.extend(select.clone());
-    match lookup.find(id, &wanted, &Parameters::new()).and_then(|metric| metric.estimate()) {
-        Ok(estimate) => Unit::Seconds.format(estimate.median, 2),
-        Err(_) => "–".to_owned(),
+    wanted.extend(matrix.select.clone());
+    wanted.extend(time.select.clone());
+    let estimate = lookup.find(&time.id, &wanted, &time.prefer).and_then(|metric| metric.estimate()).ok()?;
+    Some(Unit::Seconds.format(estimate.median, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Clock, StoppedBy};
+    use crate::results::{Outcome, Provenance, Row, Series};
+
+    const MATRIX: &str = "{id: d.blocks, select: {bytes: 4}, rows: [call], across: held, columns: [{value: same, name: same}], \
+                          beside: [{id: d.behind, name: behind, prefer: {wait: spin}}], \
+                          below: [{id: d.behind, name: blocking, select: {wait: block}}], legend: [waits, differs, returns]}";
+
+    fn row(id: &str, parameters: &str, unit: Unit, samples: &[f64]) -> Row {
+        let parameters: Parameters = serde_yaml::from_str(parameters).unwrap();
+        let (order, started, warmup) = (Vec::new(), Vec::new(), Vec::new());
+        let samples = samples.to_vec();
+        let outcome = Outcome::Measured { samples, order, started, warmup, stopped_by: StoppedBy::Samples };
+        let clock = if unit == Unit::Ratio { Clock::Observed } else { Clock::Host };
+        let spec = MetricSpec {
+            id: id.to_owned(),
+            group: String::new(),
+            label: String::new(),
+            unit,
+            parameters,
+            provenance: Provenance::measured(clock),
+            work: None,
+            floor: None,
+        };
+        Row { spec, series: vec![Series { run: "syncscope-1".to_owned(), outcome }] }
+    }
+
+    fn blocks(kind: &str, samples: &[f64]) -> Row {
+        row("d.blocks", &format!("{{call: c, held: same, bytes: 4, memory: {kind}}}"), Unit::Ratio, samples)
+    }
+
+    fn behind(wait: &str, bytes: usize, seconds: f64) -> Row {
+        row("d.behind", &format!("{{call: c, bytes: {bytes}, wait: {wait}}}"), Unit::Seconds, &[seconds; 3])
+    }
+
+    /// The first row of the matrix of some rows.
+    fn drawn(rows: Vec<Row>) -> MatrixRow {
+        let mut results = crate::book::kept_results().unwrap().clone();
+        results.runs.truncate(1);
+        results.rows = rows.into();
+        let matrix: Matrix = serde_yaml::from_str(MATRIX).unwrap();
+        matrix_plot(&matrix, "T", "M", &results).rows.remove(0)
+    }
+
+    /// The CPU engine has one way to wait, which is none of the driver's.
+    #[test]
+    fn a_time_in_the_only_way_to_wait_stands_beside_the_cells_and_passes_for_no_other_way() {
+        let only = drawn(vec![blocks("a", &[1.0; 3]), behind("condition variable", 4, 1e-3)]);
+        assert_eq!((only.beside, only.below.len()), (vec!["1.0 ms".to_owned()], 0));
+        let ways = [("spin", 4, 1e-3), ("block", 4, 2e-3), ("spin", 65536, 5e-3)];
+        let rows = ways.map(|(wait, bytes, seconds)| behind(wait, bytes, seconds));
+        let several = drawn([blocks("a", &[1.0; 3])].into_iter().chain(rows).collect());
+        assert_eq!((several.beside, several.below), (vec!["1.0 ms".to_owned()], vec!["blocking 2.0 ms".to_owned()]));
+    }
+
+    #[test]
+    fn kinds_that_differ_from_each_other_are_told_from_trials_that_differ() {
+        let cell = |rows: Vec<Row>| drawn(rows).cells.remove(0);
+        let [yes, no, both] = [[1.0; 3], [0.0; 3], [1.0, 0.0, 1.0]];
+        assert_eq!(cell(vec![blocks("a", &yes), blocks("b", &no)]), MatrixCell::Mixed(3, 6));
+        assert_eq!(cell(vec![blocks("a", &both), blocks("b", &no)]), MatrixCell::Trials(2, 6));
+        assert_eq!(cell(vec![blocks("a", &yes), blocks("b", &yes)]), MatrixCell::Trials(6, 6));
     }
 }

@@ -176,6 +176,8 @@ const NO_STREAM: &str = "the call is given no stream";
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
     use std::sync::Arc;
 
     use super::super::catalogue::{Action, calls};
@@ -185,17 +187,35 @@ mod tests {
     use super::*;
     use crate::device::Device;
 
-    /// The rig of the CPU engine, with one call: it synchronizes, and enqueueing what stands before it takes long.
-    struct Slow {
+    /// The rig of the CPU engine, with one call: enqueueing what stands before it may take long, and it may fail while a certain
+    /// stream is held.
+    struct Changed {
         rig: OwnCalls,
         enqueueing: Duration,
+        fails: Option<RigStream>,
+        held: Rc<Cell<Option<RigStream>>>,
     }
 
-    impl Rig for Slow {
+    impl Changed {
+        fn call(name: &str, enqueueing: Duration, fails: Option<RigStream>) -> CallUnderTest {
+            let rig = OwnCalls::new(&Device::open("cpu:0").unwrap()).unwrap();
+            let call = calls("cpu", Family::Wait, &[]).into_iter().find(|call| call.name == name).unwrap();
+            CallUnderTest::new(Box::new(Self { rig, enqueueing, fails, held: Rc::default() }), &call).unwrap()
+        }
+    }
+
+    impl Rig for Changed {
         fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
             let (mut own, enqueueing) = (self.rig.steps(action)?, self.enqueueing);
             own.prepare()?;
-            let call = move |(): &mut ()| own.call();
+            let (held, fails) = (Rc::clone(&self.held), self.fails);
+            let call = move |(): &mut ()| match held.get().is_some() && held.get() == fails {
+                true => {
+                    let (operation, reason) = ("call", "the state does not suit it".to_owned());
+                    Err(DeviceError::InvalidArgument { operation, reason })
+                }
+                false => own.call(),
+            };
             let enqueue = move |(): &mut ()| {
                 std::thread::sleep(enqueueing);
                 Ok(())
@@ -204,6 +224,7 @@ mod tests {
         }
 
         fn hold(&self, line: RigStream) -> Result<Arc<dyn EngineGate>> {
+            self.held.set(Some(line));
             self.rig.hold(line)
         }
 
@@ -235,11 +256,17 @@ mod tests {
     #[test]
     fn a_call_is_timed_behind_all_of_the_work_however_long_it_takes_to_enqueue_what_stands_before_it() {
         const WORK: Duration = Duration::from_millis(20);
-        let rig = OwnCalls::new(&Device::open("cpu:0").unwrap()).unwrap();
-        let rig = Slow { rig, enqueueing: WORK };
-        let call = calls("cpu", Family::Wait, &[]).into_iter().find(|call| call.name == "Stream::synchronize").unwrap();
-        let mut call = CallUnderTest::new(Box::new(rig), &call).unwrap();
+        let mut call = Changed::call("Stream::synchronize", WORK, None);
         let seconds = call.time(Some(WORK), None).unwrap();
         assert!(seconds >= WORK.as_secs_f64(), "{seconds}");
+    }
+
+    #[test]
+    fn a_call_that_fails_in_one_state_is_measured_in_the_others() {
+        let mut call = Changed::call("Stream::synchronize", Duration::ZERO, Some(RigStream::Other));
+        let mut waited =
+            |held| call.trial(held, Duration::from_millis(4), Duration::ZERO).map(|tried| tried.waited).map_err(drop);
+        let states = [Gated::Same, Gated::Other, Gated::Thread, Gated::Same];
+        assert_eq!(states.map(&mut waited), [Ok(true), Err(()), Ok(false), Ok(true)]);
     }
 }

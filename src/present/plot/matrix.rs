@@ -1,7 +1,9 @@
 //! A matrix of yes and no: what each row did in the state of each column.
 //!
 //! A cell is a square and a figure: a full square where every trial said yes, an empty one where none did, a half one where they
-//! differ. The label of a row stands above its cells, so that a long name has room on a phone.
+//! differ. Where measurements of several kinds share a cell, and these differ though the trials of each agree, two corners of the
+//! square are full. Where columns are too narrow for all figures, those of none and of all are left out: the square says as much. The
+//! label of a row stands above its cells, so that a long name has room on a phone.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -35,6 +37,8 @@ pub struct MatrixRow {
     pub cells: Vec<MatrixCell>,
     /// Texts to the right of the cells: times.
     pub beside: Vec<String>,
+    /// Texts in a line below the cells: further times, each with its name.
+    pub below: Vec<String>,
 }
 
 /// What the trials of a cell said.
@@ -42,6 +46,8 @@ pub struct MatrixRow {
 pub enum MatrixCell {
     /// So many said yes, of so many.
     Trials(usize, usize),
+    /// The same of measurements that each agree with themselves and differ from each other.
+    Mixed(usize, usize),
     /// There are none, for this reason, in a word.
     Missing(&'static str),
 }
@@ -52,11 +58,13 @@ const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
 /// From one row to the next: a label, a line of cells, and room.
 const ROW: i32 = 2 * LINE as i32 + 6;
+/// What a square with two full corners means.
+const MIXED: &str = "mixed";
 
 impl MatrixCell {
     /// As a cell of the picture: the share. None and all are said of none and of all alone.
     fn text(&self) -> String {
-        let Self::Trials(yes, all) = self else { return "–".to_owned() };
+        let (Self::Trials(yes, all) | Self::Mixed(yes, all)) = self else { return "–".to_owned() };
         match 100.0 * *yes as f64 / *all as f64 {
             share if *yes > 0 && share < 0.5 => "< 1 %".to_owned(),
             share if yes < all && share >= 99.5 => "> 99 %".to_owned(),
@@ -69,6 +77,7 @@ impl MatrixCell {
         match self {
             Self::Trials(0, _) => Some(2),
             Self::Trials(yes, all) => Some(usize::from(yes < all)),
+            Self::Mixed(..) => Some(3),
             Self::Missing(_) => None,
         }
     }
@@ -79,8 +88,18 @@ impl MatrixRow {
         Weight::Bold.lines(&self.label, room(LEFT))
     }
 
-    /// The height with all lines of the label.
+    /// What stands below the cells, in as many lines as it takes.
+    fn below_lines(&self) -> Vec<String> {
+        Weight::Regular.lines(&self.below.join(" · "), room(LEFT))
+    }
+
+    /// The height with all lines of the label and of what stands below the cells.
     fn height(&self) -> i32 {
+        self.cells_end() + LINE as i32 * self.below_lines().len() as i32
+    }
+
+    /// How far below its top the line of the cells ends.
+    fn cells_end(&self) -> i32 {
         ROW + LINE as i32 * (self.label_lines().len().max(1) as i32 - 1)
     }
 }
@@ -108,15 +127,18 @@ impl MatrixPlot {
     /// What the picture shows, in words.
     pub fn description(&self) -> String {
         let cell = |(head, cell): (&String, &MatrixCell)| match (cell, cell.place()) {
-            (MatrixCell::Trials(..), Some(place)) => format!("{head} {} ({})", self.legend[place], cell.text()),
             (MatrixCell::Missing(state), _) => format!("{head} {state}"),
+            (_, Some(place)) => {
+                let meaning = self.legend.get(place).map_or(MIXED, String::as_str);
+                format!("{head} {meaning} ({})", cell.text())
+            }
             _ => head.clone(),
         };
         let row = |row: &MatrixRow| {
             let cells = self.columns.iter().zip(&row.cells).map(cell);
             let beside = self.columns.iter().skip(row.cells.len()).zip(&row.beside);
             let texts = beside.map(|(head, text)| format!("{head} {text}"));
-            format!("{}: {}", row.label, cells.chain(texts).collect::<Vec<_>>().join(", "))
+            format!("{}: {}", row.label, cells.chain(texts).chain(row.below.clone()).collect::<Vec<_>>().join(", "))
         };
         let rows: Vec<String> = self.rows.iter().map(row).collect();
         format!("Matrix, measured on {}. {}.", self.machine, rows.join("; "))
@@ -135,6 +157,11 @@ impl MatrixPlot {
         if self.columns.iter().zip(ends).enumerate().all(fits) { 1 } else { 2 }
     }
 
+    /// Whether the figure of each cell ends before the next square.
+    fn has_room_for_figures(&self) -> bool {
+        self.column(1) - self.column(0) >= SQUARE + 4 + Weight::Regular.width("100 %") + 4
+    }
+
     fn cells(&self) -> usize {
         self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0)
     }
@@ -150,10 +177,14 @@ impl MatrixPlot {
     fn draw(&self, root: &Area<'_>) -> DrawResult {
         let mut left = LEFT;
         let middle = title_height(&self.title) as i32 + LINE as i32 / 2;
-        for (meaning, cell) in self.legend.iter().zip([(1, 1), (1, 2), (0, 1)]) {
-            draw_square(root, &MatrixCell::Trials(cell.0, cell.1), (left, middle))?;
+        let mixed = MatrixCell::Mixed(1, 2);
+        let is_mixed = self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.place() == mixed.place());
+        let cells = [(1, 1), (1, 2), (0, 1)].map(|(yes, all)| MatrixCell::Trials(yes, all));
+        let legend = self.legend.iter().map(String::as_str).zip(cells);
+        for (meaning, cell) in legend.chain(is_mixed.then_some((MIXED, mixed))) {
+            draw_square(root, &cell, (left, middle))?;
             left += SQUARE + 5;
-            root.draw(&Text::new(meaning.as_str(), (left, middle), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
+            root.draw(&Text::new(meaning, (left, middle), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
             left += Weight::Regular.width(meaning) + 14;
         }
         let mut top = self.top();
@@ -168,10 +199,13 @@ impl MatrixPlot {
             let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
             root.draw(&PathElement::new(edge, Paint::Grid))?;
             Weight::Bold.draw(root, row.label_lines(), (LEFT, top + 4), Paint::Text)?;
-            let middle = top + row.height() - ROW + 4 + LINE as i32 * 3 / 2;
+            let middle = top + row.cells_end() - ROW + 4 + LINE as i32 * 3 / 2;
             for (place, cell) in row.cells.iter().enumerate() {
                 let left = self.column(place);
                 draw_square(root, cell, (left, middle))?;
+                if !self.has_room_for_figures() && matches!(cell.place(), Some(0 | 2)) {
+                    continue;
+                }
                 let paint = if cell.place().is_some() { Paint::Text } else { Paint::Muted };
                 let at = (left + SQUARE + 4, middle);
                 root.draw(&Text::new(cell.text(), at, Weight::Regular.style(paint, HPos::Left)))?;
@@ -180,6 +214,7 @@ impl MatrixPlot {
                 let at = (self.column(place), middle);
                 root.draw(&Text::new(text.as_str(), at, Weight::Regular.style(Paint::Text, HPos::Left)))?;
             }
+            Weight::Regular.draw(root, row.below_lines(), (LEFT, top + row.cells_end() - 2), Paint::Muted)?;
             top += row.height();
         }
         Ok(())
@@ -190,9 +225,14 @@ impl MatrixPlot {
 fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -> DrawResult {
     let Some(place) = cell.place() else { return Ok(()) };
     let (top, right, bottom) = (middle - SQUARE / 2, left + SQUARE, middle + SQUARE / 2);
-    let paint = [Paint::Series(1), Paint::Series(3), Paint::Series(2)][place];
+    let paint = [Paint::Series(1), Paint::Series(3), Paint::Series(2), Paint::Series(0)][place];
     match place {
         0 => root.draw(&Rectangle::new([(left, top), (right, bottom)], paint.filled()))?,
+        3 => {
+            let centre = (left + SQUARE / 2, middle);
+            root.draw(&Rectangle::new([(left, top), centre], paint.filled()))?;
+            root.draw(&Rectangle::new([centre, (right, bottom)], paint.filled()))?;
+        }
         1 => root.draw(&Polygon::new(vec![(left, top), (left, bottom), (right, bottom)], paint.filled()))?,
         _ => {}
     }
@@ -209,7 +249,12 @@ mod tests {
             machine: "M".to_owned(),
             legend: ["waits", "differs", "comes back"].map(str::to_owned),
             columns: ["same", "other", "ready"].map(str::to_owned).to_vec(),
-            rows: vec![MatrixRow { label: "call<>".to_owned(), cells, beside: vec!["1.2 µs".to_owned()] }],
+            rows: vec![MatrixRow {
+                label: "call<>".to_owned(),
+                cells,
+                beside: vec!["1.2 µs".to_owned()],
+                below: Vec::new(),
+            }],
         }
     }
 
@@ -232,6 +277,25 @@ mod tests {
     }
 
     #[test]
+    fn kinds_that_differ_have_a_square_and_a_word_of_their_own() {
+        let (alike, mixed) = (plot(vec![MatrixCell::Trials(1, 2)]), plot(vec![MatrixCell::Mixed(1, 2)]));
+        assert!(mixed.description().contains("same mixed (50 %)"), "{}", mixed.description());
+        let (alike, mixed) = (alike.to_svg("a").unwrap(), mixed.to_svg("a").unwrap());
+        assert!(mixed.contains(">mixed<") && !alike.contains(">mixed<"), "{mixed}");
+        assert!(mixed.matches("<rect").count() > alike.matches("<rect").count());
+    }
+
+    #[test]
+    fn times_below_the_cells_have_a_line_of_their_own_and_are_said() {
+        let mut plot = plot(vec![MatrixCell::Trials(3, 3)]);
+        let without = plot.rows[0].height();
+        plot.rows[0].below = ["yielding 1.0 ms", "blocking 1.1 ms"].map(str::to_owned).to_vec();
+        assert_eq!(plot.rows[0].height(), without + LINE as i32);
+        assert!(plot.description().ends_with("1.2 µs, yielding 1.0 ms, blocking 1.1 ms."), "{}", plot.description());
+        assert!(plot.to_svg("a").unwrap().contains(">yielding 1.0 ms · blocking 1.1 ms<"));
+    }
+
+    #[test]
     fn a_share_is_never_rounded_to_none_or_all() {
         let text = |yes, all| MatrixCell::Trials(yes, all).text();
         assert_eq!([text(0, 900), text(1, 900), text(899, 900), text(900, 900)], ["0 %", "< 1 %", "> 99 %", "100 %"]);
@@ -244,6 +308,20 @@ mod tests {
         assert_eq!(plot.head_lines(), 1);
         plot.columns[0] = "a head that is wider than the column that it has".to_owned();
         assert_eq!(plot.head_lines(), 2);
+    }
+
+    #[test]
+    fn a_figure_of_none_or_all_is_left_out_where_it_would_reach_the_next_square() {
+        let mut plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
+        assert!(plot.has_room_for_figures() && plot.to_svg("a").unwrap().contains(">100 &#37;<"));
+        plot.columns.splice(2..2, ["c", "d", "e", "f"].map(str::to_owned));
+        plot.rows[0].cells = vec![MatrixCell::Trials(3, 3); 5];
+        plot.rows[0].cells.push(MatrixCell::Trials(1, 2));
+        plot.columns.push("behind".to_owned());
+        plot.rows[0].beside.push("1.0 ms".to_owned());
+        let svg = plot.to_svg("a").unwrap();
+        assert!(!plot.has_room_for_figures() && !svg.contains(">100 &#37;<") && svg.contains(">50 &#37;<"), "{svg}");
+        assert!(plot.description().contains("same waits (100 %)"));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::single::{self, Several};
 use super::{Source, twice};
-use crate::book::document::{Document, DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
+use crate::book::document::{
+    Document, DocumentTable, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows,
+};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};
@@ -49,7 +51,11 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
             return Err(wrong(&way.key("matrix"), what, String::new()));
         }
         check_matrix(rows, matrix, &way.key("matrix"), wrong)?;
-        return one_each(single::in_matrix(document, matrix), &way.key("matrix").key("beside"), wrong);
+        let way = way.key("matrix");
+        for (key, times) in [("beside", &matrix.beside), ("below", &matrix.below)] {
+            one_each(single::in_matrix(document, matrix, times), &way.key(key), wrong)?;
+        }
+        return Ok(());
     }
     let Some(table) = document.table(&panel.table) else {
         let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
@@ -178,14 +184,20 @@ fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) ->
         let what = format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()));
         return Err(wrong(&way.key("columns").item(place), what, String::new()));
     }
-    for (place, time) in matrix.beside.iter().enumerate() {
-        let way = way.key("beside").item(place);
-        if named(&time.id, &way)?.unit != Unit::Seconds {
-            let what = format!("sets `{}` beside its cells, which is no time", time.id);
-            return Err(wrong(&way.key("id"), what, String::new()));
-        }
-        selects(&time.id, &time.select, &way)?;
-    }
+    let placed = |key: &str, times: &[MatrixTime]| {
+        times.iter().enumerate().try_for_each(|(place, time)| {
+            let way = way.key(key).item(place);
+            if named(&time.id, &way)?.unit != Unit::Seconds {
+                let what = format!("sets `{}` {key} its cells, which is no time", time.id);
+                return Err(wrong(&way.key("id"), what, String::new()));
+            }
+            selects(&time.id, &matrix.select, &way)?;
+            selects(&time.id, &time.select, &way)?;
+            selects(&time.id, &time.prefer, &way)
+        })
+    };
+    placed("beside", &matrix.beside)?;
+    placed("below", &matrix.below)?;
     Ok(())
 }
 

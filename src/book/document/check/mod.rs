@@ -4,6 +4,8 @@ mod claim;
 mod figure;
 mod lesson;
 mod sentence;
+#[cfg(test)]
+mod shown;
 mod single;
 mod source;
 mod table;

@@ -1,7 +1,7 @@
 //! What a table or a picture shows of a row is one measurement of each system: where its parameters leave several, the
 //! document has to say which.
 
-use super::super::{Document, DocumentTable, Lines, Matrix};
+use super::super::{Document, DocumentTable, Lines, Matrix, MatrixTime};
 use crate::results::{MetricSpec, Parameters, preferred};
 
 /// A place in a list, and which measurements there are to choose from.
@@ -27,37 +27,38 @@ pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines
     })
 }
 
-/// The first time beside the cells of a matrix that fits several measurements.
-pub(super) fn in_matrix(document: &Document, matrix: &Matrix) -> Option<Several> {
+/// The first of some times of a matrix that fits several measurements.
+pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTime]) -> Option<Several> {
     let rows = &document.names.rows;
     let own = |spec: &MetricSpec| -> Parameters {
         let named = |name: &String| Some((name.clone(), spec.parameters.get(name)?.clone()));
         matrix.rows.iter().filter_map(named).collect()
     };
-    matrix.beside.iter().enumerate().find_map(|(place, time)| {
+    times.iter().enumerate().find_map(|(place, time)| {
         let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(spec, &matrix.select));
         let mut selects: Vec<Parameters> = Vec::new();
         for spec in drawn {
             let mut select = own(spec);
+            select.extend(matrix.select.clone());
             select.extend(time.select.clone());
             if !selects.contains(&select) {
                 selects.push(select);
             }
         }
-        let several = |select: &Parameters| twins(document, &time.id, select, &Parameters::new(), None);
+        let several = |select: &Parameters| twins(document, &time.id, select, &time.prefer, None);
         Some((place, selects.iter().find_map(several)?))
     })
 }
 
 /// What is selected, with what a row of a table always selects.
-fn of_row(table: &DocumentTable, id: &str, select: &Parameters) -> Parameters {
+pub(super) fn of_row(table: &DocumentTable, id: &str, select: &Parameters) -> Parameters {
     let mut select = select.clone();
     select.extend(table.row(id).map(|row| row.select.clone()).unwrap_or_default());
     select
 }
 
 /// What the document measured a row of a table with: of several measurements that one is shown.
-fn published_with(table: &DocumentTable, id: &str) -> Parameters {
+pub(super) fn published_with(table: &DocumentTable, id: &str) -> Parameters {
     let mut parameters = table.published_with.clone();
     parameters.extend(table.row(id).map(|row| row.published_with.clone()).unwrap_or_default());
     parameters
@@ -88,7 +89,7 @@ fn twins(
     })
 }
 
-fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
+pub(super) fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
     select.iter().all(|(name, value)| spec.parameters.get(name) == Some(value))
 }
 

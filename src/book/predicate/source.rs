@@ -1,15 +1,17 @@
-//! What an operand of a test is in the results: a row that was measured, or a number that is given.
+//! What a name of a quantity is in the results of a run: a row, a number, or a count of rows.
 
 use super::operand::{Extreme, Operand, agrees, is_selected};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameters, Results, Row, in_another_unit};
 use crate::units::Unit;
 
-/// What an operand is.
+/// What a name stands for, as it was found.
 pub(super) enum OperandSource<'a> {
     /// What was measured.
     Row(&'a Row, Metric<'a>),
     /// A number, with its unit and how it is written.
     Fixed(f64, Unit, String),
+    /// How many rows of yes and no say yes in every trial, and of how many that have trials.
+    Counted(usize, usize),
 }
 
 /// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
@@ -34,6 +36,11 @@ pub(super) fn source<'a>(
             }
             let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
             OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
+        }
+        Operand::Counted { id, selectors } => {
+            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
+            let specs = lookup.specs_of(id, &Parameters::new()).filter(fits).map(|spec| lookup.of(spec)).collect();
+            counted(specs)?
         }
         Operand::Published(figure, unit) => {
             let written = format!("{} (published)", unit.format(figure.value, figure.digits));
@@ -68,4 +75,15 @@ fn extreme_of<'a>(
         }
     }
     best.map(|(_, metric)| metric).ok_or_else(|| missing.unwrap_or(MissingReason::NotInRun))
+}
+
+/// How many of the rows say yes in every trial; where none has trials, why the first has none.
+fn counted<'a>(found: Vec<Result<Metric<'a>, MissingReason>>) -> Result<OperandSource<'a>, MissingReason> {
+    let missing = found.iter().find_map(|metric| metric.as_ref().err().cloned());
+    let tried: Vec<Metric<'a>> = found.into_iter().flatten().filter(Metric::is_share).collect();
+    let says_yes = |metric: &&Metric<'_>| metric.runs.iter().copied().flatten().all(|sample| *sample == 1.0);
+    match tried.is_empty() {
+        true => Err(missing.unwrap_or(MissingReason::NotInRun)),
+        false => Ok(OperandSource::Counted(tried.iter().filter(says_yes).count(), tried.len())),
+    }
 }
