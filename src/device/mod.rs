@@ -15,6 +15,7 @@ mod graph;
 mod host;
 pub(crate) mod injection;
 pub(crate) mod kind;
+mod pending;
 pub mod philox;
 #[cfg(feature = "report")]
 pub(crate) mod process;

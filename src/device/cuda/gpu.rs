@@ -221,8 +221,7 @@ impl Gpu {
 
     /// Drops host memory whose copies are over. Never blocks.
     pub(crate) fn sweep_host(&self) {
-        // A copy that failed is over, too.
-        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_complete().unwrap_or(true));
+        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_over());
         // Dropped without the lock.
         let dropped: Vec<_> = lock(&self.leaving).extract_if(.., over).collect();
         drop(dropped);

@@ -14,6 +14,7 @@ use super::host::CudaHostMemory;
 use super::pinned::{SLOT_BYTES, Slot};
 use super::staging;
 use crate::device::cuda::driver::{PoolSpan, filled_vec};
+use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::Kept;
 use crate::device::engine::{HostMemory, Region, Result};
@@ -21,23 +22,33 @@ use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
 /// Enqueues a copy of a whole host buffer.
-pub(crate) fn enqueue_upload(stream: &Arc<StreamInner>, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
+pub(crate) fn enqueue_upload(
+    stream: &Arc<StreamInner>,
+    source: &dyn HostMemory,
+    target: Region<'_>,
+    done: &CudaEvent,
+) -> Result<()> {
     let source = CudaHostMemory::of(source, &stream.device)?;
     let guard = stream.enter_uncaptured("copy_from")?;
     if same_size("upload", source.size(), target)? == 0 {
-        return Ok(());
+        return done.record(&guard);
     }
-    guard.upload(source, CudaMemory::of(target, stream)?)
+    guard.upload(source, CudaMemory::of(target, stream)?, done)
 }
 
 /// Enqueues a copy into a whole host buffer.
-pub(crate) fn enqueue_download(stream: &Arc<StreamInner>, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
+pub(crate) fn enqueue_download(
+    stream: &Arc<StreamInner>,
+    source: Region<'_>,
+    target: &dyn HostMemory,
+    done: &CudaEvent,
+) -> Result<()> {
     let target = CudaHostMemory::of(target, &stream.device)?;
     let guard = stream.enter_uncaptured("copy_to")?;
     if same_size("download", target.size(), source)? == 0 {
-        return Ok(());
+        return done.record(&guard);
     }
-    guard.download(CudaMemory::of(source, stream)?, target)
+    guard.download(CudaMemory::of(source, stream)?, target, done)
 }
 
 /// Copies borrowed bytes: up to [`SLOT_BYTES`] without waiting for the device, more as a synchronization point.
@@ -97,9 +108,10 @@ pub(crate) fn download_all(stream: &Arc<StreamInner>, source: Region<'_>) -> Res
     }
 }
 
-/// Where `source` lies, or `None` where it has no bytes; refused while the stream captures.
+/// Where `source` lies, or `None` where it has no bytes; refused while the stream captures. Without a guard: what lies in
+/// the host's memory already is read although a thread may be stuck behind it.
 fn prepared(stream: &Arc<StreamInner>, source: Region<'_>, bytes: usize) -> Result<Option<PoolSpan>> {
-    drop(stream.enter_uncaptured("download")?);
+    stream.check_uncaptured("download")?;
     if bytes == 0 { Ok(None) } else { CudaMemory::of(source, stream).map(Some) }
 }
 

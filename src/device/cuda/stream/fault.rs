@@ -75,6 +75,10 @@ fn explain([code, row, rows, at]: [u64; 4], ticket: u64, device: &str) -> Result
 pub(crate) struct Causes(Vec<(Arc<Fault>, u64)>);
 
 impl Causes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Fails if one of them has failed.
     #[inline]
     pub(crate) fn check(&self, device: &str) -> Result<()> {
