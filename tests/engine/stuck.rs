@@ -22,6 +22,9 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
+    ("an_allocation_returns_beside_a_held_stream_with_a_full_queue", allocation_beside_a_full_queue),
+    ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
+    ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
 ];
 
 /// Longer than any call takes that waits for nothing.
@@ -176,4 +179,73 @@ fn event_beside_its_record(device: &Device) -> Result<(), Failed> {
     ensure(!complete, || "an event was complete whose record is held".to_owned())?;
     event.synchronize()?;
     Ok(device.synchronize()?)
+}
+
+/// Filled up to each of the last entries: what is put behind the launches finds room or waits for none.
+fn allocation_beside_a_full_queue(device: &Device) -> Result<(), Failed> {
+    const DEPTH: usize = 1024;
+    for free in 0..6 {
+        let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+        let (guest, x) = (other.ones::<f32>([512])?, stream.zeros::<f32>([16])?);
+        device.synchronize()?;
+        stream.wait_gate(&gate)?;
+        guest.on(&stream)?.affine_in_place(1.0, 1.0)?;
+        // Beside the gate and that launch.
+        let count = DEPTH - 2 - free;
+        beside_a_stuck_thread(
+            &gate,
+            count,
+            || x.affine_in_place(1.0, 1.0),
+            || {
+                drop(guest);
+                returns(&gate, || {
+                    let sum = other.ones::<f32>([12_345])?.sum()?.item()?;
+                    device.trim()?;
+                    ensure(sum == 12_345.0, || format!("{sum}"))
+                        .map_err(|_| DeviceError::EventNotReady { reason: "sum" })
+                })?
+                .map_err(Failed::from)
+            },
+        )?;
+        let value = x.get([0])?.item()?;
+        ensure(value == count as f32, || format!("{value} in place of {count}"))?;
+    }
+    Ok(())
+}
+
+fn uploads_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    for (count, len) in [(600_usize, 4_usize), (40, 16 << 10)] {
+        let (stream, gate) = (device.stream()?, device.gate()?);
+        // Their memory is there: only the uploads are behind the gate.
+        let warm: Vec<_> = (0..count).map(|_| stream.empty::<f32>([len])).collect::<Result<_, _>>()?;
+        drop(warm);
+        stream.synchronize()?;
+        stream.wait_gate(&gate)?;
+        let upload = |i: usize| stream.tensor(&vec![i as f32; len], [len]);
+        let made = returns(&gate, || (0..count).map(upload).collect::<Result<Vec<_>, _>>())??;
+        ensure(!stream.is_complete()?, || "the gate was passed".to_owned())?;
+        gate.open();
+        for (i, x) in made.iter().enumerate() {
+            let values = x.to_vec()?;
+            ensure(values == vec![i as f32; len], || format!("upload {i} of {count} holds {:?}…", values.first()))?;
+        }
+    }
+    Ok(())
+}
+
+fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    stream.wait_gate(&gate)?;
+    let told = returns(&gate, || {
+        let gates: Result<Vec<_>, _> = (0..2000).map(|_| device.gate()).collect();
+        let events: Result<Vec<_>, _> = (0..2000).map(|_| device.event()).collect();
+        [gates.err(), events.err()]
+    })?;
+    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
+    ensure(told.iter().flatten().all(right), || format!("{told:?}"))?;
+    gate.open();
+    stream.synchronize()?;
+    // With no gate closed there are more.
+    let more: Vec<_> = (0..2000).map(|_| device.event()).collect::<Result<_, _>>()?;
+    ensure(more.len() == 2000, || "an event is missing".to_owned())
 }

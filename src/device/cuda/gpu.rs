@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Event, Pool};
+use super::driver::{Allocation, Context, Event, HostPiece, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
-use super::memory::pinned::Pinned;
+use super::memory::pinned::{Pinned, Purpose, Slot};
+use super::memory::staging::StagingBuffer;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
@@ -32,8 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long one that enqueues alone waits for others to have enqueued.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How many events are there when a gate is made.
-const EVENTS: usize = 256;
+/// How many events without and with timing are there when a gate is made.
+const EVENTS: [usize; 2] = [1024, 256];
 
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
@@ -130,6 +131,68 @@ impl Gpu {
         }
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)
+    }
+
+    /// An event. While a gate is closed, one without timing is one of those at hand.
+    pub(crate) fn event(&self, timing: bool) -> Result<Event> {
+        match Event::at_hand(&self.context, timing) {
+            Some(event) => Ok(event),
+            None if self.is_held() && !timing => Err(self.used_up("events")),
+            None => Event::new(&self.context, timing),
+        }
+    }
+
+    /// A cell, while a gate is closed one of those at hand.
+    pub(crate) fn cell(&self, purpose: Purpose) -> Result<HostPiece> {
+        match self.pinned.cell_at_hand(purpose) {
+            Some(cell) => Ok(cell),
+            None if self.is_held() => Err(self.used_up("flags and fault words of gates and streams")),
+            None => self.pinned.take_cell(purpose),
+        }
+    }
+
+    /// A slot for `bytes`; nothing where none is at hand while a gate is closed, beside `left` for others.
+    pub(crate) fn slot(&self, bytes: usize, left: usize) -> Result<Option<Slot>> {
+        match self.pinned.slot_at_hand(bytes, if self.is_held() { left } else { 0 })? {
+            None if !self.is_held() => self.pinned.take_slot(bytes).map(Some),
+            known => Ok(known),
+        }
+    }
+
+    /// A staging buffer; nothing where none is at hand while a gate is closed.
+    pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
+        match self.pinned.staging_at_hand() {
+            None if !self.is_held() => self.pinned.new_staging_buffer().map(Some),
+            known => Ok(known),
+        }
+    }
+
+    /// What `take` finds, for a call that then waits for the device: it waits for one that another read gives back, too, for a
+    /// time.
+    pub(crate) fn for_a_read<T>(&self, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
+        let mut begin = None;
+        loop {
+            if let Some(taken) = take()? {
+                return Ok(taken);
+            }
+            if begin.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Err(self.used_up("pinned memory for reads"));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Everything that may be made behind a gate is in use.
+    #[cold]
+    fn used_up(&self, what: &str) -> DeviceError {
+        DeviceError::CallFailed {
+            device: self.name().to_owned(),
+            call: "reserve",
+            reason: format!(
+                "the {what} that were made before a gate was closed are in use, and to make more could wait for the gate: \
+                 open it, or make them before"
+            ),
+        }
     }
 
     /// A closed gate begins or ceases to hold a stream.
@@ -339,15 +402,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`lock`], where nobody has it.
+pub(crate) fn now<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// As [`lock`], if that comes about in a time.
 pub(crate) fn within<T>(time: Duration, mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     let until = Instant::now() + time;
     loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::hint::spin_loop(),
-            Err(TryLockError::WouldBlock) => return None,
+        match now(mutex) {
+            None if Instant::now() < until => std::hint::spin_loop(),
+            outcome => return outcome,
         }
     }
 }

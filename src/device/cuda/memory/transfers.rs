@@ -1,7 +1,8 @@
 //! Copies between host and device.
 //!
 //! Small borrowed bytes go through a pinned slot: an upload then never waits for the device, and a read of a scalar
-//! takes the fast path of the hardware. Large uploads go from the caller's own memory, which the driver stages; large
+//! takes the fast path of the hardware. Where a gate is closed and the slots are in use, the driver copies the bytes aside.
+//! Large uploads go from the caller's own memory, which the driver stages; large
 //! downloads are staged here (see `staging`).
 
 use std::any::Any;
@@ -20,6 +21,9 @@ use crate::device::cuda::stream::limbo::Kept;
 use crate::device::engine::{HostMemory, Region, Result};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
+
+/// How many slots of a size uploads leave to reads while a gate is closed, when no more are made.
+pub(crate) const SLOTS_OF_READS: usize = 8;
 
 /// Enqueues a copy of a whole host buffer.
 pub(crate) fn enqueue_upload(
@@ -64,7 +68,7 @@ pub(crate) fn upload(stream: &Arc<StreamInner>, source: &[u8], target: Region<'_
         return stream.check_failure();
     }
     guard.let_go();
-    let mut slot = stream.device.gpu.pinned.take_slot(bytes)?;
+    let Some(mut slot) = stream.device.gpu.slot(bytes, SLOTS_OF_READS)? else { return guard.upload_aside(source, to) };
     slot.write(source);
     let copied = guard.upload_piece(&slot, to);
     // Also after an error, of which nobody knows how far the copy came.
@@ -122,7 +126,7 @@ fn through_slot(
     bytes: usize,
     take: impl FnOnce(&Slot) -> Result<()>,
 ) -> Result<()> {
-    let slot = stream.device.gpu.pinned.take_slot(bytes)?;
+    let slot = stream.device.gpu.for_a_read(|| stream.device.gpu.slot(bytes, 0))?;
     slot.expect();
     let copied = stream.enter_uncaptured("download").and_then(|guard| guard.download_piece(from, &slot));
     let taken = copied.and_then(|()| take(&slot));

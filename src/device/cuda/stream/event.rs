@@ -33,7 +33,7 @@ struct Recorded {
 impl CudaEvent {
     pub(crate) fn new(device: &Arc<Opened>, timing: bool) -> Result<Self> {
         device.check()?;
-        let handle = Event::new(&device.gpu.context, timing)?;
+        let handle = device.gpu.event(timing)?;
         Ok(Self { handle, device: device.clone(), recordings: AtomicU64::new(0), recorded: Mutex::default() })
     }
 

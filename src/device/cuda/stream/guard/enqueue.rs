@@ -158,6 +158,13 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.upload_piece(from, to)
     }
 
+    /// Enqueues a copy of a few borrowed bytes, which the driver copies aside before it returns: up to 64 KiB it waits for
+    /// nothing (*API synchronization behavior* of its manual).
+    pub(crate) fn upload_aside(&self, from: &[u8], to: PoolSpan) -> Result<()> {
+        self.may_fail(Injected::Copy, "upload")?;
+        self.stream.raw.upload_aside(from, to)
+    }
+
     /// Copies borrowed bytes, and waits for that without the lock.
     pub(crate) fn upload_and_wait(self, from: &[u8], to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
@@ -251,18 +258,25 @@ impl<'a> StreamGuard<'a> {
             return Ok(allocation);
         }
         let excess = lock(&stream.free).take_excess();
-        excess.into_iter().for_each(|allocation| stream.raw.free(allocation));
+        for allocation in excess {
+            stream.raw.free(allocation);
+            stream.count();
+        }
         let gpu = &stream.device.gpu;
         let allocate = || stream.raw.allocate(&gpu.pool, bytes);
         match allocate() {
-            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(allocate),
+            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(|| {
+                stream.give_back_own();
+                allocate()
+            }),
             outcome => outcome,
         }
     }
 
-    /// Lets go of what the stream is past, and marks the rest.
+    /// Lets go of what the stream is past, and marks the rest where that is due.
     pub(crate) fn let_go(&self) {
-        self.stream.mark();
+        let due = lock(&self.stream.limbo).due();
+        self.stream.mark(due);
         let reached = lock(&self.stream.limbo).reached();
         drop(reached);
     }

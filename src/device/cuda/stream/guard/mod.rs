@@ -13,11 +13,11 @@
 mod enqueue;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::device::cuda::driver::{Allocation, Event, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, within};
+use crate::device::cuda::driver::{Allocation, Stream};
+use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -27,6 +27,9 @@ use crate::error::DeviceError;
 
 /// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
 pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
+const ROOM: u64 = 32;
 
 /// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
 #[derive(Clone, Copy)]
@@ -100,7 +103,7 @@ impl Drop for StreamGuard<'_> {
     /// Locked, so that no count is lost.
     #[inline]
     fn drop(&mut self) {
-        self.stream.left.store(self.stream.left.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.stream.count();
     }
 }
 
@@ -117,7 +120,7 @@ impl StreamInner {
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
             raw: Stream::new(&gpu.context)?,
-            fault: Arc::new(Fault::new(&gpu.pinned)?),
+            fault: Arc::new(Fault::new(gpu)?),
             failed: OnceLock::new(),
             causes: Mutex::default(),
             captures: AtomicBool::new(false),
@@ -152,6 +155,12 @@ impl StreamInner {
     /// The guard again, of who has just enqueued without it.
     fn enter_again(self: &Arc<Self>) -> StreamGuard<'_> {
         StreamGuard { stream: self, state: lock(&self.state), alone: None }
+    }
+
+    /// Something was enqueued; the caller holds the state.
+    #[inline]
+    fn count(&self) {
+        self.left.store(self.left.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     #[inline]
@@ -314,32 +323,39 @@ impl StreamInner {
         lock(&self.limbo).keep(kept);
     }
 
-    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing.
+    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing, or the mark could wait for
+    /// room behind a gate: what is not marked now is a later call's.
     pub(crate) fn reclaim(&self) {
         if lock(&self.limbo).is_empty() {
             return;
         }
-        let state = match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        if state.is_some() && self.raw.bind().is_ok() {
-            self.mark();
+        let mut past = Vec::new();
+        // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
+        if let Some(state) = now(&self.state) {
+            let (unmarked, left) = (lock(&self.limbo).unmarked(), self.left.load(Ordering::Acquire));
+            if self.is_over() {
+                self.idle_since.fetch_max(left, Ordering::Release);
+                past = unmarked;
+            } else if self.device.gpu.is_held() && left - self.idle_since.load(Ordering::Acquire) > ROOM {
+                lock(&self.limbo).still_unmarked(unmarked);
+            } else {
+                self.mark(unmarked);
+            }
+            drop(state);
         }
-        drop(state);
-        let reached = lock(&self.limbo).reached();
-        drop(reached);
+        past.extend(lock(&self.limbo).reached());
+        // Without a lock.
+        drop(past);
     }
 
     /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which
     /// may block: a drop adds to it.
-    fn mark(&self) {
-        let kept = lock(&self.limbo).unmarked();
+    fn mark(&self, kept: Vec<Kept>) {
         if kept.is_empty() {
             return;
         }
-        let recorded = Event::new(self.raw.context(), false).and_then(|event| self.raw.record(&event).map(|()| event));
+        let recorded = self.device.gpu.event(false).and_then(|event| self.raw.record(&event).map(|()| event));
+        self.count();
         let mut limbo = lock(&self.limbo);
         match recorded {
             Ok(event) => limbo.marked(event, kept),
@@ -347,9 +363,17 @@ impl StreamInner {
         }
     }
 
-    /// Gives the memory that is kept for the next allocations back to the pool; of a stream that a gate may hold, nothing:
-    /// the call could block.
+    /// Gives the memory that is kept for the next allocations back to the pool; nothing while another thread enqueues, or
+    /// where the call could wait for room behind a gate.
     pub(crate) fn give_back_free(&self) {
+        if let Some(state) = now(&self.state) {
+            self.give_back_own();
+            drop(state);
+        }
+    }
+
+    /// As [`give_back_free`](Self::give_back_free), of who holds the state.
+    fn give_back_own(&self) {
         if self.device.gpu.is_held() && !self.is_over() {
             return;
         }
