@@ -313,15 +313,21 @@ impl Gpu {
         self.all_streams().iter().for_each(|stream| stream.give_back_free());
     }
 
-    /// Memory where there was no room: what is cached goes back first, and frees that are pending are waited for.
+    /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
+    /// are pending are waited for.
     #[cold]
-    pub(crate) fn make_room(&self, allocate: impl Fn() -> Result<Allocation>) -> Result<Allocation> {
+    pub(crate) fn make_room(
+        &self,
+        stream: &StreamInner,
+        allocate: impl Fn() -> Result<Allocation>,
+    ) -> Result<Allocation> {
         let begin = Instant::now();
         loop {
-            self.collect();
-            self.pool.trim()?;
-            // Before the attempt: what completes in between is in the next one.
+            // Before all else: what completes in between is in the next attempt.
             let idle = self.all_streams().iter().all(|stream| stream.is_over());
+            self.collect();
+            stream.give_back_own();
+            self.pool.trim()?;
             let outcome = allocate();
             if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || idle {
                 return outcome;

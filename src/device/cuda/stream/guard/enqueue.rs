@@ -265,10 +265,7 @@ impl<'a> StreamGuard<'a> {
         let gpu = &stream.device.gpu;
         let allocate = || stream.raw.allocate(&gpu.pool, bytes);
         match allocate() {
-            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(|| {
-                stream.give_back_own();
-                allocate()
-            }),
+            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(stream, allocate),
             outcome => outcome,
         }
     }

@@ -373,7 +373,7 @@ impl StreamInner {
     }
 
     /// As [`give_back_free`](Self::give_back_free), of who holds the state.
-    fn give_back_own(&self) {
+    pub(crate) fn give_back_own(&self) {
         if self.device.gpu.is_held() && !self.is_over() {
             return;
         }
