@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
@@ -55,6 +55,8 @@ pub(crate) struct Gpu {
     leaving: Mutex<Vec<Leaving>>,
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
+    /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
+    making: RwLock<()>,
     apart: Mutex<Apart>,
     alone: Mutex<()>,
 }
@@ -99,6 +101,7 @@ impl Gpu {
             streams: Mutex::default(),
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
+            making: RwLock::default(),
             apart: Mutex::default(),
             alone: Mutex::default(),
             context,
@@ -126,43 +129,49 @@ impl Gpu {
     pub(crate) fn prepare_to_hold(&self) -> Result<()> {
         // Where there is no compiler, the operations that need one say so.
         let _ = self.kernels.load_all();
-        if self.is_held() {
-            return Ok(());
-        }
+        let Some(_making) = self.may_make() else { return Ok(()) };
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)
     }
 
+    /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
+    fn may_make(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let making = self.making.read().unwrap_or_else(PoisonError::into_inner);
+        (!self.is_held()).then_some(making)
+    }
+
     /// An event. While a gate is closed, one without timing is one of those at hand.
     pub(crate) fn event(&self, timing: bool) -> Result<Event> {
-        match Event::at_hand(&self.context, timing) {
-            Some(event) => Ok(event),
-            None if self.is_held() && !timing => Err(self.used_up("events")),
-            None => Event::new(&self.context, timing),
+        if let Some(event) = Event::at_hand(&self.context, timing) {
+            return Ok(event);
+        }
+        match self.may_make() {
+            None if !timing => Err(self.used_up("events")),
+            _making => Event::new(&self.context, timing),
         }
     }
 
     /// A cell, while a gate is closed one of those at hand.
     pub(crate) fn cell(&self, purpose: Purpose) -> Result<HostPiece> {
-        match self.pinned.cell_at_hand(purpose) {
-            Some(cell) => Ok(cell),
-            None if self.is_held() => Err(self.used_up("flags and fault words of gates and streams")),
-            None => self.pinned.take_cell(purpose),
+        if let Some(cell) = self.pinned.cell_at_hand(purpose) {
+            return Ok(cell);
         }
+        let _making = self.may_make().ok_or_else(|| self.used_up("flags and fault words of gates and streams"))?;
+        self.pinned.take_cell(purpose)
     }
 
     /// A slot for `bytes`; nothing where none is at hand while a gate is closed, beside `left` for others.
     pub(crate) fn slot(&self, bytes: usize, left: usize) -> Result<Option<Slot>> {
-        match self.pinned.slot_at_hand(bytes, if self.is_held() { left } else { 0 })? {
-            None if !self.is_held() => self.pinned.take_slot(bytes).map(Some),
-            known => Ok(known),
+        if let Some(slot) = self.pinned.slot_at_hand(bytes, if self.is_held() { left } else { 0 })? {
+            return Ok(Some(slot));
         }
+        self.may_make().map(|_making| self.pinned.take_slot(bytes)).transpose()
     }
 
     /// A staging buffer; nothing where none is at hand while a gate is closed.
     pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
         match self.pinned.staging_at_hand() {
-            None if !self.is_held() => self.pinned.new_staging_buffer().map(Some),
+            None => self.may_make().map(|_making| self.pinned.new_staging_buffer()).transpose(),
             known => Ok(known),
         }
     }
@@ -197,6 +206,7 @@ impl Gpu {
 
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
+        let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
         let apart = self.unless_waited_for();
         self.held.fetch_add(1, Ordering::SeqCst);
         drop(apart);
