@@ -136,10 +136,56 @@ fn only_the_guard_names_the_drivers_stream() {
         if file.starts_with(cuda.join("driver")) || allowed.iter().any(|allowed| file.starts_with(allowed)) {
             continue;
         }
-        let names = |line: &&str| line.contains("driver::") && line.contains("Stream") && !line.contains("StreamGuard");
-        let found = text(&file).lines().find(names).map(str::to_owned);
-        assert!(found.is_none(), "{}: {found:?}", file.display());
+        let named = of_the_driver(&text(&file));
+        assert!(!named.iter().any(|name| name == "Stream" || name == "*"), "{}: {named:?}", file.display());
     }
+    let import =
+        "use crate::driver::{\n    Allocation, // of a pool\n    nested::{Event, Stream},\n};\nlet x = driver::Pool;";
+    assert_eq!(of_the_driver(import), ["Allocation", "nested", "Event", "Stream", "Pool"]);
+    assert_eq!(of_the_driver("use super::driver::*;"), ["*"]);
+}
+
+fn without_comments(source: &str) -> String {
+    source.lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// What a source names of the driver room, over how many lines it may go.
+fn of_the_driver(source: &str) -> Vec<String> {
+    let source = without_comments(source);
+    let mut names = Vec::new();
+    for (_, rest) in source.match_indices("driver::").map(|(at, head)| (at, &source[at + head.len()..])) {
+        let mut depth = 0usize;
+        let end = rest.find(|c: char| {
+            depth = match c {
+                '{' => depth + 1,
+                '}' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            depth == 0 && !(c.is_alphanumeric() || "_:*}".contains(c))
+        });
+        let words = rest[..end.unwrap_or(rest.len())].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '*');
+        names.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+    }
+    names
+}
+
+/// A value that keeps a lock keeps it for as long as its owner likes, and for good where the owner forgets it: none that a user
+/// can have does. The guard of a stream lives within a call.
+#[test]
+fn only_the_guard_of_a_stream_keeps_a_lock() {
+    let (mut structs, guard) = (0, root().join("src/device/cuda/stream/guard"));
+    for file in files(&root().join("src"), ".rs").into_iter().filter(|file| !file.starts_with(&guard)) {
+        let source = without_comments(&text(&file));
+        for (at, _) in source.match_indices("struct ") {
+            let rest = &source[at..];
+            let open = rest.find(['{', ';']).unwrap_or(0);
+            let end = if rest[open..].starts_with('{') { rest.find('}') } else { Some(open) };
+            let body = &rest[..end.unwrap_or(rest.len())];
+            structs += 1;
+            assert!(!body.contains("Guard<"), "{}: {body}", file.display());
+        }
+    }
+    assert!(structs > 100, "only {structs} structures were found");
 }
 
 /// CONTRIBUTING.md states the order of the modules.

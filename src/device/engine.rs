@@ -36,7 +36,9 @@ pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 /// * **Captures** belong to a stream. Operations on it are captured, whichever thread they come from; every other call on
 ///   it is refused with [`DeviceError::Capturing`]. What is captured is not enqueued: a wait for the device does not wait
 ///   for it, and is allowed meanwhile. Memory that captured operations use lives as long as the graph.
-/// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole.
+/// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole. No lock is held
+///   over a wait, and none that a question takes is held over an enqueue, which may wait for room behind a gate. No value
+///   that a user has keeps a lock.
 ///
 /// # Other hardware
 /// HIP has all that the CUDA engine asks of a driver, under names that differ in a prefix: streams that are not ordered
@@ -122,15 +124,17 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Enqueues `operation`.
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()>;
 
-    /// Enqueues a copy of all of `source` into `target`, of the same size.
+    /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
+    /// neither, so that no copy is ever pending unknown.
     ///
     /// The caller keeps `source` alive and unwritten until the copy has completed.
-    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()>;
+    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()>;
 
-    /// Enqueues a copy of `source` into all of `target`, of the same size.
+    /// Enqueues a copy of `source` into all of `target`, of the same size, and behind it the recording of `done`: both or
+    /// neither.
     ///
     /// The caller keeps `target` alive and untouched until the copy has completed.
-    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory) -> Result<()>;
+    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory, done: &dyn EngineEvent) -> Result<()>;
 
     /// Copies borrowed host bytes into `target` and returns once `source` has been read.
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()>;
@@ -203,6 +207,9 @@ pub(crate) trait EngineEvent: Send + Sync + Any {
 
     /// Blocks until the latest recording has been reached; fails if the work before it did.
     fn synchronize(&self) -> Result<()>;
+
+    /// Whether nothing before the latest recording runs any more, whether it failed or the device is lost. Never blocks.
+    fn is_over(&self) -> bool;
 
     /// The time from `start` to this event; both complete, recorded, and made with timing.
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;

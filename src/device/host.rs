@@ -8,12 +8,11 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::engine::{EngineEvent, HostKind, HostMemory, Region, Result, Transfer};
+use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
+use super::pending::Pending;
 use super::tracer::{CallInfo, Kind, Site, SyncKind};
-use super::{Device, Element, Event, Stream};
-use crate::error::DeviceError;
+use super::{Device, Element, Stream};
 use crate::units::counted;
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
@@ -35,55 +34,9 @@ pub struct HostBuffer<T: Element> {
     len: usize,
     /// Gone in the drop alone.
     memory: Option<Box<dyn HostMemory>>,
-    from_host: Mutex<Pending>,
-    to_host: Mutex<Pending>,
+    from_host: Pending,
+    to_host: Pending,
     element: PhantomData<T>,
-}
-
-/// The last copy on each stream that used the buffer: earlier ones on the same stream are over when it is.
-#[derive(Default)]
-struct Pending {
-    copies: Vec<(Stream, Event)>,
-    failure: Option<DeviceError>,
-}
-
-impl Pending {
-    /// Has `copy` enqueued on `stream` and remembers it. A copy that cannot be remembered is waited for, so that none is
-    /// ever pending unknown.
-    fn enqueue(&mut self, stream: &Stream, copy: impl FnOnce() -> Result<()>) -> Result<()> {
-        let known = self.copies.iter().position(|(s, _)| s.is_same(stream));
-        let event = match known {
-            Some(place) => self.copies[place].1.clone(),
-            None => {
-                // What is over, and did not fail, need not be remembered: a stream must not live on in here.
-                self.copies.retain(|(_, event)| event.is_complete() != Ok(true));
-                stream.device().event()?
-            }
-        };
-        copy()?;
-        if let Err(error) = stream.record(&event) {
-            let _ = stream.synchronize();
-            return Err(error);
-        }
-        if known.is_none() {
-            self.copies.push((stream.clone(), event));
-        }
-        Ok(())
-    }
-
-    /// Waits for all of them; then the first failure, which stays.
-    fn wait(&mut self) -> Result<()> {
-        let outcomes: Vec<Result<()>> = self.copies.drain(..).map(|(_, event)| event.synchronize()).collect();
-        if let Some(failure) = outcomes.into_iter().find_map(Result::err) {
-            self.failure.get_or_insert(failure);
-        }
-        self.failure.clone().map_or(Ok(()), Err)
-    }
-
-    /// The events of copies that may not be over.
-    fn take(&mut self) -> Vec<Arc<dyn EngineEvent>> {
-        self.copies.drain(..).map(|(_, event)| event.raw).collect()
-    }
 }
 
 impl<T: Element> HostBuffer<T> {
@@ -94,8 +47,8 @@ impl<T: Element> HostBuffer<T> {
             kind,
             len,
             memory: Some(memory),
-            from_host: Mutex::default(),
-            to_host: Mutex::default(),
+            from_host: Pending::default(),
+            to_host: Pending::default(),
             element: PhantomData,
         })
     }
@@ -127,22 +80,22 @@ impl<T: Element> HostBuffer<T> {
     #[track_caller]
     pub fn read(&self) -> Result<HostSlice<'_, T>> {
         let _scope = self.device.engine().tracer().scope("HostBuffer::read", Some(Location::caller()));
-        lock(&self.to_host).wait()?;
+        self.to_host.wait()?;
         Ok(HostSlice { bytes: self.memory().bytes(), element: PhantomData })
     }
 
     /// The content, to change. Synchronization point: waits for pending copies into and out of the buffer.
     ///
     /// # Errors
-    /// A failure of a copy into it, or of one out of it that is pending.
+    /// A failure of a copy into it, or of one out of it since the last write.
     #[allow(clippy::missing_panics_doc, reason = "the memory is taken by the drop alone")]
     #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
         let _scope = self.device.engine().tracer().scope("HostBuffer::write", Some(Location::caller()));
-        lock(&self.to_host).wait()?;
-        let sent = lock(&self.from_host).wait();
+        self.to_host.wait()?;
+        let sent = self.from_host.wait();
         // The buffer itself is as good as before.
-        lock(&self.from_host).failure = None;
+        self.from_host.forget_failure();
         sent?;
         #[allow(clippy::expect_used, reason = "the memory is taken by the drop alone")]
         let memory = self.memory.as_mut().expect("a buffer has its memory until it is dropped");
@@ -154,12 +107,12 @@ impl<T: Element> HostBuffer<T> {
     /// # Errors
     /// A failure of a copy into the buffer that is known.
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
-        lock(&self.to_host).failure.clone().map_or(Ok(()), Err)?;
+        self.to_host.failure()?;
         let may_wait = stream.raw().may_wait(Transfer::FromHost(self.kind));
         let note = CallInfo::enqueue("copy_from", Some(Kind::Copy));
         let note = CallInfo { bytes: Some(self.bytes()), may_wait, ..note };
         stream.noted(note, site, || {
-            lock(&self.from_host).enqueue(stream, || stream.raw().enqueue_upload(self.memory(), target))
+            self.from_host.enqueue(stream, |done| stream.raw().enqueue_upload(self.memory(), target, done))
         })
     }
 
@@ -170,10 +123,9 @@ impl<T: Element> HostBuffer<T> {
             false => CallInfo::enqueue("copy_to", Some(Kind::Copy)),
         };
         stream.noted(CallInfo { bytes: Some(self.bytes()), ..note }, site, || {
-            let mut pending = lock(&self.to_host);
-            pending.enqueue(stream, || stream.raw().enqueue_download(source, self.memory()))?;
+            self.to_host.enqueue(stream, |done| stream.raw().enqueue_download(source, self.memory(), done))?;
             // All of it is written anew.
-            pending.failure = None;
+            self.to_host.forget_failure();
             Ok(())
         })
     }
@@ -191,8 +143,8 @@ impl<T: Element> HostBuffer<T> {
 impl<T: Element> Drop for HostBuffer<T> {
     /// Waits for nothing: the engine keeps the memory until pending copies are over.
     fn drop(&mut self) {
-        let mut pending = lock(&self.to_host).take();
-        pending.extend(lock(&self.from_host).take());
+        let mut pending = self.to_host.take();
+        pending.extend(self.from_host.take());
         if let Some(memory) = self.memory.take() {
             self.device.engine().retire_host(memory, pending);
         }
@@ -237,11 +189,6 @@ impl<T: Element> DerefMut for HostSliceMut<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(&mut self.bytes)
     }
-}
-
-/// A poisoned list is still a list: a panic elsewhere does not make a pending copy less pending.
-fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
-    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The memory that the system can still give, in bytes, where it tells.

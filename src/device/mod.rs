@@ -15,6 +15,7 @@ mod graph;
 mod host;
 pub(crate) mod injection;
 pub(crate) mod kind;
+mod pending;
 pub mod philox;
 #[cfg(feature = "report")]
 pub(crate) mod process;
@@ -365,7 +366,12 @@ impl fmt::Debug for Event {
 /// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open. Drops of other objects
 /// wait for no gate. While a stream is held, the thread that is to open the gate must not make a call that waits for the
 /// device: besides the synchronization points, the first matrix multiplication of a shape, the first pinned host buffer of
-/// a size, and a launch behind some thousand others, for which the stream's queue has no room.
+/// a size, and a launch or an upload behind some nine hundred others, for which the stream's queue has no room. Questions and
+/// drops wait for nothing, and a thread that waits keeps no other from calls that do not.
+///
+/// What a GPU would have to wait for when it is made is made with the first gate: flags for 256 gates and streams and 1,024
+/// events without times at least. While a gate is closed, more of them are refused with an error; events with times, of which
+/// 256 are at hand, are made all the same.
 ///
 /// On a GPU, streams share its queues: 8 of them, or as many as the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` says
 /// (1 to 32) when the process begins. Where more streams are busy, a gate can hold work of another stream, too. Whoever makes

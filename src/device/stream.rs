@@ -82,12 +82,16 @@ impl Stream {
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
         let call = self.call(CallInfo::enqueue("record", None), Some(Location::caller()));
+        self.notes_recording(event, call.as_ref());
+        self.raw.record(&*event.raw)
+    }
+
+    /// Has `event` know which call records it: `call`, or the one that is open on this thread.
+    pub(super) fn notes_recording(&self, event: &Event, call: Option<&tracer::OpenCall<'_>>) {
         if self.own.tracer.is_on() {
-            let correlation = call.as_ref().map(tracer::OpenCall::correlation);
-            let correlation = correlation.or_else(|| self.own.tracer.correlation());
+            let correlation = call.map(tracer::OpenCall::correlation).or_else(|| self.own.tracer.correlation());
             event.recorded.by.store(correlation.unwrap_or(0), Ordering::Relaxed);
         }
-        self.raw.record(&*event.raw)
     }
 
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.

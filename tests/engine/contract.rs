@@ -155,7 +155,7 @@ fn calls_beside_captures(device: &Device) -> Result<(), Failed> {
     ensure(value == 320.0, || format!("{value} in place of 320"))
 }
 
-fn host_kind(device: &Device) -> HostKind {
+pub(crate) fn host_kind(device: &Device) -> HostKind {
     if device.properties().engine == "cpu" { HostKind::Pageable } else { HostKind::Pinned }
 }
 

@@ -5,6 +5,7 @@ use syncscope::device::{Device, HostKind, Injected, Stream};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
+use crate::contract::host_kind;
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
@@ -14,6 +15,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_failed_stream_holds_up_no_other", other_streams_go_on),
     ("a_failed_copy_is_an_error_of_reading_its_buffer", failed_copy),
     ("a_failed_copy_stays_an_error_until_another_fills_the_buffer", failed_copy_stays),
+    ("a_sound_copy_over_a_failed_one_that_is_over_is_read", sound_over_failed),
+    ("a_copy_pending_on_a_lost_device_keeps_the_memory_of_its_buffer", pending_on_a_lost_device),
     ("a_failure_reaches_every_stream_and_event_that_waited_for_it", failure_spreads),
     ("a_failure_does_not_reach_who_waited_for_earlier_work", failure_stays_behind),
     ("a_failure_of_a_dropped_stream_is_told_by_the_device_once", failure_of_a_dropped_stream),
@@ -157,6 +160,41 @@ fn failed_copy_stays(device: &Device) -> Result<(), Failed> {
     is_gather("a copy from it", target.copy_from(&buffer))?;
     sound.full::<f32>([4], 2.0)?.copy_to(&mut buffer)?;
     ensure(*buffer.read()? == [2.0; 4], || "a copy that succeeded is not read".to_owned())
+}
+
+/// Nobody reads in between.
+fn sound_over_failed(device: &Device) -> Result<(), Failed> {
+    let (stream, sound, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let mut buffer = device.host_buffer::<f32>(host_kind(device), 4)?;
+    fail_behind(&stream, &gate)?.copy_to(&mut buffer)?;
+    gate.open();
+    is_gather("the stream", stream.synchronize())?;
+    sound.full::<f32>([4], 2.0)?.copy_to(&mut buffer)?;
+    ensure(*buffer.read()? == [2.0; 4], || "the sound copy is not read".to_owned())
+}
+
+/// The memory belongs to the GPU, which another opening of it has, too.
+fn pending_on_a_lost_device(device: &Device) -> Result<(), Failed> {
+    const LEN: usize = 777;
+    let lost = Device::open(device.name())?;
+    let (stream, gate) = (lost.stream()?, lost.gate()?);
+    let x = stream.ones::<f32>([LEN])?;
+    let mut buffer = lost.host_buffer::<f32>(host_kind(device), LEN)?;
+    stream.wait_gate(&gate)?;
+    x.copy_to(&mut buffer)?;
+    device_is_lost(&lost, &x)?;
+    ensure(buffer.read().is_err(), || "a buffer of a lost device was read".to_owned())?;
+    drop(buffer);
+    let other = device.host_buffer::<f32>(host_kind(device), LEN)?;
+    gate.open();
+    // With no gate closed, that waits for every opening of the GPU.
+    device.synchronize()?;
+    ensure(other.read()?.iter().all(|value| *value == 0.0), || "another buffer has the memory".to_owned())
+}
+
+fn device_is_lost(device: &Device, x: &Tensor<f32>) -> Result<(), Failed> {
+    device.inject(Injected::DeviceLoss, 1);
+    is_injected("the call that loses the device", x.affine_in_place(1.0, 1.0))
 }
 
 fn failure_spreads(device: &Device) -> Result<(), Failed> {

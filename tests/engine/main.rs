@@ -10,6 +10,7 @@ mod normals;
 mod operations;
 mod ordering;
 mod reference;
+mod stuck;
 mod timelines;
 
 use std::sync::{Mutex, PoisonError};
@@ -34,6 +35,7 @@ fn main() {
         failures::CHECKS,
         timelines::CHECKS,
         graphs::CHECKS,
+        stuck::CHECKS,
     ];
     let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();
     let mut trials = Vec::new();

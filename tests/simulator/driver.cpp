@@ -395,17 +395,38 @@ API int cuMemFreeAsync(u64 address, Stream *stream) {
         taken.erase(known);
     });
 }
+static std::map<u64, size_t> page_locked;
 API int cuMemHostAlloc(void **memory, size_t bytes, u32) {
     may_wait("cuMemHostAlloc");
-    return posix_memalign(memory, 4096, bytes) ? NO_MEMORY : OK;
+    if (posix_memalign(memory, 4096, bytes)) return NO_MEMORY;
+    std::lock_guard<std::mutex> lock(memory_mutex);
+    page_locked[(u64)*memory] = bytes;
+    return OK;
 }
-API int cuMemFreeHost(void *memory) { may_wait("cuMemFreeHost"); std::free(memory); return OK; }
+API int cuMemFreeHost(void *memory) {
+    may_wait("cuMemFreeHost");
+    {
+        std::lock_guard<std::mutex> lock(memory_mutex);
+        page_locked.erase((u64)memory);
+    }
+    std::free(memory);
+    return OK;
+}
+static bool is_page_locked(u64 address) {
+    std::lock_guard<std::mutex> lock(memory_mutex);
+    auto above = page_locked.upper_bound(address);
+    return above != page_locked.begin() && address < std::prev(above)->first + std::prev(above)->second;
+}
 API int cuMemHostGetDevicePointer_v2(u64 *address, void *memory, u32) { *address = (u64)memory; return OK; }
 static int copy(u64 to, u64 from, size_t bytes, Stream *stream) {
     return stream->push([=] { memcpy((void *)to, (const void *)from, bytes); });
 }
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, Stream *stream) { return copy(to, from, bytes, stream); }
-API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Stream *stream) { return copy(to, (u64)from, bytes, stream); }
+// Of pageable memory, up to 64 KiB are copied aside before the call returns.
+API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Stream *stream) {
+    if (bytes > (64 << 10) || is_page_locked((u64)from)) return copy(to, (u64)from, bytes, stream);
+    return stream->push([to, aside = std::string((const char *)from, bytes)] { memcpy((void *)to, aside.data(), aside.size()); });
+}
 API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, Stream *stream) { return copy((u64)to, from, bytes, stream); }
 API int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, Stream *stream) {
     return stream->push([=] { memset((void *)to, byte, bytes); });

@@ -100,6 +100,10 @@ impl EngineEvent for CpuEvent {
         Ok(self.reached_at()?.saturating_duration_since(start.reached_at()?))
     }
 
+    fn is_over(&self) -> bool {
+        self.latest().is_none_or(|mark| mark.instant() != Ok(None))
+    }
+
     #[cfg(feature = "report")]
     fn reached(&self) -> Result<Option<Instant>> {
         self.latest().map_or(Ok(None), |mark| mark.instant())

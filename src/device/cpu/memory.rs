@@ -88,7 +88,23 @@ impl Cells {
 
 /// Content that host and workers share.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Arc<Cells>>>);
+pub(super) struct Shared(Arc<Content>);
+
+struct Content(Mutex<Arc<Cells>>);
+
+impl Clone for Content {
+    /// The content as it is now.
+    fn clone(&self) -> Self {
+        Self(Mutex::new(Arc::clone(&self.lock())))
+    }
+}
+
+impl Content {
+    /// A worker that panicked in the middle of a write has failed its stream; the content is still initialised.
+    fn lock(&self) -> MutexGuard<'_, Arc<Cells>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Shared {
     fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
@@ -101,22 +117,24 @@ impl Shared {
             return Err(no_room(free));
         }
         let cells = Cells::zeros(dtype, len).ok_or_else(|| no_room(free))?;
-        Ok(Self(Arc::new(Mutex::new(Arc::new(cells)))))
+        Ok(Self(Arc::new(Content(Mutex::new(Arc::new(cells))))))
     }
 
     /// The content as it is now.
     pub(super) fn snapshot(&self) -> Arc<Cells> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.0.lock())
     }
 
     /// Changes the content.
     pub(super) fn write<R>(&self, change: impl FnOnce(&mut Cells) -> R) -> R {
-        change(Arc::make_mut(&mut self.lock()))
+        change(Arc::make_mut(&mut self.0.lock()))
     }
 
-    /// A worker that panicked in the middle of a write has failed its stream; the content is still initialised.
-    fn lock(&self) -> MutexGuard<'_, Arc<Cells>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The content, to change by its one owner. A borrow and no lock: who is given it may never give it back. Where a job
+    /// still has a handle, which could only be one that nobody waits for, it keeps the content of before.
+    fn own(&mut self) -> &mut Cells {
+        let content = Arc::make_mut(&mut self.0);
+        Arc::make_mut(content.0.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -172,7 +190,7 @@ impl HostMemory for CpuHostMemory {
     }
 
     fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_> {
-        Box::new(Exclusive(self.content.lock()))
+        Box::new(self.content.own().bytes_mut())
     }
 }
 
@@ -183,22 +201,6 @@ impl Deref for Snapshot {
 
     fn deref(&self) -> &[u8] {
         self.0.bytes()
-    }
-}
-
-struct Exclusive<'a>(MutexGuard<'a, Arc<Cells>>);
-
-impl Deref for Exclusive<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-impl DerefMut for Exclusive<'_> {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        Arc::make_mut(&mut self.0).bytes_mut()
     }
 }
 

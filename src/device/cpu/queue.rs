@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::clock::Mark;
+use super::clock::{CpuEvent, Mark};
 use super::{CpuDevice, kernels, lock};
 use crate::affinity;
 use crate::device::engine::{Captured, Operation, Result};
@@ -109,28 +109,33 @@ impl StreamInner {
         self.changed.notify_all();
     }
 
-    /// Enqueues a job that cannot be captured.
-    pub(super) fn push(&self, call: &'static str, job: Job) -> Result<()> {
+    /// Enqueues jobs that cannot be captured, one behind the other: all or none.
+    pub(super) fn push<const N: usize>(&self, call: &'static str, jobs: [Job; N]) -> Result<()> {
         self.device.check()?;
         let correlation = self.device.tracer.correlation();
         let mut state = lock(&self.state);
         state.check()?;
         state.not_captured(call)?;
-        state.push(job, correlation);
+        jobs.into_iter().for_each(|job| state.push(job, correlation));
         drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// Enqueues work of a copy.
+    /// Enqueues work of a copy, and behind it the recording of an event where there is one.
     pub(super) fn push_copy(
         &self,
         call: &'static str,
         operation: &'static str,
+        done: Option<&CpuEvent>,
         run: impl Fn() -> std::result::Result<(), String> + Send + Sync + 'static,
     ) -> Result<()> {
         self.device.may_fail(Injected::Copy, operation)?;
-        self.push(call, Job::Compute { operation, run: Arc::new(run) })
+        let copy = Job::Compute { operation, run: Arc::new(run) };
+        match done {
+            Some(event) => event.renew(|mark| self.push(call, [copy, Job::Reach(mark)])),
+            None => self.push(call, [copy]),
+        }
     }
 
     /// Enqueues or captures an operation.
@@ -188,8 +193,10 @@ impl StreamInner {
     pub(super) fn end_capture(&self) -> Result<(Vec<Step>, Captured)> {
         let mut state = lock(&self.state);
         let taken = state.capturing.take();
-        state.check()?;
-        Ok(taken.unwrap_or_default())
+        let outcome = state.check();
+        drop(state);
+        // Without the lock, also where it is of no use: it may hold the last handles of memory.
+        outcome.map(|()| taken.unwrap_or_default())
     }
 
     /// Ends a capture, whose work is forgotten.

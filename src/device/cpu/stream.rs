@@ -64,20 +64,22 @@ impl EngineStream for CpuStream {
         self.inner.enqueue(operation, run)
     }
 
-    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
+    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()> {
         let device = &self.inner.device;
+        let done = CpuEvent::of(done, device)?;
         let (source, target) = (CpuHostMemory::content(source, device)?, CpuMemory::slice(&target, device)?);
-        self.inner.push_copy("copy_from", "upload", move || {
+        self.inner.push_copy("copy_from", "upload", Some(done), move || {
             let source = source.snapshot();
             target.write_bytes(source.bytes());
             Ok(())
         })
     }
 
-    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
+    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory, done: &dyn EngineEvent) -> Result<()> {
         let device = &self.inner.device;
+        let done = CpuEvent::of(done, device)?;
         let (source, target) = (CpuMemory::slice(&source, device)?, CpuHostMemory::content(target, device)?);
-        self.inner.push_copy("copy_to", "download", move || {
+        self.inner.push_copy("copy_to", "download", Some(done), move || {
             let cells = source.content.snapshot();
             target.write(|bytes| bytes.bytes_mut().copy_from_slice(source.bytes_of(&cells)));
             Ok(())
@@ -86,7 +88,7 @@ impl EngineStream for CpuStream {
 
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
         let (source, target) = (source.to_vec(), CpuMemory::slice(&target, &self.inner.device)?);
-        self.inner.push_copy("upload", "upload", move || {
+        self.inner.push_copy("upload", "upload", None, move || {
             target.write_bytes(&source);
             Ok(())
         })
@@ -110,19 +112,19 @@ impl EngineStream for CpuStream {
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {
         let event = CpuEvent::of(event, &self.inner.device)?;
-        event.renew(|mark| self.inner.push("record", Job::Reach(mark)))
+        event.renew(|mark| self.inner.push("record", [Job::Reach(mark)]))
     }
 
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
         match CpuEvent::of(event, &self.inner.device)?.latest() {
-            Some(mark) => self.inner.push("wait", Job::Wait(mark)),
+            Some(mark) => self.inner.push("wait", [Job::Wait(mark)]),
             None => self.inner.not_captured("wait"),
         }
     }
 
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {
         let mark = CpuGate::mark_of(gate, &self.inner.device)?;
-        self.inner.push("wait_gate", Job::Wait(mark))
+        self.inner.push("wait_gate", [Job::Wait(mark)])
     }
 
     fn begin_capture(&self) -> Result<()> {
@@ -182,7 +184,7 @@ mod tests {
     }
 
     fn fail(stream: &CpuStream) {
-        stream.inner.push_copy("upload", "upload", || panic!("broken")).unwrap();
+        stream.inner.push_copy("upload", "upload", None, || panic!("broken")).unwrap();
     }
 
     #[test]
@@ -228,7 +230,7 @@ mod tests {
                             *lock(&count) += 1;
                             Ok(())
                         };
-                        stream.inner.push_copy("upload", "upload", add).unwrap();
+                        stream.inner.push_copy("upload", "upload", None, add).unwrap();
                     }
                     stream.synchronize().unwrap();
                 });

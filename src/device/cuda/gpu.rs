@@ -8,15 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Event, Pool};
+use super::driver::{Allocation, Context, Event, HostPiece, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
-use super::memory::pinned::Pinned;
+use super::memory::pinned::{Pinned, Purpose, Slot};
+use super::memory::staging::StagingBuffer;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
@@ -32,8 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long one that enqueues alone waits for others to have enqueued.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How many events are there when a gate is made.
-const EVENTS: usize = 256;
+/// How many events without and with timing are there when a gate is made.
+const EVENTS: [usize; 2] = [1024, 256];
 
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
@@ -54,6 +55,8 @@ pub(crate) struct Gpu {
     leaving: Mutex<Vec<Leaving>>,
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
+    /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
+    making: RwLock<()>,
     apart: Mutex<Apart>,
     alone: Mutex<()>,
 }
@@ -98,6 +101,7 @@ impl Gpu {
             streams: Mutex::default(),
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
+            making: RwLock::default(),
             apart: Mutex::default(),
             alone: Mutex::default(),
             context,
@@ -125,15 +129,84 @@ impl Gpu {
     pub(crate) fn prepare_to_hold(&self) -> Result<()> {
         // Where there is no compiler, the operations that need one say so.
         let _ = self.kernels.load_all();
-        if self.is_held() {
-            return Ok(());
-        }
+        let Some(_making) = self.may_make() else { return Ok(()) };
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)
     }
 
+    /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
+    fn may_make(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let making = self.making.read().unwrap_or_else(PoisonError::into_inner);
+        (!self.is_held()).then_some(making)
+    }
+
+    /// An event. While a gate is closed, one without timing is one of those at hand.
+    pub(crate) fn event(&self, timing: bool) -> Result<Event> {
+        if let Some(event) = Event::at_hand(&self.context, timing) {
+            return Ok(event);
+        }
+        match self.may_make() {
+            None if !timing => Err(self.used_up("events")),
+            _making => Event::new(&self.context, timing),
+        }
+    }
+
+    /// A cell, while a gate is closed one of those at hand.
+    pub(crate) fn cell(&self, purpose: Purpose) -> Result<HostPiece> {
+        if let Some(cell) = self.pinned.cell_at_hand(purpose) {
+            return Ok(cell);
+        }
+        let _making = self.may_make().ok_or_else(|| self.used_up("flags and fault words of gates and streams"))?;
+        self.pinned.take_cell(purpose)
+    }
+
+    /// A slot for `bytes`; nothing where none is at hand while a gate is closed, beside `left` for others.
+    pub(crate) fn slot(&self, bytes: usize, left: usize) -> Result<Option<Slot>> {
+        if let Some(slot) = self.pinned.slot_at_hand(bytes, if self.is_held() { left } else { 0 })? {
+            return Ok(Some(slot));
+        }
+        self.may_make().map(|_making| self.pinned.take_slot(bytes)).transpose()
+    }
+
+    /// A staging buffer; nothing where none is at hand while a gate is closed.
+    pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
+        match self.pinned.staging_at_hand() {
+            None => self.may_make().map(|_making| self.pinned.new_staging_buffer()).transpose(),
+            known => Ok(known),
+        }
+    }
+
+    /// What `take` finds, for a call that then waits for the device: it waits for one that another read gives back, too, for a
+    /// time.
+    pub(crate) fn for_a_read<T>(&self, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
+        let mut begin = None;
+        loop {
+            if let Some(taken) = take()? {
+                return Ok(taken);
+            }
+            if begin.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Err(self.used_up("pinned memory for reads"));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Everything that may be made behind a gate is in use.
+    #[cold]
+    fn used_up(&self, what: &str) -> DeviceError {
+        DeviceError::CallFailed {
+            device: self.name().to_owned(),
+            call: "reserve",
+            reason: format!(
+                "the {what} that were made before a gate was closed are in use, and to make more could wait for the gate: \
+                 open it, or make them before"
+            ),
+        }
+    }
+
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
+        let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
         let apart = self.unless_waited_for();
         self.held.fetch_add(1, Ordering::SeqCst);
         drop(apart);
@@ -221,8 +294,7 @@ impl Gpu {
 
     /// Drops host memory whose copies are over. Never blocks.
     pub(crate) fn sweep_host(&self) {
-        // A copy that failed is over, too.
-        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_complete().unwrap_or(true));
+        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_over());
         // Dropped without the lock.
         let dropped: Vec<_> = lock(&self.leaving).extract_if(.., over).collect();
         drop(dropped);
@@ -251,15 +323,21 @@ impl Gpu {
         self.all_streams().iter().for_each(|stream| stream.give_back_free());
     }
 
-    /// Memory where there was no room: what is cached goes back first, and frees that are pending are waited for.
+    /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
+    /// are pending are waited for.
     #[cold]
-    pub(crate) fn make_room(&self, allocate: impl Fn() -> Result<Allocation>) -> Result<Allocation> {
+    pub(crate) fn make_room(
+        &self,
+        stream: &StreamInner,
+        allocate: impl Fn() -> Result<Allocation>,
+    ) -> Result<Allocation> {
         let begin = Instant::now();
         loop {
-            self.collect();
-            self.pool.trim()?;
-            // Before the attempt: what completes in between is in the next one.
+            // Before all else: what completes in between is in the next attempt.
             let idle = self.all_streams().iter().all(|stream| stream.is_over());
+            self.collect();
+            stream.give_back_own();
+            self.pool.trim()?;
             let outcome = allocate();
             if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || idle {
                 return outcome;
@@ -340,15 +418,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`lock`], where nobody has it.
+pub(crate) fn now<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// As [`lock`], if that comes about in a time.
 pub(crate) fn within<T>(time: Duration, mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     let until = Instant::now() + time;
     loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::hint::spin_loop(),
-            Err(TryLockError::WouldBlock) => return None,
+        match now(mutex) {
+            None if Instant::now() < until => std::hint::spin_loop(),
+            outcome => return outcome,
         }
     }
 }

@@ -24,18 +24,26 @@ unsafe impl Sync for Event {}
 impl Event {
     /// An event, which may have been recorded by an earlier owner. Without timing it is cheaper to record.
     pub(crate) fn new(context: &Arc<Context>, timing: bool) -> Result<Self> {
-        if let Some(raw) = context.given_up().events[usize::from(timing)].pop() {
-            return Ok(Self { raw, timing, context: context.clone() });
+        match Self::at_hand(context, timing) {
+            Some(event) => Ok(event),
+            None => Ok(Self { raw: create(context, timing)?, timing, context: context.clone() }),
         }
-        Ok(Self { raw: create(context, timing)?, timing, context: context.clone() })
     }
 
-    /// Has at least `count` events without timing at hand.
-    pub(crate) fn reserve(context: &Context, count: usize) -> Result<()> {
-        let missing = count.saturating_sub(context.given_up().events[0].len());
-        for _ in 0..missing {
-            let raw = create(context, false)?;
-            context.given_up().events[0].push(raw);
+    /// An event of an earlier owner, or of the reserve.
+    pub(crate) fn at_hand(context: &Arc<Context>, timing: bool) -> Option<Self> {
+        let raw = context.given_up().events[usize::from(timing)].pop()?;
+        Some(Self { raw, timing, context: context.clone() })
+    }
+
+    /// Has at least so many events without and with timing at hand.
+    pub(crate) fn reserve(context: &Context, counts: [usize; 2]) -> Result<()> {
+        for (place, count) in counts.into_iter().enumerate() {
+            let missing = count.saturating_sub(context.given_up().events[place].len());
+            for _ in 0..missing {
+                let raw = create(context, place == 1)?;
+                context.given_up().events[place].push(raw);
+            }
         }
         Ok(())
     }

@@ -146,6 +146,16 @@ impl Stream {
         self.context.check("cuMemcpyHtoDAsync", status)
     }
 
+    /// Enqueues a copy of borrowed bytes into `to`, which have been read when it returns.
+    pub(crate) fn upload_aside(&self, from: &[u8], to: PoolSpan) -> Result<()> {
+        // The caller's may be page-locked.
+        let (pageable, bytes) = (from.to_vec(), to.size().min(from.len()));
+        // Safety: both sides hold as many bytes; of pageable memory the driver keeps a copy and no address (*API
+        // synchronization behavior* of its manual).
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), pageable.as_ptr().cast(), bytes, self.raw) };
+        self.context.check("cuMemcpyHtoDAsync", status)
+    }
+
     /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails.
     pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan) -> Result<()> {
         let bytes = to.size().min(from.len());

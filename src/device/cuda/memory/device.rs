@@ -9,6 +9,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pinned::Slot;
+use super::transfers::SLOTS_OF_READS;
 use crate::device::DType;
 use crate::device::cuda::driver::{Allocation, PoolSpan};
 use crate::device::cuda::gpu::lock;
@@ -60,8 +61,10 @@ impl CudaMemory {
         let slot = {
             let guard = home.enter_uncaptured("host scalar")?;
             guard.let_go();
-            home.device.gpu.pinned.take_slot(dtype.size())?
+            home.device.gpu.slot(dtype.size(), SLOTS_OF_READS)?
         };
+        // Behind a gate there may be none: then it is read by a copy.
+        let Some(slot) = slot else { return Self::new(home, dtype, 1) };
         slot.expect();
         let span = slot.span().part(0, dtype.size());
         Ok(Self { place: Place::Host(slot), span, dtype, len: 1, home, guests: Mutex::default() })

@@ -37,8 +37,9 @@ const CELL_BYTES: usize = 64;
 /// The size of a block of cells, and the least of one of slots.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// How many pieces of a kind are left at least when a gate is made, and how many staging buffers.
-const FEWEST_PIECES: usize = 16;
+/// How many cells, slots of each size and staging buffers are left at least when a gate is made.
+const FEWEST_CELLS: usize = 256;
+const FEWEST_SLOTS: [usize; SLOTS.len()] = [256, 16, 16];
 const STAGING_BUFFERS: usize = 4;
 
 /// What a cell is used for, once and for all: a gate's flag must never be set back, as clearing fault words would.
@@ -116,6 +117,14 @@ impl Slot {
     }
 }
 
+/// Which size of slots has room for `bytes`.
+fn size_of_slot(bytes: usize) -> Result<usize> {
+    SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
+        operation: "slot",
+        reason: format!("{bytes} bytes are more than a slot has"),
+    })
+}
+
 /// The pinned pieces of a GPU.
 pub(crate) struct Pinned {
     context: Arc<Context>,
@@ -159,13 +168,20 @@ impl Pinned {
 
     /// A cell, with the content that its last owner left; zero at first.
     pub(crate) fn take_cell(&self, purpose: Purpose) -> Result<HostPiece> {
-        let mut pieces = lock(&self.pieces);
         loop {
-            if let Some(cell) = pieces.used(purpose).pop().or_else(|| pieces.cells.pop()) {
+            if let Some(cell) = self.cell_at_hand(purpose) {
                 return Ok(cell);
             }
-            pieces.cells = pieces.block_of(&self.context, CELL_BYTES)?;
+            let mut pieces = lock(&self.pieces);
+            let more = pieces.block_of(&self.context, CELL_BYTES)?;
+            pieces.cells.extend(more);
         }
+    }
+
+    /// As [`take_cell`](Self::take_cell), where there is one.
+    pub(crate) fn cell_at_hand(&self, purpose: Purpose) -> Option<HostPiece> {
+        let mut pieces = lock(&self.pieces);
+        pieces.used(purpose).pop().or_else(|| pieces.cells.pop())
     }
 
     /// Gives a cell back to its purpose. Nothing enqueued may write it any more; a stream may still read a gate's.
@@ -176,27 +192,32 @@ impl Pinned {
     /// A slot for `bytes`, at most [`SLOT_BYTES`], that nothing enqueued uses. Never waits for a stream: where all are in use
     /// there will be more.
     pub(crate) fn take_slot(self: &Arc<Self>, bytes: usize) -> Result<Slot> {
-        let size = SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
-            operation: "slot",
-            reason: format!("{bytes} bytes are more than a slot has"),
-        })?;
-        let mut pieces = lock(&self.pieces);
-        if pieces.slots[size].is_empty() {
-            pieces.slots[size] = pieces.block_of(&self.context, SLOTS[size])?;
+        loop {
+            if let Some(slot) = self.slot_at_hand(bytes, 0)? {
+                return Ok(slot);
+            }
+            let (mut pieces, size) = (lock(&self.pieces), size_of_slot(bytes)?);
+            let more = pieces.block_of(&self.context, SLOTS[size])?;
+            pieces.slots[size].extend(more);
         }
-        let piece = pieces.slots[size].pop();
-        Ok(Slot { piece, size, arrived: AtomicBool::new(false), pinned: self.clone() })
+    }
+
+    /// As [`take_slot`](Self::take_slot), where there is one beside `left` others.
+    pub(crate) fn slot_at_hand(self: &Arc<Self>, bytes: usize, left: usize) -> Result<Option<Slot>> {
+        let (mut pieces, size) = (lock(&self.pieces), size_of_slot(bytes)?);
+        let piece = if pieces.slots[size].len() > left { pieces.slots[size].pop() } else { None };
+        Ok(piece.map(|piece| Slot { piece: Some(piece), size, arrived: AtomicBool::new(false), pinned: self.clone() }))
     }
 
     /// Has pieces of every kind at hand: as many as were made at first, and a staging buffer for each of a few threads.
     pub(crate) fn reserve(&self) -> Result<()> {
         let mut pieces = lock(&self.pieces);
-        if pieces.cells.len() < FEWEST_PIECES {
+        if pieces.cells.len() < FEWEST_CELLS {
             let more = pieces.block_of(&self.context, CELL_BYTES)?;
             pieces.cells.extend(more);
         }
         for (slots, size) in SLOTS.into_iter().enumerate() {
-            if pieces.slots[slots].len() < FEWEST_PIECES {
+            if pieces.slots[slots].len() < FEWEST_SLOTS[slots] {
                 let more = pieces.block_of(&self.context, size)?;
                 pieces.slots[slots].extend(more);
             }
@@ -208,13 +229,14 @@ impl Pinned {
         Ok(())
     }
 
-    /// A staging buffer that nobody uses.
-    pub(crate) fn take_staging_buffer(&self) -> Result<StagingBuffer> {
-        let mut pieces = lock(&self.pieces);
-        match pieces.staging.pop() {
-            Some(buffer) => Ok(buffer),
-            None => pieces.staging_buffer(&self.context),
-        }
+    /// A staging buffer that nobody uses, where there is one.
+    pub(crate) fn staging_at_hand(&self) -> Option<StagingBuffer> {
+        lock(&self.pieces).staging.pop()
+    }
+
+    /// One more staging buffer.
+    pub(crate) fn new_staging_buffer(&self) -> Result<StagingBuffer> {
+        lock(&self.pieces).staging_buffer(&self.context)
     }
 
     /// Gives a staging buffer back that no copy fills any more.

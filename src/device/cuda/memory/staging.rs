@@ -55,17 +55,20 @@ pub(crate) fn download(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());
     let next = || lock(&pieces).next().map(|(i, piece)| (i * size, piece));
-    let drain = || drain(stream, from, &next);
+    let gpu = &stream.device.gpu;
+    let own = || drain(stream, from, &next, gpu.for_a_read(|| gpu.staging_buffer())?);
     if threads == 1 {
-        return drain();
+        return own();
     }
+    // Without a buffer a thread leaves its share to the others.
+    let other = || gpu.staging_buffer()?.map_or(Ok(()), |buffer| drain(stream, from, &next, buffer));
     // So that one thread waits for the work before, and not all of them.
     stream.synchronize()?;
     thread::scope(|scope| {
         // A thread that cannot be started leaves more to the others.
-        let start = |_| affinity::elsewhere(|| thread::Builder::new().spawn_scoped(scope, drain)).ok();
+        let start = |_| affinity::elsewhere(|| thread::Builder::new().spawn_scoped(scope, other)).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
-        let own = drain();
+        let own = own();
         others.into_iter().fold(own, |all, other| all.and(other.join().unwrap_or_else(|_| Err(panicked(stream)))))
     })
 }
@@ -77,9 +80,12 @@ fn panicked(stream: &StreamInner) -> DeviceError {
 }
 
 /// Drains pieces until there are none. After an error the staging buffer is not used again: a copy may still fill it.
-fn drain<'a>(stream: &Arc<StreamInner>, from: PoolSpan, next: &impl Fn() -> Option<Piece<'a>>) -> Result<()> {
-    let pinned = &stream.device.gpu.pinned;
-    let buffer = pinned.take_staging_buffer()?;
+fn drain<'a>(
+    stream: &Arc<StreamInner>,
+    from: PoolSpan,
+    next: &impl Fn() -> Option<Piece<'a>>,
+    buffer: StagingBuffer,
+) -> Result<()> {
     let mut filling: Option<(usize, Piece<'a>)> = None;
     for half in (0..2).cycle() {
         let piece = next();
@@ -100,7 +106,7 @@ fn drain<'a>(stream: &Arc<StreamInner>, from: PoolSpan, next: &impl Fn() -> Opti
             None => break,
         }
     }
-    pinned.return_staging_buffer(buffer);
+    stream.device.gpu.pinned.return_staging_buffer(buffer);
     stream.check_failure()
 }
 

@@ -1,7 +1,8 @@
 //! Copies between host and device.
 //!
 //! Small borrowed bytes go through a pinned slot: an upload then never waits for the device, and a read of a scalar
-//! takes the fast path of the hardware. Large uploads go from the caller's own memory, which the driver stages; large
+//! takes the fast path of the hardware. Where a gate is closed and the slots are in use, the driver copies the bytes aside.
+//! Large uploads go from the caller's own memory, which the driver stages; large
 //! downloads are staged here (see `staging`).
 
 use std::any::Any;
@@ -14,30 +15,44 @@ use super::host::CudaHostMemory;
 use super::pinned::{SLOT_BYTES, Slot};
 use super::staging;
 use crate::device::cuda::driver::{PoolSpan, filled_vec};
+use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::Kept;
 use crate::device::engine::{HostMemory, Region, Result};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
+/// How many slots of a size uploads leave to reads while a gate is closed, when no more are made.
+pub(crate) const SLOTS_OF_READS: usize = 8;
+
 /// Enqueues a copy of a whole host buffer.
-pub(crate) fn enqueue_upload(stream: &Arc<StreamInner>, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
+pub(crate) fn enqueue_upload(
+    stream: &Arc<StreamInner>,
+    source: &dyn HostMemory,
+    target: Region<'_>,
+    done: &CudaEvent,
+) -> Result<()> {
     let source = CudaHostMemory::of(source, &stream.device)?;
     let guard = stream.enter_uncaptured("copy_from")?;
     if same_size("upload", source.size(), target)? == 0 {
-        return Ok(());
+        return done.record(&guard);
     }
-    guard.upload(source, CudaMemory::of(target, stream)?)
+    guard.upload(source, CudaMemory::of(target, stream)?, done)
 }
 
 /// Enqueues a copy into a whole host buffer.
-pub(crate) fn enqueue_download(stream: &Arc<StreamInner>, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
+pub(crate) fn enqueue_download(
+    stream: &Arc<StreamInner>,
+    source: Region<'_>,
+    target: &dyn HostMemory,
+    done: &CudaEvent,
+) -> Result<()> {
     let target = CudaHostMemory::of(target, &stream.device)?;
     let guard = stream.enter_uncaptured("copy_to")?;
     if same_size("download", target.size(), source)? == 0 {
-        return Ok(());
+        return done.record(&guard);
     }
-    guard.download(CudaMemory::of(source, stream)?, target)
+    guard.download(CudaMemory::of(source, stream)?, target, done)
 }
 
 /// Copies borrowed bytes: up to [`SLOT_BYTES`] without waiting for the device, more as a synchronization point.
@@ -53,7 +68,7 @@ pub(crate) fn upload(stream: &Arc<StreamInner>, source: &[u8], target: Region<'_
         return stream.check_failure();
     }
     guard.let_go();
-    let mut slot = stream.device.gpu.pinned.take_slot(bytes)?;
+    let Some(mut slot) = stream.device.gpu.slot(bytes, SLOTS_OF_READS)? else { return guard.upload_aside(source, to) };
     slot.write(source);
     let copied = guard.upload_piece(&slot, to);
     // Also after an error, of which nobody knows how far the copy came.
@@ -97,9 +112,10 @@ pub(crate) fn download_all(stream: &Arc<StreamInner>, source: Region<'_>) -> Res
     }
 }
 
-/// Where `source` lies, or `None` where it has no bytes; refused while the stream captures.
+/// Where `source` lies, or `None` where it has no bytes; refused while the stream captures. Without a guard: what lies in
+/// the host's memory already is read although a thread may be stuck behind it.
 fn prepared(stream: &Arc<StreamInner>, source: Region<'_>, bytes: usize) -> Result<Option<PoolSpan>> {
-    drop(stream.enter_uncaptured("download")?);
+    stream.check_uncaptured("download")?;
     if bytes == 0 { Ok(None) } else { CudaMemory::of(source, stream).map(Some) }
 }
 
@@ -110,7 +126,7 @@ fn through_slot(
     bytes: usize,
     take: impl FnOnce(&Slot) -> Result<()>,
 ) -> Result<()> {
-    let slot = stream.device.gpu.pinned.take_slot(bytes)?;
+    let slot = stream.device.gpu.for_a_read(|| stream.device.gpu.slot(bytes, 0))?;
     slot.expect();
     let copied = stream.enter_uncaptured("download").and_then(|guard| guard.download_piece(from, &slot));
     let taken = copied.and_then(|()| take(&slot));

@@ -1,6 +1,7 @@
 //! Events: marks in streams, with or without times between them, and with the failures that they cover.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,15 +16,25 @@ use crate::error::DeviceError;
 pub(crate) struct CudaEvent {
     handle: Event,
     device: Arc<Opened>,
-    /// Of the latest recording: whose failures are its own. Locked after the guard of a stream.
-    recorded: Mutex<Option<Causes>>,
+    /// How many recordings there were.
+    recordings: AtomicU64,
+    /// Locked after the guard of a stream, and never over a call of the driver, which may wait for room in its queue.
+    recorded: Mutex<Option<Recorded>>,
+}
+
+/// What is known of the latest recording.
+struct Recorded {
+    /// Whose failures are its own.
+    causes: Causes,
+    /// How many recordings had begun when it was noted.
+    begun: u64,
 }
 
 impl CudaEvent {
     pub(crate) fn new(device: &Arc<Opened>, timing: bool) -> Result<Self> {
         device.check()?;
-        let handle = Event::new(&device.gpu.context, timing)?;
-        Ok(Self { handle, device: device.clone(), recorded: Mutex::default() })
+        let handle = device.gpu.event(timing)?;
+        Ok(Self { handle, device: device.clone(), recordings: AtomicU64::new(0), recorded: Mutex::default() })
     }
 
     /// The event behind the interface, if it is one of this opened device.
@@ -37,16 +48,22 @@ impl CudaEvent {
 
     /// Enqueues a recording.
     pub(crate) fn record(&self, guard: &StreamGuard<'_>) -> Result<()> {
-        let mut recorded = lock(&self.recorded);
+        let own = self.recordings.fetch_add(1, Ordering::SeqCst) + 1;
         guard.record(&self.handle)?;
-        *recorded = Some(guard.causes());
+        let mut causes = guard.causes();
+        let mut recorded = lock(&self.recorded);
+        // Of two that were under way at once, on two streams, only the driver knows which it has: the causes of both.
+        if let Some(other) = recorded.as_ref().filter(|other| other.begun >= own) {
+            causes.merge(&other.causes, self.device.name());
+        }
+        *recorded = Some(Recorded { causes, begun: self.recordings.load(Ordering::SeqCst) });
         Ok(())
     }
 
     /// Enqueues a wait for the latest recording; there is nothing to wait for before the first.
     pub(crate) fn enqueue_wait(&self, guard: &mut StreamGuard<'_>) -> Result<()> {
-        let recorded = lock(&self.recorded);
-        recorded.as_ref().map_or(Ok(()), |causes| guard.wait(&self.handle, causes))
+        let causes = lock(&self.recorded).as_ref().map(|recorded| recorded.causes.clone());
+        causes.map_or(Ok(()), |causes| guard.wait(&self.handle, &causes))
     }
 
     /// The handle may have had another owner, who recorded it.
@@ -56,7 +73,7 @@ impl CudaEvent {
 
     /// The failure of the work before the latest recording.
     fn check(&self) -> Result<()> {
-        lock(&self.recorded).as_ref().map_or(Ok(()), |causes| causes.check(self.device.name()))
+        lock(&self.recorded).as_ref().map_or(Ok(()), |recorded| recorded.causes.check(self.device.name()))
     }
 }
 
@@ -75,6 +92,10 @@ impl EngineEvent for CudaEvent {
             self.handle.synchronize()?;
         }
         self.check()
+    }
+
+    fn is_over(&self) -> bool {
+        !self.is_recorded() || self.handle.is_complete().unwrap_or(true)
     }
 
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration> {

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use crate::device::cuda::driver::HostPiece;
+use crate::device::cuda::gpu::Gpu;
 use crate::device::cuda::memory::pinned::{Pinned, Purpose};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -26,10 +27,10 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// Takes a cell and clears it.
-    pub(crate) fn new(pinned: &Arc<Pinned>) -> Result<Self> {
-        let cell = pinned.take_cell(Purpose::Fault)?;
+    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
+        let cell = gpu.cell(Purpose::Fault)?;
         cell.store(0);
-        Ok(Self { cell: Some(cell), pinned: pinned.clone() })
+        Ok(Self { cell: Some(cell), pinned: gpu.pinned.clone() })
     }
 
     /// Fails once a kernel with a ticket up to `ticket` has reported a fault.
@@ -75,6 +76,10 @@ fn explain([code, row, rows, at]: [u64; 4], ticket: u64, device: &str) -> Result
 pub(crate) struct Causes(Vec<(Arc<Fault>, u64)>);
 
 impl Causes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Fails if one of them has failed.
     #[inline]
     pub(crate) fn check(&self, device: &str) -> Result<()> {

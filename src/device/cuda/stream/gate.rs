@@ -41,7 +41,7 @@ impl CudaGate {
     pub(crate) fn new(device: &Arc<Opened>) -> Result<Self> {
         device.check()?;
         device.gpu.prepare_to_hold()?;
-        let cell = device.gpu.pinned.take_cell(Purpose::Gate)?;
+        let cell = device.gpu.cell(Purpose::Gate)?;
         let target = cell.flag().load(Ordering::Acquire).wrapping_add(1);
         Ok(Self { device: device.clone(), cell: Some(cell), target, holds: AtomicBool::new(false) })
     }

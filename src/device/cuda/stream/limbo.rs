@@ -11,6 +11,9 @@ use crate::device::cuda::driver::{Allocation, Event};
 use crate::device::cuda::memory::pinned::Slot;
 use crate::device::cuda::stream::guard::StreamInner;
 
+/// A mark is an entry of the queue, too: so many slots share one.
+const SLOTS_A_MARK: usize = 8;
+
 /// What is kept until a stream has come past it; dropping it hands it on.
 pub(crate) enum Kept {
     /// A pinned slot that a copy or a kernel uses.
@@ -59,6 +62,12 @@ impl Limbo {
     /// Takes what has no mark yet.
     pub(crate) fn unmarked(&mut self) -> Vec<Kept> {
         std::mem::take(&mut self.unmarked)
+    }
+
+    /// As [`unmarked`](Self::unmarked), where a mark is due: for memory at once, which may be large.
+    pub(crate) fn due(&mut self) -> Vec<Kept> {
+        let memory = self.unmarked.iter().any(|kept| matches!(kept, Kept::Memory { .. }));
+        if memory || self.unmarked.len() >= SLOTS_A_MARK { self.unmarked() } else { Vec::new() }
     }
 
     /// Adds what a mark was put behind; marks come in the order of the stream.

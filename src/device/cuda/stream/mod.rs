@@ -72,12 +72,12 @@ impl EngineStream for CudaStream {
         operations::enqueue(&mut guard, operation)
     }
 
-    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>) -> Result<()> {
-        transfers::enqueue_upload(&self.inner, source, target)
+    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()> {
+        transfers::enqueue_upload(&self.inner, source, target, CudaEvent::of(done, &self.inner.device)?)
     }
 
-    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory) -> Result<()> {
-        transfers::enqueue_download(&self.inner, source, target)
+    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory, done: &dyn EngineEvent) -> Result<()> {
+        transfers::enqueue_download(&self.inner, source, target, CudaEvent::of(done, &self.inner.device)?)
     }
 
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
@@ -139,9 +139,7 @@ impl EngineStream for CudaStream {
     }
 
     fn is_complete(&self) -> Result<bool> {
-        let complete = self.inner.enter_uncaptured("is_complete")?.is_complete()?;
-        // Once more: it may have failed meanwhile.
-        if complete { self.inner.check_failure().map(|()| true) } else { Ok(false) }
+        self.inner.is_complete()
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -1,8 +1,9 @@
 //! What the guard of a stream enqueues: each call goes to the stream, or to that of a capture in progress.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use super::{Capturing, Mode, Scratch, StreamGuard, StreamInner};
+use super::{Capturing, Scratch, StreamGuard, StreamInner};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
@@ -11,6 +12,7 @@ use crate::device::cuda::driver::{
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
+use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::fault::Causes;
 use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
@@ -23,28 +25,37 @@ impl<'a> StreamGuard<'a> {
         self.stream
     }
 
-    fn unless_pageable(self, block: &HostBlock) -> (&'a Arc<StreamInner>, Option<Self>) {
-        (self.stream, (block.kind() != HostKind::Pageable).then_some(self))
+    /// Enqueues a copy of `block` and the recording of `done` behind it: of a pageable one the copy without the lock, as the
+    /// driver's call may block.
+    fn copy_block(self, block: &HostBlock, done: &CudaEvent, copy: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
+        let stream = self.stream;
+        let held = (block.kind() != HostKind::Pageable).then_some(self);
+        copy(&stream.raw)?;
+        let guard = held.unwrap_or_else(|| stream.enter_again());
+        let recorded = done.record(&guard);
+        if recorded.is_err() {
+            // The driver's own failure: where it still waits for anything, it is for this copy.
+            drop(guard);
+            let _ = stream.raw.synchronize();
+        }
+        recorded
     }
 
     /// Where operations go.
     #[inline]
     fn target(&self) -> &Stream {
-        match &self.state.mode {
-            Mode::Capturing(capturing) => &capturing.onto,
-            _ => &self.stream.raw,
-        }
+        self.state.capturing.as_ref().map_or(&self.stream.raw, |capturing| &capturing.onto)
     }
 
     #[inline]
     pub(crate) fn is_capturing(&self) -> bool {
-        matches!(self.state.mode, Mode::Capturing(_))
+        self.state.capturing.is_some()
     }
 
     /// Has a capture in progress hold on to what `operation` uses.
     #[inline]
     pub(crate) fn keep(&mut self, operation: &Operation<'_>) {
-        if let Mode::Capturing(capturing) = &mut self.state.mode {
+        if let Some(capturing) = &mut self.state.capturing {
             capturing.captured.take(operation);
         }
     }
@@ -135,19 +146,23 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.launch_graph(graph)
     }
 
-    /// Enqueues a copy of a whole block into `to`; of a pageable one without the lock, as the driver's call may block.
-    pub(crate) fn upload(self, from: &HostBlock, to: PoolSpan) -> Result<()> {
+    /// Enqueues a copy of a whole block into `to`, and behind it the recording of `done`.
+    pub(crate) fn upload(self, from: &HostBlock, to: PoolSpan, done: &CudaEvent) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
-        let (stream, guard) = self.unless_pageable(from);
-        let outcome = stream.raw.upload(from, to);
-        drop(guard);
-        outcome
+        self.copy_block(from, done, |stream| stream.upload(from, to))
     }
 
     /// Enqueues a copy of the head of a piece into all of `to`.
     pub(crate) fn upload_piece(&self, from: &HostPiece, to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
         self.stream.raw.upload_piece(from, to)
+    }
+
+    /// Enqueues a copy of a few borrowed bytes, which the driver copies aside before it returns: up to 64 KiB it waits for
+    /// nothing (*API synchronization behavior* of its manual).
+    pub(crate) fn upload_aside(&self, from: &[u8], to: PoolSpan) -> Result<()> {
+        self.may_fail(Injected::Copy, "upload")?;
+        self.stream.raw.upload_aside(from, to)
     }
 
     /// Copies borrowed bytes, and waits for that without the lock.
@@ -159,12 +174,9 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
-    pub(crate) fn download(self, from: PoolSpan, to: &HostBlock) -> Result<()> {
+    pub(crate) fn download(self, from: PoolSpan, to: &HostBlock, done: &CudaEvent) -> Result<()> {
         self.may_fail(Injected::Copy, "download")?;
-        let (stream, guard) = self.unless_pageable(to);
-        let outcome = stream.raw.download(from, to);
-        drop(guard);
-        outcome
+        self.copy_block(to, done, |stream| stream.download(from, to))
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
@@ -182,13 +194,15 @@ impl<'a> StreamGuard<'a> {
     /// Enqueues a wait for the latest recording of `event`, whose failures are this stream's from now on.
     pub(crate) fn wait(&mut self, event: &Event, causes: &Causes) -> Result<()> {
         self.stream.raw.wait(event)?;
-        self.state.causes.merge(causes, self.stream.device.name());
+        let mut own = lock(&self.stream.causes);
+        own.merge(causes, self.stream.device.name());
+        self.state.has_causes = !own.is_empty();
         Ok(())
     }
 
     /// Whose failures are those of an event that is recorded now.
     pub(crate) fn causes(&self) -> Causes {
-        let mut causes = self.state.causes.clone();
+        let mut causes = if self.state.has_causes { lock(&self.stream.causes).clone() } else { Causes::default() };
         causes.add(&self.stream.fault, self.state.tickets);
         causes
     }
@@ -205,26 +219,21 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.wait_flag(flag, target)
     }
 
-    /// Whether everything enqueued so far has completed. Never blocks.
-    pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.stream.raw.is_complete()
-    }
-
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
         let onto = Stream::new(&self.stream.device.gpu.context)?;
         let in_progress = self.stream.device.gpu.begin_capture();
         onto.begin_capture()?;
-        self.state.mode = Mode::Capturing(Capturing { onto, captured: Captured::default(), _in_progress: in_progress });
+        self.state.capturing = Some(Capturing { onto, captured: Captured::default(), _in_progress: in_progress });
+        self.stream.captures.store(true, Ordering::Release);
         Ok(())
     }
 
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
-        match std::mem::replace(&mut self.state.mode, Mode::Normal) {
-            Mode::Capturing(Capturing { onto, captured, .. }) => Ok((onto.end_capture()?, captured)),
-            other => {
-                self.state.mode = other;
+        match self.stream.take_capture(&mut self.state) {
+            Some(Capturing { onto, captured, .. }) => Ok((onto.end_capture()?, captured)),
+            None => {
                 Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
             }
         }
@@ -249,18 +258,22 @@ impl<'a> StreamGuard<'a> {
             return Ok(allocation);
         }
         let excess = lock(&stream.free).take_excess();
-        excess.into_iter().for_each(|allocation| stream.raw.free(allocation));
+        for allocation in excess {
+            stream.raw.free(allocation);
+            stream.count();
+        }
         let gpu = &stream.device.gpu;
         let allocate = || stream.raw.allocate(&gpu.pool, bytes);
         match allocate() {
-            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(allocate),
+            Err(DeviceError::OutOfMemory { .. }) => gpu.make_room(stream, allocate),
             outcome => outcome,
         }
     }
 
-    /// Lets go of what the stream is past, and marks the rest.
+    /// Lets go of what the stream is past, and marks the rest where that is due.
     pub(crate) fn let_go(&self) {
-        self.stream.mark();
+        let due = lock(&self.stream.limbo).due();
+        self.stream.mark(due);
         let reached = lock(&self.stream.limbo).reached();
         drop(reached);
     }

@@ -7,17 +7,17 @@
 //!
 //! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues.
 //!
-//! What a drop does takes no guard: a thread may hold it while the driver blocks in it, because the stream's queue is full
-//! and a gate holds it.
+//! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
+//! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::device::cuda::driver::{Allocation, Event, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, within};
+use crate::device::cuda::driver::{Allocation, Stream};
+use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -27,6 +27,9 @@ use crate::error::DeviceError;
 
 /// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
 pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
+const ROOM: u64 = 32;
 
 /// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
 #[derive(Clone, Copy)]
@@ -54,6 +57,16 @@ pub(crate) struct StreamInner {
     raw: Stream,
     pub(crate) device: Arc<Opened>,
     fault: Arc<Fault>,
+    /// Each call says so from now on.
+    failed: OnceLock<DeviceError>,
+    /// The streams that this one waited for. Locked after the state, and never over a call of the driver.
+    causes: Mutex<Causes>,
+    /// Whether a capture is in progress.
+    captures: AtomicBool,
+    /// How many guards have ended, each with its work enqueued, and how many of them are known to have nothing pending any
+    /// more.
+    left: AtomicU64,
+    idle_since: AtomicU64,
     state: Mutex<State>,
     scratch: Mutex<Pieces>,
     free: Mutex<FreeList>,
@@ -62,22 +75,13 @@ pub(crate) struct StreamInner {
     backward: AtomicBool,
 }
 
+#[derive(Default)]
 struct State {
-    mode: Mode,
-    /// The streams that this one waited for.
-    causes: Causes,
+    capturing: Option<Capturing>,
+    /// Whether there are causes: a launch on a stream that waited for no other that can fail locks once.
+    has_causes: bool,
     /// How many launches that can report a fault there were.
     tickets: u64,
-    /// How many guards there were, and how many of them are known to have nothing pending any more.
-    entered: u64,
-    idle_since: u64,
-}
-
-enum Mode {
-    Normal,
-    Capturing(Capturing),
-    /// Each call says so from now on.
-    Failed(DeviceError),
 }
 
 struct Capturing {
@@ -95,6 +99,14 @@ pub(crate) struct StreamGuard<'a> {
     alone: Option<MutexGuard<'a, ()>>,
 }
 
+impl Drop for StreamGuard<'_> {
+    /// Locked, so that no count is lost.
+    #[inline]
+    fn drop(&mut self) {
+        self.stream.count();
+    }
+}
+
 /// A stream on which nobody enqueues, until it is dropped.
 pub(crate) struct Paused<'a> {
     _state: MutexGuard<'a, State>,
@@ -108,14 +120,13 @@ impl StreamInner {
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
             raw: Stream::new(&gpu.context)?,
-            fault: Arc::new(Fault::new(&gpu.pinned)?),
-            state: Mutex::new(State {
-                mode: Mode::Normal,
-                causes: Causes::default(),
-                tickets: 0,
-                entered: 0,
-                idle_since: 0,
-            }),
+            fault: Arc::new(Fault::new(gpu)?),
+            failed: OnceLock::new(),
+            causes: Mutex::default(),
+            captures: AtomicBool::new(false),
+            left: AtomicU64::new(0),
+            idle_since: AtomicU64::new(0),
+            state: Mutex::default(),
             scratch,
             free,
             limbo,
@@ -135,14 +146,29 @@ impl StreamInner {
         let gpu = &self.device.gpu;
         let alone = if gpu.is_held() { gpu.alone() } else { None };
         let mut state = lock(&self.state);
+        self.is_there()?;
+        self.check(&mut state)?;
+        self.raw.bind()?;
+        Ok(StreamGuard { stream: self, state, alone })
+    }
+
+    /// The guard again, of who has just enqueued without it.
+    fn enter_again(self: &Arc<Self>) -> StreamGuard<'_> {
+        StreamGuard { stream: self, state: lock(&self.state), alone: None }
+    }
+
+    /// Something was enqueued; the caller holds the state.
+    #[inline]
+    fn count(&self) {
+        self.left.store(self.left.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    #[inline]
+    fn is_there(&self) -> Result<()> {
         if self.device.injection.strikes(Injected::DeviceLoss) {
             self.device.lose(self.injected("DeviceLoss"));
         }
-        self.device.check()?;
-        self.check(&mut state)?;
-        self.raw.bind()?;
-        state.entered += 1;
-        Ok(StreamGuard { stream: self, state, alone })
+        self.device.check()
     }
 
     /// The guard, for what cannot be captured.
@@ -157,19 +183,29 @@ impl StreamInner {
 
     /// Whether a capture is in progress.
     pub(crate) fn is_capturing(&self) -> bool {
-        matches!(lock(&self.state).mode, Mode::Capturing(_))
+        self.captures.load(Ordering::Acquire)
+    }
+
+    /// What [`enter_uncaptured`](Self::enter_uncaptured) finds, for a call that enqueues nothing.
+    pub(crate) fn check_uncaptured(&self, call: &'static str) -> Result<()> {
+        self.is_there()?;
+        self.check_failure()?;
+        if self.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(()) }
     }
 
     /// Ends a capture in progress, whose work is forgotten.
     pub(crate) fn give_up_capture(&self) {
         let mut state = lock(&self.state);
-        if matches!(state.mode, Mode::Capturing(_))
-            && let Mode::Capturing(Capturing { onto, captured, .. }) = std::mem::replace(&mut state.mode, Mode::Normal)
-        {
+        if let Some(Capturing { onto, captured, .. }) = self.take_capture(&mut state) {
             let _ = onto.end_capture();
             drop(state);
             drop(captured);
         }
+    }
+
+    fn take_capture(&self, state: &mut State) -> Option<Capturing> {
+        self.captures.store(false, Ordering::Release);
+        state.capturing.take()
     }
 
     /// Keeps others from enqueueing here; nothing where one does so until the end of the time.
@@ -180,22 +216,34 @@ impl StreamInner {
     /// Fails once work has failed, and from then on.
     #[inline]
     fn check(&self, state: &mut State) -> Result<()> {
-        if let Mode::Failed(cause) = &state.mode {
-            return Err(cause.clone());
+        let outcome = self.check_with(state.has_causes);
+        if outcome.is_err() {
+            self.end_failed_capture(state);
         }
-        let device = self.device.name();
-        match self.fault.check(u64::MAX, device).and_then(|()| state.causes.check(device)) {
-            Ok(()) => Ok(()),
-            Err(failure) => Err(Self::fail(state, failure)),
-        }
+        outcome
     }
 
     #[cold]
-    fn fail(state: &mut State, failure: DeviceError) -> DeviceError {
-        if let Mode::Capturing(given_up) = std::mem::replace(&mut state.mode, Mode::Failed(failure.clone())) {
+    fn end_failed_capture(&self, state: &mut State) {
+        if let Some(given_up) = self.take_capture(state) {
             let _ = given_up.onto.end_capture();
         }
-        failure
+    }
+
+    /// Fails if the stream has; for who enqueues nothing. Without the state, which a thread may have that is stuck.
+    pub(crate) fn check_failure(&self) -> Result<()> {
+        self.check_with(true)
+    }
+
+    #[inline]
+    fn check_with(&self, causes: bool) -> Result<()> {
+        if let Some(failure) = self.failed.get() {
+            return Err(failure.clone());
+        }
+        let device = self.device.name();
+        let own = self.fault.check(u64::MAX, device);
+        let outcome = if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own };
+        outcome.map_err(|failure| self.failed.get_or_init(|| failure).clone())
     }
 
     /// Blocks until all work enqueued so far has completed, without the lock.
@@ -204,26 +252,29 @@ impl StreamInner {
     /// Work of this stream, or of one that it waited for, has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.check()?;
-        let entered = lock(&self.state).entered;
+        let left = self.left.load(Ordering::Acquire);
         self.raw.synchronize()?;
-        let mut state = lock(&self.state);
-        state.idle_since = entered.max(state.idle_since);
-        self.check(&mut state)
+        self.idle_since.fetch_max(left, Ordering::Release);
+        self.check_failure()
     }
 
     /// As [`synchronize`](Self::synchronize), without a call of the driver where nothing was enqueued since the last.
     pub(crate) fn wait_unless_idle(&self) -> Result<()> {
-        let mut state = lock(&self.state);
-        if state.idle_since < state.entered {
-            drop(state);
-            return self.synchronize();
+        match self.idle_since.load(Ordering::Acquire) < self.left.load(Ordering::Acquire) {
+            true => self.synchronize(),
+            false => self.check_failure(),
         }
-        self.check(&mut state)
     }
 
-    /// Fails if the stream has; for who knows by another way that its work is over.
-    pub(crate) fn check_failure(&self) -> Result<()> {
-        self.check(&mut lock(&self.state))
+    /// Whether all work enqueued so far has completed. Never blocks.
+    ///
+    /// # Errors
+    /// As [`enter_uncaptured`](Self::enter_uncaptured).
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        self.check_uncaptured("is_complete")?;
+        let complete = self.raw.is_complete()?;
+        // Once more: it may have failed meanwhile.
+        if complete { self.check_failure().map(|()| true) } else { Ok(false) }
     }
 
     /// Whether all work enqueued so far has completed; true for a stream that the driver has given up. Never blocks.
@@ -272,32 +323,39 @@ impl StreamInner {
         lock(&self.limbo).keep(kept);
     }
 
-    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing.
+    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing, or the mark could wait for
+    /// room behind a gate: what is not marked now is a later call's.
     pub(crate) fn reclaim(&self) {
         if lock(&self.limbo).is_empty() {
             return;
         }
-        let state = match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        if state.is_some() && self.raw.bind().is_ok() {
-            self.mark();
+        let mut past = Vec::new();
+        // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
+        if let Some(state) = now(&self.state) {
+            let (unmarked, left) = (lock(&self.limbo).unmarked(), self.left.load(Ordering::Acquire));
+            if self.is_over() {
+                self.idle_since.fetch_max(left, Ordering::Release);
+                past = unmarked;
+            } else if self.device.gpu.is_held() && left - self.idle_since.load(Ordering::Acquire) > ROOM {
+                lock(&self.limbo).still_unmarked(unmarked);
+            } else {
+                self.mark(unmarked);
+            }
+            drop(state);
         }
-        drop(state);
-        let reached = lock(&self.limbo).reached();
-        drop(reached);
+        past.extend(lock(&self.limbo).reached());
+        // Without a lock.
+        drop(past);
     }
 
     /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which
     /// may block: a drop adds to it.
-    fn mark(&self) {
-        let kept = lock(&self.limbo).unmarked();
+    fn mark(&self, kept: Vec<Kept>) {
         if kept.is_empty() {
             return;
         }
-        let recorded = Event::new(self.raw.context(), false).and_then(|event| self.raw.record(&event).map(|()| event));
+        let recorded = self.device.gpu.event(false).and_then(|event| self.raw.record(&event).map(|()| event));
+        self.count();
         let mut limbo = lock(&self.limbo);
         match recorded {
             Ok(event) => limbo.marked(event, kept),
@@ -305,9 +363,17 @@ impl StreamInner {
         }
     }
 
-    /// Gives the memory that is kept for the next allocations back to the pool; of a stream that a gate may hold, nothing:
-    /// the call could block.
+    /// Gives the memory that is kept for the next allocations back to the pool; nothing while another thread enqueues, or
+    /// where the call could wait for room behind a gate.
     pub(crate) fn give_back_free(&self) {
+        if let Some(state) = now(&self.state) {
+            self.give_back_own();
+            drop(state);
+        }
+    }
+
+    /// As [`give_back_free`](Self::give_back_free), of who holds the state.
+    pub(crate) fn give_back_own(&self) {
         if self.device.gpu.is_held() && !self.is_over() {
             return;
         }
@@ -317,14 +383,12 @@ impl StreamInner {
 
     /// Ends a stream whose work is over and that nobody has a handle of.
     pub(crate) fn end(self: Arc<Self>) {
-        let mut state = lock(&self.state);
         // A failure that somebody has been told of is not told again.
-        if !matches!(state.mode, Mode::Failed(_))
-            && let Err(failure) = self.check(&mut state)
+        if self.failed.get().is_none()
+            && let Err(failure) = self.check_failure()
         {
             self.device.orphan(failure);
         }
-        drop(state);
         let kept = lock(&self.limbo).all();
         drop(kept);
         let Pieces { current, outgrown } = std::mem::take(&mut *lock(&self.scratch));

@@ -1,0 +1,251 @@
+//! A thread that waits behind a gate keeps no other from what does not wait: else the thread that is to open the gate could
+//! never do so.
+//!
+//! On an engine whose queues are never full the threads here go through. A call that waits for the gate after all fails its
+//! test once nothing could have taken so long; the gate is then opened.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use syncscope::device::{Device, Gate};
+use syncscope::error::DeviceError;
+
+use crate::contract::host_kind;
+use crate::{Check, ensure};
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
+    ("a_copy_from_a_buffer_is_enqueued_beside_one_that_waits_for_room", copy_beside_a_stuck_copy),
+    ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
+    ("questions_are_answered_while_a_thread_waits_for_room", questions),
+    ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
+    ("an_allocation_returns_beside_a_held_stream_with_a_full_queue", allocation_beside_a_full_queue),
+    ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
+    ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
+];
+
+/// Longer than any call takes that waits for nothing.
+const LONG: Duration = Duration::from_secs(60);
+
+/// More than fit into a stream's queue.
+const MANY: usize = 3000;
+
+/// What `call` returns while `gate` is closed.
+fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> Result<R, Failed> {
+    thread::scope(|scope| {
+        let (done, returned) = mpsc::channel();
+        scope.spawn(move || done.send(call()));
+        returned.recv_timeout(LONG).map_err(|_| {
+            gate.open();
+            Failed::from("the call waited for the gate")
+        })
+    })
+}
+
+/// Runs `meanwhile` once a thread that makes `count` calls is stuck in one of them, or through; then opens the gate.
+fn beside_a_stuck_thread<R>(
+    gate: &Gate,
+    count: usize,
+    call: impl Fn() -> Result<(), DeviceError> + Sync,
+    meanwhile: impl FnOnce() -> Result<R, Failed>,
+) -> Result<R, Failed> {
+    let made = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let calls = scope.spawn(|| {
+            (0..count).try_for_each(|_| {
+                call()?;
+                made.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, DeviceError>(())
+            })
+        });
+        let mut seen = usize::MAX;
+        while made.load(Ordering::Relaxed) != seen && seen != count && !calls.is_finished() {
+            seen = made.load(Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(50));
+        }
+        let outcome = meanwhile();
+        gate.open();
+        calls.join().map_err(|_| Failed::from("the thread that makes calls panicked"))??;
+        outcome
+    })
+}
+
+fn copy_beside_a_read(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let mut buffer = device.host_buffer::<f32>(host_kind(device), 8)?;
+    let (x, y) = (stream.full::<f32>([8], 3.0)?, other.zeros::<f32>([8])?);
+    device.synchronize()?;
+    stream.wait_gate(&gate)?;
+    x.copy_to(&mut buffer)?;
+    thread::scope(|scope| {
+        let (about, began) = mpsc::channel();
+        let buffer = &buffer;
+        let reader = scope.spawn(move || {
+            let _ = about.send(());
+            buffer.read().map(|values| values.to_vec())
+        });
+        began.recv()?;
+        // As long as it takes to stand in the wait. One that stands there later makes the test easier.
+        thread::sleep(Duration::from_millis(50));
+        let copied = returns(&gate, || y.copy_from(buffer));
+        gate.open();
+        let read = reader.join().map_err(|_| "the reader panicked")??;
+        copied??;
+        ensure(read == [3.0; 8], || format!("{read:?}"))
+    })
+}
+
+fn copy_beside_a_stuck_copy(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let mut buffer = device.host_buffer::<f32>(host_kind(device), 16)?;
+    buffer.write()?.fill(5.0);
+    let (x, y) = (stream.zeros::<f32>([16])?, other.zeros::<f32>([16])?);
+    device.synchronize()?;
+    stream.wait_gate(&gate)?;
+    let read = beside_a_stuck_thread(
+        &gate,
+        MANY,
+        || x.copy_from(&buffer),
+        || returns(&gate, || y.copy_from(&buffer).and_then(|()| y.to_vec())),
+    )??;
+    ensure(read == [5.0; 16] && x.to_vec()? == [5.0; 16], || format!("{read:?}"))?;
+    buffer.write()?.fill(6.0);
+    Ok(())
+}
+
+fn forgotten_slices(device: &Device) -> Result<(), Failed> {
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    let mut buffer = device.host_buffer::<f32>(host_kind(device), 8)?;
+    let x = stream.ones::<f32>([8])?;
+    let read = returns(&gate, || {
+        let mut slice = buffer.write()?;
+        slice[3] = 4.0;
+        std::mem::forget(slice);
+        std::mem::forget(buffer.read()?);
+        x.copy_from(&buffer)?;
+        let copied = x.to_vec()?;
+        x.add_scalar(1.0)?.copy_to(&mut buffer)?;
+        let back = buffer.read()?.to_vec();
+        buffer.write()?.fill(9.0);
+        Ok::<_, DeviceError>((copied, back))
+    })??;
+    let (mut copied, mut back) = ([0.0; 8], [1.0; 8]);
+    (copied[3], back[3]) = (4.0, 5.0);
+    ensure(read == (copied.to_vec(), back.to_vec()), || format!("{read:?}"))
+}
+
+fn questions(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let (start, end) = (device.timing_event()?, device.timing_event()?);
+    let x = stream.zeros::<f32>([16])?;
+    stream.record(&start)?;
+    stream.record(&end)?;
+    device.synchronize()?;
+    stream.wait_gate(&gate)?;
+    let launch = || x.affine_in_place(1.0, 1.0);
+    let answers = beside_a_stuck_thread(&gate, MANY, launch, || {
+        returns(&gate, || {
+            let answers = (stream.is_complete()?, start.is_complete()?);
+            other.wait(&end)?;
+            end.elapsed_since(&start)?;
+            Ok::<_, DeviceError>((answers, other.ones::<f32>([9])?.sum()?.item()?))
+        })
+    })??;
+    ensure(answers == ((false, true), 9.0), || format!("{answers:?}"))?;
+    stream.synchronize()?;
+    ensure(stream.is_complete()?, || "a stream is not complete after a wait for it".to_owned())
+}
+
+fn event_beside_its_record(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let (event, start) = (device.timing_event()?, device.timing_event()?);
+    other.record(&start)?;
+    other.record(&event)?;
+    device.synchronize()?;
+    stream.wait_gate(&gate)?;
+    let third = device.stream()?;
+    let record = || stream.record(&event);
+    let complete = beside_a_stuck_thread(&gate, MANY, record, || {
+        returns(&gate, || {
+            let complete = event.is_complete()?;
+            let _ = event.elapsed_since(&start);
+            third.wait(&event)?;
+            Ok::<_, DeviceError>(complete)
+        })
+    })??;
+    ensure(!complete, || "an event was complete whose record is held".to_owned())?;
+    event.synchronize()?;
+    Ok(device.synchronize()?)
+}
+
+/// Filled up to each of the last entries: what is put behind the launches finds room or waits for none.
+fn allocation_beside_a_full_queue(device: &Device) -> Result<(), Failed> {
+    const DEPTH: usize = 1024;
+    for free in 0..6 {
+        let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+        let (guest, x) = (other.ones::<f32>([512])?, stream.zeros::<f32>([16])?);
+        device.synchronize()?;
+        stream.wait_gate(&gate)?;
+        guest.on(&stream)?.affine_in_place(1.0, 1.0)?;
+        // Beside the gate and that launch.
+        let count = DEPTH - 2 - free;
+        beside_a_stuck_thread(
+            &gate,
+            count,
+            || x.affine_in_place(1.0, 1.0),
+            || {
+                drop(guest);
+                returns(&gate, || {
+                    let sum = other.ones::<f32>([12_345])?.sum()?.item()?;
+                    device.trim()?;
+                    ensure(sum == 12_345.0, || format!("{sum}"))
+                        .map_err(|_| DeviceError::EventNotReady { reason: "sum" })
+                })?
+                .map_err(Failed::from)
+            },
+        )?;
+        let value = x.get([0])?.item()?;
+        ensure(value == count as f32, || format!("{value} in place of {count}"))?;
+    }
+    Ok(())
+}
+
+fn uploads_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    for (count, len) in [(600_usize, 4_usize), (40, 16 << 10)] {
+        let (stream, gate) = (device.stream()?, device.gate()?);
+        // Their memory is there: only the uploads are behind the gate.
+        let warm: Vec<_> = (0..count).map(|_| stream.empty::<f32>([len])).collect::<Result<_, _>>()?;
+        drop(warm);
+        stream.synchronize()?;
+        stream.wait_gate(&gate)?;
+        let upload = |i: usize| stream.tensor(&vec![i as f32; len], [len]);
+        let made = returns(&gate, || (0..count).map(upload).collect::<Result<Vec<_>, _>>())??;
+        ensure(!stream.is_complete()?, || "the gate was passed".to_owned())?;
+        gate.open();
+        for (i, x) in made.iter().enumerate() {
+            let values = x.to_vec()?;
+            ensure(values == vec![i as f32; len], || format!("upload {i} of {count} holds {:?}…", values.first()))?;
+        }
+    }
+    Ok(())
+}
+
+fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    stream.wait_gate(&gate)?;
+    let told = returns(&gate, || {
+        let gates: Result<Vec<_>, _> = (0..2000).map(|_| device.gate()).collect();
+        let events: Result<Vec<_>, _> = (0..2000).map(|_| device.event()).collect();
+        [gates.err(), events.err()]
+    })?;
+    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
+    ensure(told.iter().flatten().all(right), || format!("{told:?}"))?;
+    gate.open();
+    stream.synchronize()?;
+    // With no gate closed there are more.
+    let more: Vec<_> = (0..2000).map(|_| device.event()).collect::<Result<_, _>>()?;
+    ensure(more.len() == 2000, || "an event is missing".to_owned())
+}
