@@ -292,7 +292,8 @@ mod tests {
         plot.rows[0].below = ["yielding 1.0 ms", "blocking 1.1 ms"].map(str::to_owned).to_vec();
         assert_eq!(plot.rows[0].height(), without + LINE as i32);
         assert!(plot.description().ends_with("1.2 µs, yielding 1.0 ms, blocking 1.1 ms."), "{}", plot.description());
-        assert!(plot.to_svg("a").unwrap().contains(">yielding 1.0 ms · blocking 1.1 ms<"));
+        let svg = plot.to_svg("a").unwrap();
+        assert!(svg.contains(">yielding 1&#46;0 ms · blocking 1&#46;1 ms<"), "{svg}");
     }
 
     #[test]
