@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod budget;
+#[path = "../fixtures/signals.rs"]
+mod hearing;
 mod held;
 #[cfg(feature = "nsys")]
 mod nsys;
@@ -41,6 +43,7 @@ fn compile(source: &str, flags: &[&str], out: &Path) {
 
 /// `report audit` with the stand-in in the program's way.
 fn audit(arguments: &[&str]) -> Command {
+    hearing::hear();
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
     command.arg("audit").args(arguments).env("LD_LIBRARY_PATH", stand_in()).stdin(Stdio::null());
     // A slow machine takes its time to hand the interpreter's lock over.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use super::{audit, json};
+use super::{audit, hearing, json};
 
 /// Each that ends a process which does not listen, but for faults and real-time signals.
 const SIGNALS: [&str; 18] = [
@@ -96,6 +96,7 @@ while True:
         break
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 ";
+    hearing::hear();
     let output = Command::new("python3")
         .args(["-c", script, env!("CARGO_BIN_EXE_report"), "audit", "--", "python3", "-c", COUNTS, "INT QUIT"])
         .output()
@@ -143,6 +144,7 @@ fn the_program_begins_with_the_signals_that_the_command_was_started_with() {
     let copy = |out: &std::path::Path| format!("grep -E '^Sig(Ign|Cgt|Blk)' /proc/self/status > {}", out.display());
     let script = format!("trap '' HUP USR2 PROF; {}; exec \"$@\"", copy(&mine));
     let its_script = copy(&its);
+    hearing::hear();
     let mut command = Command::new("sh");
     command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_report"), "audit", "--", "sh", "-c", &its_script]);
     assert!(command.process_group(0).stderr(Stdio::null()).status().unwrap().success());

@@ -68,7 +68,7 @@ struct Queue {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Work> work;
-    u64 pushed = 0, done = 0;
+    u64 pushed = 0, done = 0, stuck = 0;
     bool closed = false;
 
     void run() {
@@ -88,7 +88,9 @@ struct Queue {
     }
     void push(Work next) {
         std::unique_lock<std::mutex> lock(mutex);
+        ++stuck;
         changed.wait(lock, [&] { return work.size() < 1024; });
+        --stuck;
         work.push_back(std::move(next));
         ++pushed;
         changed.notify_all();
@@ -98,8 +100,10 @@ struct Queue {
         const u64 target = pushed;
         changed.wait(lock, [&] { return done >= target; });
     }
+    // As with a real driver, a question waits with a call that waits for room.
     bool is_complete() {
-        std::lock_guard<std::mutex> lock(mutex);
+        std::unique_lock<std::mutex> lock(mutex);
+        changed.wait(lock, [&] { return stuck == 0; });
         return done == pushed;
     }
 };

@@ -271,7 +271,7 @@ enum Part<'a> {
 }
 
 /// The filters that write a number: each is the last of its expression.
-const FORMS: [&str; 3] = ["time", "percent", "times"];
+const FORMS: [&str; 4] = ["time", "percent", "count", "times"];
 
 /// Where expressions of a text are checked: as predicates are, with filters that write a number.
 fn wording() -> Environment<'static> {
@@ -294,11 +294,13 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
     let (scale, sign) = match form {
         Some("percent") => (Scale::PERCENT, ""),
         Some("times") => (Unit::Ratio.scale(value), " ×"),
+        Some("count") => (Unit::Number.scale(value), ""),
         Some(_) => (Unit::Seconds.scale(value), ""),
         None => (found.unit.scale(value), ""),
     };
     let text = match resolved.in_words().filter(|_| form.is_none()) {
         Some(words) => words,
+        None if form == Some("count") => format!("{value:.0}"),
         None => format!("{}{sign}", scale.significant(value, 3)),
     };
     let interval = match ends {

@@ -334,7 +334,11 @@ impl Gpu {
         let begin = Instant::now();
         loop {
             // Before all else: what completes in between is in the next attempt.
-            let idle = self.all_streams().iter().all(|stream| stream.is_over());
+            let is_own = |other: &Arc<StreamInner>| std::ptr::eq(&raw const **other, stream);
+            let is_over = |other: &Arc<StreamInner>| {
+                if is_own(other) { other.is_over() } else { other.is_over_for_others() }
+            };
+            let idle = self.all_streams().iter().all(is_over);
             self.collect();
             stream.give_back_own();
             self.pool.trim()?;

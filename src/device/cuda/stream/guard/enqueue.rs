@@ -29,9 +29,13 @@ impl<'a> StreamGuard<'a> {
     /// driver's call may block.
     fn copy_block(self, block: &HostBlock, done: &CudaEvent, copy: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let stream = self.stream;
-        let held = (block.kind() != HostKind::Pageable).then_some(self);
-        copy(&stream.raw)?;
-        let guard = held.unwrap_or_else(|| stream.enter_again());
+        let guard = match block.kind() {
+            HostKind::Pageable => self.without_state(copy)?,
+            _ => {
+                copy(&stream.raw)?;
+                self
+            }
+        };
         let recorded = done.record(&guard);
         if recorded.is_err() {
             // The driver's own failure: where it still waits for anything, it is for this copy.
@@ -39,6 +43,17 @@ impl<'a> StreamGuard<'a> {
             let _ = stream.raw.synchronize();
         }
         recorded
+    }
+
+    /// Makes a call that enqueues and may block, while others can enter; the guard again.
+    fn without_state(self, call: impl FnOnce(&Stream) -> Result<()>) -> Result<Self> {
+        let stream = self.stream;
+        stream.copying.fetch_add(1, Ordering::AcqRel);
+        drop(self);
+        let outcome = call(&stream.raw);
+        let guard = stream.enter_again();
+        stream.copying.fetch_sub(1, Ordering::AcqRel);
+        outcome.map(|()| guard)
     }
 
     /// Where operations go.

@@ -68,6 +68,8 @@ pub(crate) struct StreamInner {
     left: AtomicU64,
     idle_since: AtomicU64,
     state: Mutex<State>,
+    /// How many threads are in a call that enqueues without the state.
+    copying: AtomicU64,
     scratch: Mutex<Pieces>,
     free: Mutex<FreeList>,
     limbo: Mutex<Limbo>,
@@ -127,6 +129,7 @@ impl StreamInner {
             left: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             state: Mutex::default(),
+            copying: AtomicU64::new(0),
             scratch,
             free,
             limbo,
@@ -272,14 +275,27 @@ impl StreamInner {
     /// As [`enter_uncaptured`](Self::enter_uncaptured).
     pub(crate) fn is_complete(&self) -> Result<bool> {
         self.check_uncaptured("is_complete")?;
-        let complete = self.raw.is_complete()?;
+        let complete = self.asked().unwrap_or(Ok(false))?;
         // Once more: it may have failed meanwhile.
         if complete { self.check_failure().map(|()| true) } else { Ok(false) }
     }
 
-    /// Whether all work enqueued so far has completed; true for a stream that the driver has given up. Never blocks.
+    /// Whether all work enqueued so far has completed, of a stream that others may use; true for one that the driver has given
+    /// up, and not where another thread is in a call that enqueues. Never blocks.
+    pub(crate) fn is_over_for_others(&self) -> bool {
+        self.asked().is_some_and(|complete| complete.unwrap_or(true))
+    }
+
+    /// As [`is_over_for_others`](Self::is_over_for_others), of who holds the state, or has the last handle of the stream.
     pub(crate) fn is_over(&self) -> bool {
         self.raw.is_complete().unwrap_or(true)
+    }
+
+    /// What the driver says of its work. Nothing while another thread is in a call that enqueues: it may wait for room, and the
+    /// driver lets a question about that stream wait with it.
+    fn asked(&self) -> Option<Result<bool>> {
+        let _state = now(&self.state)?;
+        (self.copying.load(Ordering::Acquire) == 0).then(|| self.raw.is_complete())
     }
 
     /// 0 and 1 in turn: whether a kernel goes through its data backward (see `kernels/elementwise.cu`).
