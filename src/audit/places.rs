@@ -109,10 +109,15 @@ pub(crate) fn loss(call: &RecordedCall, judgement: &CallJudgement) -> Option<(Re
     })
 }
 
-/// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name.
+/// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name. In a program, what a
+/// crate or a static library compiled without line tables looks like the user's: a frame with a line goes before one without.
 pub(crate) fn frame<'a>(stack: &[&'a Frame]) -> Option<&'a Frame> {
-    let named = |frame: &&&Frame| !frame.function.is_empty();
-    stack.iter().find(|frame| frame.is_users()).or_else(|| stack.iter().find(named)).or(stack.first()).copied()
+    let first = |fits: &dyn Fn(&Frame) -> bool| stack.iter().find(|frame| fits(frame));
+    first(&|frame| frame.is_users() && frame.line > 0)
+        .or_else(|| first(&Frame::is_users))
+        .or_else(|| first(&|frame| !frame.function.is_empty()))
+        .or(stack.first())
+        .copied()
 }
 
 /// The calls of one place.
@@ -228,5 +233,27 @@ fn advice(class: Class, reason: Reason) -> (&'static str, &'static str) {
             ("run again with more work pending before this call, which decides it", "what-blocks")
         }
         _ => ("look at the timeline around this call", "what-blocks"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_program_goes_before_what_was_compiled_into_it_without_lines() {
+        let of = |file: &str, line, function: &str| Frame {
+            file: file.to_owned(),
+            line,
+            function: function.to_owned(),
+            ..Frame::default()
+        };
+        let (nameless, crates) = (of("./program", 0, ""), of("/root/.cargo/registry/src/a/driver.rs", 9, "wait"));
+        let (own, named) = (of("src/main.rs", 24, "main"), of("./program", 0, "step"));
+        let chosen = |stack: &[&Frame]| frame(stack).map(Frame::place);
+        assert_eq!(chosen(&[&nameless, &crates, &own]).unwrap(), "src/main.rs:24");
+        assert_eq!(chosen(&[&named, &own]).unwrap(), "src/main.rs:24");
+        assert_eq!(chosen(&[&crates, &named]).unwrap(), "step (program)");
+        assert_eq!(chosen(&[]), None);
     }
 }

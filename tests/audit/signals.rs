@@ -126,8 +126,11 @@ os.read(0, 1)
             "import signal\nfor name in ('INT', 'PIPE', 'XFSZ'):\n    signal.signal(getattr(signal, 'SIG' + name), signal.SIG_DFL)\n{script}"
         );
         let (mut child, _lines) = begun(audit(&[&arguments[..], &[&script]].concat()).current_dir(folder.path()));
+        // Waiting closes what is left of it, and the program would end by that.
+        let input = child.stdin.take();
         send(signal, &child.id().to_string());
         let status = child.wait().unwrap();
+        drop(input);
         match signal {
             // A shell tells these by the same code.
             "IO" | "STKFLT" | "PWR" => assert_eq!(status.code(), Some(128 + numbered(signal)), "{signal}"),

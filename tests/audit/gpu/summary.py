@@ -21,6 +21,14 @@ def read(name):
         return None
 
 
+def table(name, lines):
+    """Prints a table, and keeps it for the book."""
+    lines = [line.rstrip() for line in lines]
+    print("", *lines, sep="\n")
+    with open(os.path.join(FOLDER, name), "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def row(what, found, goal="", holds=None):
     ROWS.append((what, found, goal, "" if holds is None else "yes" if holds else "NO"))
 
@@ -36,12 +44,13 @@ def calls():
     if not (labels and audit and debug):
         return row("the labelled script", "a file is missing", "", False)
     found, doubtful = lines(audit) & labels.keys(), lines(audit, ("uncertain", "unknown"))
-    print(f"{'call':48} {'gate':6} {'audit':10} debug mode")
+    told = [f"{'call':48} {'gate':6} {'audit':10} debug mode"]
     for line, label in sorted(labels.items(), key=lambda item: int(item[0])):
         said = "waits" if line in found else "uncertain" if line in doubtful else "-"
         wrong = "" if label["waits"] == (line in found) else "   <- the audit is wrong"
         mode = "warns" if debug.get(line) else "-"
-        print(f"{label['name']:48} {'waits' if label['waits'] else '-':6} {said:10} {mode}{wrong}")
+        told.append(f"{label['name']:48} {'waits' if label['waits'] else '-':6} {said:10} {mode}{wrong}")
+    table("audit_calls.txt", told)
     truth = {line for line, label in labels.items() if label["waits"]}
     row("calls that wait, and that do not, by the gate", f"{len(truth)}, {len(labels) - len(truth)}", "25, 25",
         len(truth) >= 25 and len(labels) - len(truth) >= 25)
@@ -65,7 +74,6 @@ def loop():
     times, audit = read("times.json"), read("loop.json")
     if not (times and audit):
         return row("the training loop", "a file is missing", "", False)
-    # What the book shows.
     steps = [f"{'the training loop':32} {'ms/iteration':>12} {'gain':>8} {'waits/iteration':>16}"]
     before = times["seconds"][0]
     for removed, (name, seconds) in enumerate(zip(times["names"], times["seconds"])):
@@ -73,9 +81,7 @@ def loop():
         waits = sum(place["count"] for place in of) / times["iterations"]
         steps.append(f"{name:32} {seconds * 1e3:12.3f} {1 - seconds / before:8.1%} {waits:16.2f}")
         before = seconds
-    with open(os.path.join(FOLDER, "training_loop.txt"), "w") as file:
-        file.write("\n".join(steps) + "\n")
-    print("", *steps, sep="\n")
+    table("training_loop.txt", steps)
     first, last = times["seconds"][0], times["seconds"][-1]
     row("the loop without its waits, of the time with them", f"{last / first:.1%}", "less", last < first)
     for name, code, goal in (("planted", "1", "fails"), ("removed", "0", "passes")):
@@ -123,7 +129,6 @@ calls()
 loop()
 costs()
 widths = [max(len(row[column]) for row in ROWS) for column in range(4)]
-print()
-for cells in [("what", "found", "goal", "holds"), *ROWS]:
-    print("  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths)).rstrip())
+table("audit_held.txt", ["  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths))
+                         for cells in [("what", "found", "goal", "holds"), *ROWS]])
 sys.exit(1 if any(holds == "NO" for *_, holds in ROWS) else 0)
