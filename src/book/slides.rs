@@ -25,7 +25,7 @@ use super::tables::Machines;
 use super::templates::{Templates, safe_html};
 use super::{kept, lesson, recorded, render_text};
 use crate::error::BookError;
-use crate::present::styled_once;
+use crate::present::{escape, styled_once};
 use crate::results::{Catalog, Results};
 
 /// The folder of a project that holds the decks' templates, style sheet and script.
@@ -292,19 +292,24 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
     let systems = results.systems();
     for system in &systems {
         let (sentences, _) = render_text::sentences_of(&lines, document, results, system);
+        let mut of_system = Vec::new();
         for pieces in sentences.into_iter().flatten() {
             let details = pieces.iter().filter_map(|piece| match piece {
                 Piece::Value { detail, .. } => Some(detail),
                 Piece::Words(_) => None,
             });
-            // One list has room for the values of one system: the others' stand in the chapter.
-            for detail in details.filter(|_| *system == systems[0]) {
+            // A slide has room for the values of one system: those of several stand in the chapter.
+            for detail in details.filter(|_| systems.len() == 1) {
                 if !values.contains(detail) {
                     values.push(detail.clone());
                 }
             }
-            let of = if systems.len() > 1 { format!("{system}: ") } else { String::new() };
-            said.push(safe_html(format!("{of}{}", render_text::render_text(&pieces))));
+            of_system.push(render_text::render_text(&pieces));
+        }
+        match systems.len() {
+            1 => said.extend(of_system.into_iter().map(safe_html)),
+            _ if of_system.is_empty() => {}
+            _ => said.push(safe_html(format!("{}: {}", escape(system), of_system.join(" ")))),
         }
     }
     context! { machine, number, said, values }
