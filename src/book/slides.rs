@@ -290,26 +290,27 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
     let mut said = Vec::new();
     let lines: Vec<Sentence> = lines.into_iter().flatten().cloned().collect();
     let systems = results.systems();
-    for system in &systems {
+    // A slide has room for the values of one system: those of several stand in the chapter, and each has one paragraph.
+    let is_alone = systems.len() == 1;
+    for system in systems {
         let (sentences, _) = render_text::sentences_of(&lines, document, results, system);
         let mut of_system = Vec::new();
         for pieces in sentences.into_iter().flatten() {
             let details = pieces.iter().filter_map(|piece| match piece {
-                Piece::Value { detail, .. } => Some(detail),
-                Piece::Words(_) => None,
+                Piece::Value { detail, .. } if is_alone => Some(detail),
+                _ => None,
             });
-            // A slide has room for the values of one system: those of several stand in the chapter.
-            for detail in details.filter(|_| systems.len() == 1) {
+            for detail in details {
                 if !values.contains(detail) {
                     values.push(detail.clone());
                 }
             }
             of_system.push(render_text::render_text(&pieces));
         }
-        match systems.len() {
-            1 => said.extend(of_system.into_iter().map(safe_html)),
-            _ if of_system.is_empty() => {}
-            _ => said.push(safe_html(format!("{}: {}", escape(system), of_system.join(" ")))),
+        if is_alone {
+            said.extend(of_system.into_iter().map(safe_html));
+        } else if !of_system.is_empty() {
+            said.push(safe_html(format!("{}: {}", escape(system), of_system.join(" "))));
         }
     }
     context! { machine, number, said, values }

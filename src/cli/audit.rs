@@ -25,7 +25,7 @@ A step of a budget is a range of NVTX, or begins at a line. Name a line that its
 such as one that reads a result, and not the line that calls the whole iteration: its iterations cannot be told apart.
 
 Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYNCSCOPE_AUDIT_BYTES sets another limit, in bytes. \
-What is recorded beyond it is lost, and said to be.
+Records beyond it are lost, and the audit says how many.
 
 Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold, or where that is not \
 known: waits may be missing, no step was found, or no process used CUDA.
