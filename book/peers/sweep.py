@@ -17,6 +17,7 @@ import argparse
 import gc
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -229,10 +230,32 @@ def line(row):
 HEAD = f"{'operation':16s}{'type':5s}{'sizes':>22s}{'ours, us':>12s}{'PyTorch, us':>12s}{'ratio':>8s}  interval"
 
 
+def markdown(rows, failed, left):
+    """The table of all cells: those that were measured, and why the others were not."""
+    lines = ["| operation | type | sizes | ours, µs | PyTorch, µs | ours / PyTorch | 95 % interval | |",
+             "|---|---|---:|---:|---:|---:|---|---|"]
+    for row in sorted(rows, key=lambda row: (row["operation"], row["type"], row["sizes"])):
+        times = f"{row['ours'] * 1e6:.1f} | {row['theirs'] * 1e6:.1f} | {row['ratio']:.3f}"
+        verdict = "within" if row["high"] <= row["bar"] else "above"
+        lines.append(f"| {row['operation']} | {row['type']} | {'x'.join(map(str, row['sizes']))} | {times} "
+                     f"| {row['low']:.3f} to {row['high']:.3f} | {verdict} |")
+    for cell, why in [*((cell, f"failed: {error}") for cell, error in failed), *((cell, "not measured") for cell in left)]:
+        lines.append(f"| {cell[0]} | {cell[1]} | {'x'.join(map(str, cell[2]))} | | | | | {why} |")
+    return "\n".join(lines)
+
+
+def keep(out, content, table):
+    """Writes `content` as JSON, and the table beside it as Markdown."""
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+    with open(os.path.splitext(out)[0] + ".md", "w", encoding="utf-8") as file:
+        file.write(table + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compares every operation with PyTorch's, over types and sizes.")
     parser.add_argument("program", help="the example `sweep`, built")
-    parser.add_argument("--out", metavar="FILE", help="where to write all cells with their samples, as JSON")
+    parser.add_argument("--out", metavar="FILE", help="where to write all cells with their samples, as JSON; the table goes beside it, as .md")
     parser.add_argument("--only", metavar="TEXT", help="the cells whose operation, or `operation/type`, is this")
     parser.add_argument("--seconds", type=float, default=280.0, help="cells that are not measured by then are listed as such")
     arguments = parser.parse_args()
@@ -258,9 +281,9 @@ def main():
                 rows[cell] = {**measure(ours, theirs, cell, ROUNDS_AGAIN), "again": True}
     above = [row for row in rows.values() if row["high"] > row["bar"]]
     if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, "device": torch.cuda.get_device_name(0), "cells": list(rows.values()),
-                       "failed": failed, "not_measured": left}, file, indent=1)
+        content = {"torch": torch.__version__, "device": torch.cuda.get_device_name(0), "cells": list(rows.values()),
+                   "failed": failed, "not_measured": left}
+        keep(arguments.out, content, markdown(rows.values(), failed, left))
     print(f"{'operation':16s}{'cells':>6s}{'within':>8s}{'median ratio':>14s}{'largest':>9s}")
     for op in sorted({row["operation"] for row in rows.values()}):
         own = [row for row in rows.values() if row["operation"] == op]

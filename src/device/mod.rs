@@ -14,6 +14,7 @@ pub(crate) mod engine;
 mod graph;
 mod host;
 pub(crate) mod injection;
+pub(crate) mod kept;
 pub(crate) mod kind;
 mod pending;
 pub mod philox;
@@ -22,6 +23,7 @@ pub(crate) mod process;
 mod properties;
 pub(crate) mod recording;
 mod stream;
+mod traced;
 pub(crate) mod tracer;
 
 pub(crate) mod cpu;
@@ -283,6 +285,12 @@ impl Device {
         self.engine.telemetry()
     }
 
+    /// The algorithm of each matmul that was computed so far, by type and shape, in words.
+    #[cfg(feature = "report")]
+    pub(crate) fn algorithms(&self) -> Vec<(String, String)> {
+        self.engine.algorithms()
+    }
+
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
@@ -369,9 +377,9 @@ impl fmt::Debug for Event {
 /// a size, and a launch or an upload behind some nine hundred others, for which the stream's queue has no room. Questions and
 /// drops wait for nothing, and a thread that waits keeps no other from calls that do not.
 ///
-/// What a GPU would have to wait for when it is made is made with the first gate: flags for 256 gates and streams and 1,024
-/// events without times at least. While a gate is closed, more of them are refused with an error; events with times, of which
-/// 256 are at hand, are made all the same.
+/// What a GPU would have to wait for when it is made is made with the first gate: flags for 256 gates and streams, 1,024
+/// events without times and 256 with times at least. While a gate is closed, more of them are refused with an error.
+/// A gate begins to hold a stream once calls under way that wait for the whole GPU have returned.
 ///
 /// On a GPU, streams share its queues: 8 of them, or as many as the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` says
 /// (1 to 32) when the process begins. Where more streams are busy, a gate can hold work of another stream, too. Whoever makes

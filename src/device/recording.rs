@@ -3,21 +3,20 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::engine::{Engine, EngineEvent, EngineStream, Result};
-use super::tracer::{
-    ActivitySource, CAPACITY, CallInfo, DeviceWork, Kind, OpenCall, Stall, TraceSource, Traced, TracedCall,
-};
+use super::kept::{Name, Pile, Room};
+use super::tracer::{ActivitySource, CallInfo, DeviceWork, Kind, OpenCall, Stall, TraceSource, Traced, TracedCall};
 use crate::error::DeviceError;
 
 /// What a recording kept.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) calls: Vec<TracedCall>,
-    pub(crate) work: Vec<DeviceWork>,
+    pub(crate) calls: Pile<TracedCall>,
+    pub(crate) work: Pile<DeviceWork>,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) threads: HashMap<ThreadId, String>,
     pub(crate) dropped: u64,
@@ -75,8 +74,11 @@ impl Recording {
     pub(crate) fn finish(self) -> Result<Log> {
         let end = Instant::now();
         self.engine.synchronize()?;
-        let (Traced { work, stalls, dropped }, calls, threads) = self.engine.tracer().finish();
-        let (source, origin) = (self.source.clone(), self.origin);
+        let (Traced { work, stalls, dropped, failure }, calls, threads) = self.engine.tracer().finish();
+        let (mut source, origin) = (self.source.clone(), self.origin);
+        if let Some(failure) = failure {
+            source += &format!("; the work of some calls is missing: {failure}");
+        }
         let launch_queue = self.engine.launch_queue();
         Ok(Log { calls, work, stalls, threads, dropped, launch_queue, source, origin, end })
     }
@@ -98,10 +100,26 @@ struct EventPairs {
 /// Before and behind a call.
 type Pair = [Arc<dyn EngineEvent>; 2];
 
+/// What an event takes, with its handle.
+const EVENT_BYTES: usize = 256;
+
 #[derive(Default)]
 struct Pairs {
-    pairs: Vec<(CallInfo, u64, Pair)>,
+    pairs: Pile<(CallInfo, u64, Pair)>,
+    room: Room,
     dropped: u64,
+    /// Of the first call that has no times.
+    failure: Option<DeviceError>,
+}
+
+impl Pairs {
+    const BYTES: usize = size_of::<(CallInfo, u64, Pair)>() + 2 * EVENT_BYTES + DeviceWork::BYTES;
+
+    /// A call has no times, for this reason.
+    fn miss(&mut self, failure: DeviceError) {
+        self.dropped += 1;
+        self.failure.get_or_insert(failure);
+    }
 }
 
 impl EventPairs {
@@ -128,11 +146,15 @@ impl EventPairs {
         Ok(Self { base, reached, kept: Mutex::default() })
     }
 
+    fn lock(&self) -> MutexGuard<'_, Pairs> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn work(&self, info: CallInfo, correlation: u64, events: Pair) -> Result<DeviceWork> {
         let at = |event: &dyn EngineEvent| event.elapsed_since(&*self.base).map(|time| self.reached + time);
         let [start, end] = events;
         Ok(DeviceWork {
-            name: info.name.to_owned(),
+            name: Name::Own(info.name),
             kind: info.enqueues.unwrap_or(Kind::Kernel),
             stream: info.stream,
             correlation: Some(correlation),
@@ -143,7 +165,8 @@ impl EventPairs {
     }
 }
 
-/// Runs a call that enqueues work on `stream`, between two events where those are the source of times.
+/// Runs a call that enqueues work on `stream`, between two events where those are the source of times. Where they cannot be
+/// had, the call is what it would be without a recording, and its work is missing in the log, which says why.
 pub(crate) fn enqueued<R>(
     call: &OpenCall<'_>,
     stream: &Arc<dyn EngineStream>,
@@ -151,20 +174,27 @@ pub(crate) fn enqueued<R>(
     run: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
     let info = call.info();
-    let source = info.enqueues.and_then(|_| call.tracer().source());
-    let pairs = source.as_deref().and_then(|source| (source as &dyn Any).downcast_ref::<EventPairs>());
+    let source = call.source().filter(|_| info.enqueues.is_some());
+    let pairs = source.and_then(|source| (&**source as &dyn Any).downcast_ref::<EventPairs>());
     let Some(pairs) = pairs else { return run() };
-    let (start, end) = (engine.create_event(true)?, engine.create_event(true)?);
-    stream.record(&*start)?;
+    if !pairs.lock().room.take(Pairs::BYTES) {
+        pairs.lock().dropped += 1;
+        return run();
+    }
+    let begun = begin_pair(stream, engine);
     let result = run()?;
-    stream.record(&*end)?;
-    let mut kept = pairs.kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.pairs.len() < CAPACITY {
-        kept.pairs.push((info, call.correlation(), [start, end]));
-    } else {
-        kept.dropped += 1;
+    let ended = begun.and_then(|[start, end]| stream.record(&*end).map(|()| [start, end]));
+    match ended {
+        Ok(pair) => pairs.lock().pairs.push((info, call.correlation(), pair)),
+        Err(failure) => pairs.lock().miss(failure),
     }
     Ok(result)
+}
+
+/// Two events, of which the first is recorded.
+fn begin_pair(stream: &Arc<dyn EngineStream>, engine: &Arc<dyn Engine>) -> Result<Pair> {
+    let (start, end) = (engine.create_event(true)?, engine.create_event(true)?);
+    stream.record(&*start).map(|()| [start, end])
 }
 
 impl ActivitySource for EventPairs {
@@ -173,18 +203,42 @@ impl ActivitySource for EventPairs {
     fn leave(&self) {}
 
     fn finish(&self) -> Traced {
-        let Pairs { pairs, mut dropped } =
-            std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut work = Vec::with_capacity(pairs.len());
-        for (info, correlation, events) in pairs {
+        let mut kept = std::mem::take(&mut *self.lock());
+        let mut work = Pile::default();
+        for (info, correlation, events) in std::mem::take(&mut kept.pairs).into_values() {
             match self.work(info, correlation, events) {
                 Ok(known) => work.push(known),
                 // Times of a stream that failed are lost.
-                Err(_) => dropped += 1,
+                Err(failure) => kept.miss(failure),
             }
         }
-        Traced { work, stalls: Vec::new(), dropped }
+        Traced { work, stalls: Vec::new(), dropped: kept.dropped, failure: kept.failure }
     }
 
     fn abandon(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    #[test]
+    fn a_call_keeps_its_result_where_its_events_fail_and_the_log_says_why_it_has_no_times() {
+        let device = Device::open("cpu:0").unwrap();
+        let stream = device.stream().unwrap();
+        let recording = Recording::with_source(device.engine(), Some("asked for")).unwrap();
+        let note = CallInfo::enqueue("begin", Some(Kind::Kernel));
+        // A stream that captures takes no events: neither the closing one of this call, nor any of the next.
+        let begun = stream.noted(note, None, || stream.raw().begin_capture().map(|()| 5));
+        assert_eq!(begun, Ok(5));
+        assert_eq!(stream.noted(note, None, || Ok(6)), Ok(6));
+        stream.raw().give_up_capture();
+        let failed = DeviceError::EventNotReady { reason: "scripted" };
+        assert_eq!(stream.noted(note, None, || Err::<(), _>(failed.clone())), Err(failed));
+        let log = recording.finish().unwrap();
+        assert_eq!((log.calls.len(), log.work.len(), log.dropped), (3, 0, 2));
+        let reason = DeviceError::Capturing { call: "record" }.to_string();
+        assert!(log.source.ends_with(&format!("the work of some calls is missing: {reason}")), "{}", log.source);
+    }
 }

@@ -10,126 +10,24 @@
 //! [`ActivitySource`] ([`TraceSource`]). Work without a call of the recording is not of the recording.
 //!
 //! # Limits
-//! At most [`CAPACITY`] calls and as much work are kept, in less than 128 MiB whatever the region does; further calls are
-//! counted as dropped, and their work is not recorded. Times between events
-//! reach from when the stream came to the first to when it passed the second: on an idle stream, they hold the call
-//! itself.
+//! A recording and its timeline take less than [`MOST_BYTES`](super::kept::MOST_BYTES), whatever the region does: some
+//! 150,000 launches, or fewer with long names and many threads. Further calls and further work are counted as dropped.
+//! Times between events reach from when the stream came to the first to when it passed the second: on an idle stream, they
+//! hold the call itself.
 
-use std::any::Any;
 use std::collections::HashMap;
-use std::panic::Location;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
+use super::kept::{Pile, Room, text_bytes};
 pub(crate) use super::kind::{Kind, SyncKind};
+pub(crate) use super::traced::{ActivitySource, CallInfo, DeviceWork, Site, Stall, TraceSource, Traced, TracedCall};
 
-/// How many calls, and how much work, a recording keeps.
-pub(crate) const CAPACITY: usize = 1 << 18;
-
-/// A place in the source that calls the library.
-pub(crate) type Site = Option<&'static Location<'static>>;
-
-/// What is known of a call when it begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallInfo {
-    pub(crate) name: &'static str,
-    /// Enqueue, synchronize, or the host's own work.
-    pub(crate) kind: Kind,
-    /// What a call that synchronizes waits for.
-    pub(crate) barrier: Option<SyncKind>,
-    pub(crate) stream: Option<u32>,
-    pub(crate) bytes: Option<u64>,
-    /// The work that it enqueues.
-    pub(crate) enqueues: Option<Kind>,
-    /// The correlation of the call whose work a wait for an event waits for.
-    pub(crate) awaits: Option<u64>,
-    /// Whether the host may stand in it while its own copy runs.
-    pub(crate) may_wait: bool,
-}
-
-impl CallInfo {
-    pub(crate) fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, barrier: None, stream: None, bytes: None, enqueues: None, awaits: None, may_wait: false }
-    }
-
-    pub(crate) fn enqueue(name: &'static str, work: Option<Kind>) -> Self {
-        Self { enqueues: work, ..Self::new(name, Kind::Enqueue) }
-    }
-
-    pub(crate) fn barrier(name: &'static str, barrier: SyncKind) -> Self {
-        Self { barrier: Some(barrier), ..Self::new(name, Kind::Synchronize) }
-    }
-}
-
-/// A call of the library that enqueued or blocked.
-#[derive(Clone, Debug)]
-pub(crate) struct TracedCall {
-    pub(crate) note: CallInfo,
-    pub(crate) site: Site,
-    pub(crate) thread: ThreadId,
-    pub(crate) correlation: u64,
-    pub(crate) start: Instant,
-    pub(crate) end: Instant,
-}
-
-/// What a device did.
-#[derive(Clone, Debug)]
-pub(crate) struct DeviceWork {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
-    /// `None` where it is known by its correlation alone.
-    pub(crate) stream: Option<u32>,
-    pub(crate) correlation: Option<u64>,
-    pub(crate) bytes: Option<u64>,
-    pub(crate) start: Instant,
-    pub(crate) end: Instant,
-}
-
-/// A stretch within a call in which the host waited for the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stall {
-    /// The call's.
-    pub(crate) correlation: u64,
-    pub(crate) start: Instant,
-    pub(crate) end: Instant,
-}
-
-/// What a tracer saw.
-#[derive(Debug, Default)]
-pub(crate) struct Traced {
-    pub(crate) work: Vec<DeviceWork>,
-    pub(crate) stalls: Vec<Stall>,
-    pub(crate) dropped: u64,
-}
-
-/// Who records what a device did, beside the engine.
-pub(crate) trait ActivitySource: Send + Sync + Any {
-    /// Work enqueued from now on by this thread is of the call `correlation`.
-    fn enter(&self, correlation: u64);
-
-    /// The call is over.
-    fn leave(&self);
-
-    /// Ends the records. The device is idle.
-    fn finish(&self) -> Traced;
-
-    /// Ends the records, which are of no use. Work may be pending, and nothing may wait for it.
-    fn abandon(&self);
-}
-
-/// Who reports when work ran.
-pub(crate) enum TraceSource {
-    /// The engine, to the tracer.
-    Engine(String),
-    /// A recorder, at the end.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine has one"))]
-    Recorder(Arc<dyn ActivitySource>, String),
-    /// Nobody, for this reason: events are put around each call.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU engine reports"))]
-    Events(String),
-}
+/// A thread's entry in the tracer and in the log.
+const THREAD_BYTES: usize = 4 * (size_of::<ThreadId>() + size_of::<Thread>());
 
 /// A device's tracer.
 #[derive(Default)]
@@ -145,10 +43,11 @@ struct State {
     generation: u64,
     /// The last that was given to a call, in any recording.
     correlation: u64,
-    calls: Vec<TracedCall>,
-    /// How many calls have begun.
-    begun: usize,
-    work: Vec<DeviceWork>,
+    calls: Pile<TracedCall>,
+    /// For calls and threads.
+    room: Room,
+    work: Pile<DeviceWork>,
+    room_for_work: Room,
     dropped: u64,
     threads: HashMap<ThreadId, Thread>,
     source: Option<Arc<dyn ActivitySource>>,
@@ -180,11 +79,11 @@ impl Tracer {
     /// Names the calls of this thread until the scope is dropped, unless a scope around it does.
     #[inline]
     pub(crate) fn scope(&self, name: &'static str, site: Site) -> Option<Scope<'_>> {
-        self.is_on().then(|| {
+        self.is_on().then_some(()).and_then(|()| {
             let mut state = self.lock();
             let generation = state.generation;
-            state.thread().scopes.push((name, site));
-            Scope { tracer: self, generation }
+            state.thread()?.scopes.push((name, site));
+            Some(Scope { tracer: self, generation })
         })
     }
 
@@ -197,29 +96,34 @@ impl Tracer {
     #[cold]
     fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
         let mut state = self.lock();
-        let (correlation, full) = (state.correlation + 1, state.begun >= CAPACITY);
-        let thread = state.thread();
+        let correlation = state.correlation + 1;
+        let Some(thread) = state.thread() else {
+            state.dropped += 1;
+            return None;
+        };
         if thread.call.is_some() {
             return None;
         }
-        if full {
-            state.dropped += 1;
-            return None;
-        }
-        thread.call = Some(correlation);
         if let Some(&(name, outer)) = thread.scopes.first() {
             site = outer;
             if note.barrier.is_some() {
                 note = CallInfo { name, barrier: Some(SyncKind::Implicit), ..note };
             }
         }
-        #[cfg(test)]
-        {
-            state.thread().in_barrier = note.barrier.is_some();
+        if !state.room.take(note.bytes_kept(site)) {
+            state.dropped += 1;
+            return None;
         }
         state.correlation = correlation;
-        state.begun += 1;
-        if let Some(source) = &state.source {
+        if let Some(thread) = state.thread() {
+            thread.call = Some(correlation);
+            #[cfg(test)]
+            {
+                thread.in_barrier = note.barrier.is_some();
+            }
+        }
+        let source = state.source.clone();
+        if let Some(source) = &source {
             source.enter(correlation);
         }
         let call = TracedCall {
@@ -230,7 +134,7 @@ impl Tracer {
             start: Instant::now(),
             end: Instant::now(),
         };
-        Some(OpenCall { tracer: self, generation: state.generation, call })
+        Some(OpenCall { tracer: self, generation: state.generation, source, call })
     }
 
     /// The correlation of the call that is open on this thread.
@@ -243,13 +147,13 @@ impl Tracer {
         }
     }
 
-    /// Keeps what a worker did for a call.
+    /// Keeps what a worker did for a call, unless another source reports it.
     pub(crate) fn worked(&self, work: DeviceWork) {
         let mut state = self.lock();
-        if !self.is_on() || work.correlation.is_none() {
+        if !self.is_on() || work.correlation.is_none() || state.source.is_some() {
             return;
         }
-        if state.work.len() < CAPACITY { state.work.push(work) } else { state.dropped += 1 }
+        if state.room_for_work.take(DeviceWork::BYTES) { state.work.push(work) } else { state.dropped += 1 }
     }
 
     /// Whether a thread is in a call that waits.
@@ -274,16 +178,11 @@ impl Tracer {
         self.lock().source = source;
     }
 
-    /// What reports work, in the recording that is in progress.
-    pub(crate) fn source(&self) -> Option<Arc<dyn ActivitySource>> {
-        self.lock().source.clone()
-    }
-
     /// Ends the recording. The device is idle.
-    pub(crate) fn finish(&self) -> (Traced, Vec<TracedCall>, HashMap<ThreadId, String>) {
+    pub(crate) fn finish(&self) -> (Traced, Pile<TracedCall>, HashMap<ThreadId, String>) {
         let State { calls, work, dropped, threads, source, .. } = self.renew();
-        let mut traced = source.map(|source| source.finish()).unwrap_or_default();
-        traced.work.extend(work);
+        let own = || Traced { work, ..Traced::default() };
+        let mut traced = source.map_or_else(own, |source| source.finish());
         traced.dropped += dropped;
         (traced, calls, threads.into_iter().map(|(id, thread)| (id, thread.name)).collect())
     }
@@ -309,12 +208,18 @@ impl Tracer {
 }
 
 impl State {
-    fn thread(&mut self) -> &mut Thread {
+    /// What is open on this thread; nothing where there is no room for one more thread.
+    fn thread(&mut self) -> Option<&mut Thread> {
         let current = std::thread::current();
-        self.threads.entry(current.id()).or_insert_with(|| Thread {
-            name: current.name().map_or_else(|| unnamed(current.id()), str::to_owned),
-            ..Thread::default()
-        })
+        match self.threads.entry(current.id()) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(place) => {
+                let name = current.name().map_or_else(|| unnamed(current.id()), str::to_owned);
+                // In the tracer, in the log and as a track.
+                let taken = self.room.take(THREAD_BYTES + 3 * text_bytes(name.len()));
+                taken.then(|| place.insert(Thread { name, ..Thread::default() }))
+            }
+        }
     }
 }
 
@@ -327,8 +232,10 @@ pub(crate) struct Scope<'a> {
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
         let mut state = self.tracer.lock();
-        if state.generation == self.generation {
-            state.thread().scopes.pop();
+        if state.generation == self.generation
+            && let Some(thread) = state.thread()
+        {
+            thread.scopes.pop();
         }
     }
 }
@@ -337,6 +244,8 @@ impl Drop for Scope<'_> {
 pub(crate) struct OpenCall<'a> {
     tracer: &'a Tracer,
     generation: u64,
+    /// Where it was entered, and is left whatever has become of the recording.
+    source: Option<Arc<dyn ActivitySource>>,
     call: TracedCall,
 }
 
@@ -351,26 +260,28 @@ impl OpenCall<'_> {
         self.call.note
     }
 
-    /// The tracer that it is written to.
-    pub(crate) fn tracer(&self) -> &Tracer {
-        self.tracer
+    /// What reports its work.
+    pub(crate) fn source(&self) -> Option<&Arc<dyn ActivitySource>> {
+        self.source.as_ref()
     }
 }
 
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         self.call.end = Instant::now();
+        if let Some(source) = self.source.take() {
+            source.leave();
+        }
         let mut state = self.tracer.lock();
         if state.generation != self.generation {
             return;
         }
-        state.thread().call = None;
-        #[cfg(test)]
-        {
-            state.thread().in_barrier = false;
-        }
-        if let Some(source) = &state.source {
-            source.leave();
+        if let Some(thread) = state.thread() {
+            thread.call = None;
+            #[cfg(test)]
+            {
+                thread.in_barrier = false;
+            }
         }
         state.calls.push(self.call.clone());
     }
@@ -379,4 +290,65 @@ impl Drop for OpenCall<'_> {
 /// What a thread without a name is called, as that of a notebook's cells: `thread 1`.
 pub(crate) fn unnamed(thread: ThreadId) -> String {
     format!("{thread:?}").replace("ThreadId(", "thread ").replace(')', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many calls were entered and not left.
+    #[derive(Default)]
+    struct Entered(Mutex<Vec<u64>>);
+
+    impl ActivitySource for Entered {
+        fn enter(&self, correlation: u64) {
+            self.0.lock().unwrap().push(correlation);
+        }
+
+        fn leave(&self) {
+            self.0.lock().unwrap().pop();
+        }
+
+        fn finish(&self) -> Traced {
+            Traced::default()
+        }
+
+        fn abandon(&self) {}
+    }
+
+    fn note() -> CallInfo {
+        CallInfo::enqueue("fill", Some(Kind::Kernel))
+    }
+
+    #[test]
+    fn a_call_that_outlives_its_recording_leaves_its_source_and_is_in_no_other_recording() {
+        let (tracer, source) = (Tracer::default(), Arc::new(Entered::default()));
+        assert!(tracer.begin());
+        tracer.report(Some(source.clone()));
+        let (first, entered) = (tracer.call(note(), None).unwrap(), source.0.lock().unwrap().len());
+        tracer.end();
+        assert!(tracer.begin());
+        tracer.report(Some(source.clone()));
+        drop(tracer.call(note(), None).unwrap());
+        drop(first);
+        assert_eq!((entered, source.0.lock().unwrap().len()), (1, 0));
+        assert_eq!(tracer.finish().1.len(), 1);
+    }
+
+    #[test]
+    fn calls_of_more_threads_than_there_is_room_for_are_counted() {
+        let tracer = Tracer::default();
+        assert!(tracer.begin());
+        let name = "n".repeat(10 << 20);
+        let call = || drop(tracer.call(note(), None));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, call).unwrap().join().unwrap();
+            }
+        });
+        let (traced, calls, threads) = tracer.finish();
+        assert_eq!((calls.len() as u64 + traced.dropped, calls.len()), (4, threads.len()));
+        assert!(traced.dropped > 0);
+        tracer.end();
+    }
 }

@@ -1,11 +1,14 @@
 //! Recording: from a region to its timeline.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::span::{Span, Timeline, Track};
 use super::standing::standing;
 use crate::device::Device;
+use crate::device::kept::SPAN_BYTES;
 use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
 use crate::device::tracer::{CallInfo, DeviceWork, TracedCall, unnamed};
@@ -64,16 +67,25 @@ impl Device {
 
 impl Timeline {
     pub(crate) fn of(device: &str, log: Log) -> Self {
+        // First, with the memory that the spans then take.
+        let stood = standing(&log);
         let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
         let calls: HashMap<u64, &TracedCall> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());
         let stream_of = |work: &DeviceWork| work.stream.or_else(|| call_of(work)?.note.stream);
-        let tracks = tracks(&log, |work| call_of(work).map(|_| stream_of(work)));
-        let place = |track: &Track| tracks.iter().position(|known| known == track).unwrap_or_default();
-        let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + log.work.len());
-        for call in &log.calls {
+        let tracks = Tracks::of(&log, |work| call_of(work).map(|_| stream_of(work)));
+        // The stall within a synchronization point is that synchronization point, and one in a call in which the host stood
+        // anyway is a part of that.
+        let known: HashSet<u64> = stood.iter().map(|stall| stall.correlation).collect();
+        let reported = || log.stalls.iter().filter(|stall| !known.contains(&stall.correlation));
+        let within = || {
+            let of_calls = reported().chain(&stood).filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
+            of_calls.filter(|(_, call)| call.note.barrier.is_none())
+        };
+        let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + within().count() + log.work.len());
+        for call in log.calls.iter() {
             spans.push(Span {
-                track: place(&Track::Host(thread_name(&log, call))),
+                track: tracks.of_thread(call),
                 name: call.note.name.to_owned(),
                 start_ns: since(call.start),
                 end_ns: since(call.end),
@@ -87,15 +99,9 @@ impl Timeline {
                 detail: None,
             });
         }
-        // The stall within a synchronization point is that synchronization point, and one in a call in which the host stood
-        // anyway is a part of that.
-        let stood = standing(&log);
-        let known: HashSet<u64> = stood.iter().map(|stall| stall.correlation).collect();
-        let reported = log.stalls.iter().filter(|stall| !known.contains(&stall.correlation));
-        let within = reported.chain(&stood).filter_map(|stall| Some((stall, *calls.get(&stall.correlation)?)));
-        for (stall, call) in within.filter(|(_, call)| call.note.barrier.is_none()) {
+        for (stall, call) in within() {
             spans.push(Span {
-                track: place(&Track::Host(thread_name(&log, call))),
+                track: tracks.of_thread(call),
                 name: call.note.name.to_owned(),
                 start_ns: since(stall.start),
                 end_ns: since(stall.end),
@@ -114,12 +120,12 @@ impl Timeline {
         for (work, call) in log.work.iter().filter_map(|work| Some((work, call_of(work)?))) {
             let kind = work.kind;
             let named = kind == Kind::Kernel && call.note.enqueues.is_some();
-            let name = if named { call.note.name.to_owned() } else { work.name.clone() };
+            let name = if named { call.note.name } else { &*work.name };
             let stream = stream_of(work);
             spans.push(Span {
-                track: place(&stream.map_or(Track::OtherStreams, Track::Stream)),
-                detail: (work.name != name).then(|| work.name.clone()),
-                name,
+                track: tracks.of_stream(stream),
+                detail: (*work.name != *name).then(|| work.name.to_string()),
+                name: name.to_owned(),
                 start_ns: since(work.start),
                 end_ns: since(work.end),
                 kind,
@@ -131,32 +137,61 @@ impl Timeline {
                 site: None,
             });
         }
-        spans.sort_by_key(|span| (span.start_ns, span.track));
+        // In place: a stable sort takes half as much memory again. A call comes before what is within it.
+        spans.sort_unstable_by_key(|span| {
+            let within = (span.correlation, span.kind == Kind::Synchronize, Reverse(span.end_ns));
+            (span.start_ns, span.track, within)
+        });
         let region_ns = since(log.end);
+        let tracks = tracks.names;
         Self { device: device.to_owned(), source: log.source, tracks, spans, dropped: log.dropped, region_ns }
     }
 }
 
+// What the tracer counts for a span is enough.
+const _: () = assert!(size_of::<Span>() <= SPAN_BYTES);
+
 /// Host threads in the order in which they first called, then streams by number.
-fn tracks(log: &Log, stream_of: impl Fn(&DeviceWork) -> Option<Option<u32>>) -> Vec<Track> {
-    let mut tracks: Vec<Track> = Vec::new();
-    let mut calls: Vec<&TracedCall> = log.calls.iter().collect();
-    calls.sort_by_key(|call| call.start);
-    for call in calls {
-        let track = Track::Host(thread_name(log, call));
-        if !tracks.contains(&track) {
-            tracks.push(track);
-        }
-    }
-    let mut streams: Vec<Option<u32>> = log.work.iter().filter_map(stream_of).collect();
-    streams.sort_by_key(|stream| stream.map_or(u64::MAX, u64::from));
-    streams.dedup();
-    tracks.extend(streams.into_iter().map(|stream| stream.map_or(Track::OtherStreams, Track::Stream)));
-    tracks
+struct Tracks {
+    names: Vec<Track>,
+    threads: HashMap<ThreadId, usize>,
+    streams: HashMap<Option<u32>, usize>,
 }
 
-fn thread_name(log: &Log, call: &TracedCall) -> String {
-    log.threads.get(&call.thread).cloned().unwrap_or_else(|| unnamed(call.thread))
+impl Tracks {
+    fn of(log: &Log, stream_of: impl Fn(&DeviceWork) -> Option<Option<u32>>) -> Self {
+        let mut first: HashMap<ThreadId, Instant> = HashMap::new();
+        for call in log.calls.iter() {
+            first.entry(call.thread).and_modify(|start| *start = call.start.min(*start)).or_insert(call.start);
+        }
+        let mut ordered: Vec<(Instant, ThreadId)> = first.into_iter().map(|(thread, start)| (start, thread)).collect();
+        ordered.sort_unstable_by_key(|(start, _)| *start);
+        let (mut names, mut by_name) = (Vec::new(), HashMap::new());
+        // Threads of one name share a track.
+        let threads = ordered.into_iter().map(|(_, thread)| {
+            let name = log.threads.get(&thread).cloned().unwrap_or_else(|| unnamed(thread));
+            let place = *by_name.entry(name.clone()).or_insert_with(|| {
+                names.push(Track::Host(name));
+                names.len() - 1
+            });
+            (thread, place)
+        });
+        let threads = threads.collect();
+        let used: HashSet<Option<u32>> = log.work.iter().filter_map(stream_of).collect();
+        let mut used: Vec<Option<u32>> = used.into_iter().collect();
+        used.sort_unstable_by_key(|stream| stream.map_or(u64::MAX, u64::from));
+        let streams = used.iter().enumerate().map(|(place, stream)| (*stream, names.len() + place)).collect();
+        names.extend(used.into_iter().map(|stream| stream.map_or(Track::OtherStreams, Track::Stream)));
+        Self { names, threads, streams }
+    }
+
+    fn of_thread(&self, call: &TracedCall) -> usize {
+        self.threads.get(&call.thread).copied().unwrap_or_default()
+    }
+
+    fn of_stream(&self, stream: Option<u32>) -> usize {
+        self.streams.get(&stream).copied().unwrap_or_default()
+    }
 }
 
 fn site_of(call: &TracedCall) -> Option<String> {
@@ -170,6 +205,7 @@ fn nanoseconds(count: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::kept::{Name, Pile};
     use crate::device::tracer::Stall;
 
     fn device() -> Device {
@@ -334,7 +370,7 @@ mod tests {
             end: at(end),
         };
         let work = |start, end| DeviceWork {
-            name: "gemm".to_owned(),
+            name: Name::Own("gemm"),
             kind: Kind::Kernel,
             stream: Some(0),
             correlation: Some(1),
@@ -344,12 +380,12 @@ mod tests {
         };
         let stall = |correlation, start, end| Stall { correlation, start: at(start), end: at(end) };
         let log = Log {
-            calls: vec![
+            calls: Pile::from_iter([
                 call(CallInfo::enqueue("matmul", Some(Kind::Kernel)), 1, (0, 50)),
                 call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), 2, (50, 90)),
-            ],
+            ]),
             // The trial of a plan, and the matmul.
-            work: vec![work(10, 30), work(45, 80)],
+            work: Pile::from_iter([work(10, 30), work(45, 80)]),
             stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
             threads: HashMap::new(),
             dropped: 0,

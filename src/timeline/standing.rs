@@ -21,7 +21,7 @@ pub(super) fn standing(log: &Log) -> Vec<Stall> {
     let calls: HashMap<u64, &TracedCall> = log.calls.iter().map(|call| (call.correlation, call)).collect();
     let mut streams: HashMap<u32, HashMap<u64, Instant>> = HashMap::new();
     let mut copies: HashMap<u64, &DeviceWork> = HashMap::new();
-    for work in &log.work {
+    for work in log.work.iter() {
         let Some((correlation, call)) = work.correlation.and_then(|own| Some((own, *calls.get(&own)?))) else {
             continue;
         };
@@ -78,6 +78,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::kept::Name;
     use crate::device::tracer::CallInfo;
     use crate::timeline::Timeline;
 
@@ -94,7 +95,7 @@ mod tests {
             end: at(*end),
         });
         let work = work.iter().map(|(kind, correlation, [start, end])| DeviceWork {
-            name: "work".to_owned(),
+            name: Name::Own("work"),
             kind: *kind,
             stream: Some(0),
             correlation: Some(*correlation),

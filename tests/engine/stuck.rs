@@ -25,6 +25,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("an_allocation_returns_beside_a_held_stream_with_a_full_queue", allocation_beside_a_full_queue),
     ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
     ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
+    ("gates_and_captures_begin_beside_waits_for_the_whole_device", gates_beside_waits),
 ];
 
 /// Longer than any call takes that waits for nothing.
@@ -239,13 +240,63 @@ fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
     let told = returns(&gate, || {
         let gates: Result<Vec<_>, _> = (0..2000).map(|_| device.gate()).collect();
         let events: Result<Vec<_>, _> = (0..2000).map(|_| device.event()).collect();
-        [gates.err(), events.err()]
+        let timed: Result<Vec<_>, _> = (0..2000).map(|_| device.timing_event()).collect();
+        [gates.err(), events.err(), timed.err()]
     })?;
     let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
     ensure(told.iter().flatten().all(right), || format!("{told:?}"))?;
     gate.open();
     stream.synchronize()?;
     // With no gate closed there are more.
-    let more: Vec<_> = (0..2000).map(|_| device.event()).collect::<Result<_, _>>()?;
+    let more: Vec<_> = (0..1000).flat_map(|_| [device.event(), device.timing_event()]).collect::<Result<_, _>>()?;
     ensure(more.len() == 2000, || "an event is missing".to_owned())
 }
+
+/// What waits for the whole device, and the gates and captures that begin meanwhile. The thread that opens the gates needs
+/// the driver before it does: whoever waits in the driver for a gate, and keeps others out, keeps it closed for ever.
+fn gates_beside_waits(device: &Device) -> Result<(), Failed> {
+    const TIMES: usize = 300;
+    let (held, captured) = (device.stream()?, device.stream()?);
+    let (x, y) = (held.zeros::<f32>([16])?, captured.zeros::<f32>([16])?);
+    held.wait_gate(&{
+        // What is made with the first gate is there.
+        let gate = device.gate()?;
+        gate.open();
+        gate
+    })?;
+    device.synchronize()?;
+    let (gates, waits, captures): (Call<'_>, Call<'_>, Call<'_>) = (
+        &|| {
+            let gate = device.gate()?;
+            held.wait_gate(&gate)?;
+            x.affine_in_place(1.0, 1.0)?;
+            gate.open();
+            Ok(())
+        },
+        &|| {
+            device.synchronize()?;
+            device.trim()
+        },
+        &|| captured.capture(|| y.affine_in_place(1.0, 1.0)).map(drop),
+    );
+    let (done, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        for call in [gates, waits, captures] {
+            let done = done.clone();
+            scope.spawn(move || done.send((0..TIMES).try_for_each(|_| call())));
+        }
+        for _ in 0..3 {
+            // The threads of a hang cannot be ended, and hold what is borrowed.
+            let Ok(outcome) = ended.recv_timeout(LONG) else {
+                eprintln!("a gate, a capture and waits for {} wait for each other", device.name());
+                std::process::abort();
+            };
+            outcome?;
+        }
+        Ok::<_, Failed>(())
+    })?;
+    let value = x.get([0])?.item()?;
+    ensure(value == TIMES as f32, || format!("{value} in place of {TIMES}"))
+}
+
+type Call<'a> = &'a (dyn Fn() -> Result<(), DeviceError> + Sync);

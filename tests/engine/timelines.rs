@@ -1,6 +1,7 @@
 //! What a timeline promises on every engine: work belongs to its call, lies between the call and the barrier that
 //! waited for it, and is as long as it was.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
@@ -20,7 +21,6 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("recordings_follow_each_other_and_do_not_mix", again),
     ("a_span_is_as_long_as_events_around_its_work_say", lengths),
     ("a_recording_holds_the_work_of_its_own_device_with_its_calls", own_work),
-    ("a_recording_keeps_a_bounded_number_and_counts_the_rest", bounded),
     ("every_kernel_of_a_recording_has_its_call", every_kernel_has_its_call),
     ("a_call_that_waits_within_is_a_barrier_where_the_device_tells_of_waits", search),
 ];
@@ -140,24 +140,51 @@ fn ensure_nested_fails(device: &Device) {
     assert!(device.record(|| Ok::<_, syncscope::error::DeviceError>(())).is_err(), "a recording within a recording");
 }
 
-/// Both are taken of the same work; a machine that stops a worker between an event and its work spoils one try.
+/// A span and the time between events around its work are one stretch of the device's time, told by two sources.
+///
+/// # The bound
+/// Between the events lie the work and the ways from an event to work and back, some microseconds each. On an idle stream
+/// the rest of the launch's call lies there, too, as the stream reaches the first event at once: under a recorder, whose first
+/// launch makes its buffers, that can be more than the work. So other work keeps the stream busy until all is enqueued. A
+/// try in which it did not, by the timeline's own times, is not judged; and a machine that stops a worker between an event
+/// and its work spoils one. What `spin` was asked for is a third source, which tells who is wrong.
 fn lengths(device: &Device) -> Result<(), Failed> {
+    const COVER: Duration = Duration::from_millis(20);
     const SPIN: Duration = Duration::from_millis(5);
+    const TRIES: usize = 12;
     let stream = device.stream()?;
     let (begin, end) = (device.timing_event()?, device.timing_event()?);
-    let mut tries = Vec::new();
-    for _ in 0..5 {
+    let mut tries = String::new();
+    for _ in 0..TRIES {
         let (_, timeline) = device.record(|| {
+            stream.spin(COVER)?;
             stream.record(&begin)?;
             stream.spin(SPIN)?;
             stream.record(&end)
         })?;
-        let span = find(&timeline, "spin", Kind::Kernel)?.duration_ns() as f64;
-        let events = end.elapsed_since(&begin)?.as_nanos() as f64;
-        tries.push(span / events);
+        let of = |kind| timeline.spans.iter().filter(move |span| span.kind == kind);
+        let kernels: Vec<&Span> = of(Kind::Kernel).collect();
+        let [cover, work] = kernels[..] else { return Err(format!("{timeline:#?}").into()) };
+        let enqueued = of(Kind::Enqueue).map(|call| call.end_ns).max().unwrap_or(u64::MAX);
+        let longest = of(Kind::Enqueue).map(Span::duration_ns).max().unwrap_or_default();
+        let (span, events) = (work.duration_ns(), end.elapsed_since(&begin)?.as_nanos() as u64);
+        let judged = enqueued < cover.end_ns;
+        let _ = write!(
+            tries,
+            "\n{} ns by the span, {events} ns between the events, {} ns asked for; {} ns from the end of the work before to \
+             its start; all was enqueued {} ns before that end, and the longest call took {longest} ns{}",
+            span,
+            SPIN.as_nanos(),
+            work.start_ns as i128 - cover.end_ns as i128,
+            cover.end_ns as i128 - enqueued as i128,
+            if judged { "" } else { ": too late, not judged" },
+        );
+        if judged && span.abs_diff(events) * 20 < events {
+            println!("{}, {}:{tries}", device.name(), timeline.source);
+            return Ok(());
+        }
     }
-    println!("{}: spans over times between events: {tries:.4?}", device.name());
-    ensure(tries.iter().any(|ratio| (ratio - 1.0).abs() < 0.05), || format!("{tries:?}"))
+    Err(format!("{}: no try within 5 %:{tries}", device.name()).into())
 }
 
 /// The first product of a shape searches for its plan, which on a GPU waits for trials of it.
@@ -209,30 +236,6 @@ fn own_work(device: &Device) -> Result<(), Failed> {
         over.store(true, Ordering::Relaxed);
         outcome
     })
-}
-
-/// More calls than a recording keeps, and calls without number that enqueue nothing.
-fn bounded(device: &Device) -> Result<(), Failed> {
-    const LAUNCHES: usize = 300_000;
-    let stream = device.stream()?;
-    let x = stream.ones::<f32>([1])?;
-    let (_, timeline) = device.record(|| {
-        for launch in 0..LAUNCHES {
-            x.affine_in_place(1.0, 0.0)?;
-            stream.is_complete()?;
-            if launch % 500 == 0 {
-                stream.synchronize()?;
-            }
-        }
-        Ok::<_, syncscope::error::DeviceError>(())
-    })?;
-    let calls = timeline.spans.iter().filter(|span| !span.kind.is_on_device()).count();
-    let all = LAUNCHES + LAUNCHES.div_ceil(500);
-    ensure(calls < LAUNCHES && timeline.dropped >= (all - calls) as u64, || {
-        format!("{calls} of {all} calls are kept and {} are counted as dropped", timeline.dropped)
-    })?;
-    let stray = timeline.spans.iter().find(|span| span.kind.is_on_device() && span.stream.is_none());
-    ensure(stray.is_none(), || format!("{stray:?}"))
 }
 
 /// A bare loop and a graph are calls, too: their kernels belong to them.

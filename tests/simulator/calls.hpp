@@ -9,7 +9,6 @@ static int copy_and_wait(u64 to, u64 from, size_t bytes) {
     return OK;
 }
 
-API int cuCtxSetFlags(u32) { return OK; }
 API int cuCtxGetLimit(size_t *value, int limit) { *value = limit_values[limit & 15]; return OK; }
 API int cuCtxSetLimit(int limit, size_t value) { limit_values[limit & 15] = (int)value; return OK; }
 API int cuCtxSetCacheConfig(int) { return OK; }

@@ -223,7 +223,13 @@ API int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &conte
 API int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API int cuCtxGetCurrent(void **context) { *context = current; return OK; }
 API int cuCtxSetCurrent(void *context) { current = context; return OK; }
-API int cuCtxGetFlags(u32 *flags) { *flags = 0; return OK; }
+// The flags of the one context; SIMULATOR_KEEPS_FLAGS has a driver that takes others and keeps to its own.
+static std::atomic<u32> context_flags{0};
+API int cuCtxGetFlags(u32 *flags) { *flags = context_flags; return OK; }
+API int cuCtxSetFlags(u32 flags) {
+    if (!std::getenv("SIMULATOR_KEEPS_FLAGS")) context_flags = flags;
+    return OK;
+}
 API int cuGetErrorString(int, const char **words) { *words = "of the simulated driver"; return OK; }
 
 API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); *stream = new Stream; return OK; }
@@ -431,7 +437,12 @@ API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Stream *str
     if (bytes > (64 << 10) || is_page_locked((u64)from)) return copy(to, (u64)from, bytes, stream);
     return stream->push([to, aside = std::string((const char *)from, bytes)] { memcpy((void *)to, aside.data(), aside.size()); });
 }
-API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, Stream *stream) { return copy((u64)to, from, bytes, stream); }
+// Into pageable memory, the call returns when the copy is over.
+API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, Stream *stream) {
+    const int status = copy((u64)to, from, bytes, stream);
+    if (status == OK && !is_page_locked((u64)to)) stream->queue->synchronize();
+    return status;
+}
 API int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, Stream *stream) {
     return stream->push([=] { memset((void *)to, byte, bytes); });
 }

@@ -129,6 +129,7 @@ pub(crate) enum Action {
     NewBuffer {
         device: usize,
         len: usize,
+        pageable: bool,
     },
     CopyTo {
         buffer: Id,
@@ -167,6 +168,38 @@ pub(crate) enum Action {
     /// Fails a stream of another opening of the device, and looks for the error.
     FailedStream {
         device: usize,
+    },
+    /// Asks a stream, and an event where there is one, whether they are complete.
+    Query {
+        of: Option<Id>,
+    },
+    Trim {
+        device: usize,
+    },
+    /// Records a device while other threads use it, and looks for the own work in the timeline.
+    Record {
+        device: usize,
+        launches: usize,
+    },
+    /// Has the n-th call of a kind fail, on an opening of its own.
+    Inject {
+        device: usize,
+        what: usize,
+        nth: u64,
+    },
+    /// Copies from a buffer on one thread while another reads it.
+    Together {
+        buffer: Id,
+        x: Id,
+        expected: Values,
+    },
+    /// Fills a queue behind a gate until a launch waits for room.
+    Fill {
+        device: usize,
+    },
+    /// As `Drop`, but no drop runs.
+    Forget {
+        of: Id,
     },
     /// Leaves a function that has a stream held, by an error or a panic.
     Leave {

@@ -21,6 +21,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// The kind of memory that it is about, or both where it goes from one kind of host memory to another.
+    pub(crate) fn memories(&self) -> Option<String> {
+        let memory = self.memory?;
+        Some(match self.action {
+            Action::Copy(Copy { direction: CopyDirection::HostTo(to), .. }) => {
+                format!("{} to {}", memory.name(), to.name())
+            }
+            _ => memory.name().to_owned(),
+        })
+    }
+
     /// Whether each time makes and ends a context of the driver, or connects devices, which takes most of a second on a GPU.
     pub(crate) fn takes_long(&self) -> bool {
         matches!(
@@ -93,8 +104,8 @@ impl Memory {
     /// Those that a host thread can read and write.
     const OF_HOST: [Self; 4] = [Self::Pageable, Self::Pinned, Self::Registered, Self::Managed];
 
-    /// Those that a kernel can write on every GPU.
-    const OF_DEVICE: [Self; 4] = [Self::Pinned, Self::Registered, Self::Managed, Self::Device];
+    /// All kinds.
+    const ALL: [Self; 5] = [Self::Pageable, Self::Pinned, Self::Registered, Self::Managed, Self::Device];
 
     /// Its name, as a parameter of a row.
     pub(crate) fn name(self) -> &'static str {
@@ -133,7 +144,7 @@ pub(crate) enum Wait {
 pub(crate) struct Copy {
     /// Which way.
     pub(crate) direction: CopyDirection,
-    /// The kind of memory on the host, or of both sides.
+    /// The kind of memory on the host, or of both sides; of two kinds, that which is copied from.
     pub(crate) memory: Memory,
     /// How much.
     pub(crate) bytes: usize,
@@ -148,6 +159,8 @@ pub(crate) enum CopyDirection {
     ToHost,
     WithinDevice,
     WithinHost,
+    /// From one kind of memory of the host to this other kind.
+    HostTo(Memory),
 }
 
 /// Calls that allocate, free, or say something of memory.
@@ -323,18 +336,23 @@ fn waits() -> Vec<Call> {
 }
 
 fn copies(bytes: usize) -> impl Iterator<Item = Call> {
-    use CopyDirection::{ToDevice, ToHost, WithinDevice, WithinHost};
+    use CopyDirection::{HostTo, ToDevice, ToHost, WithinDevice, WithinHost};
+    const WITHIN_HOST: [&str; 2] = ["cuMemcpy", "cuMemcpyAsync"];
     let names = [
         (ToDevice, ["cuMemcpyHtoD", "cuMemcpyHtoDAsync"], &Memory::OF_HOST[..]),
         (ToHost, ["cuMemcpyDtoH", "cuMemcpyDtoHAsync"], &Memory::OF_HOST[..]),
         (WithinDevice, ["cuMemcpyDtoD", "cuMemcpyDtoDAsync"], &[Memory::Managed, Memory::Device][..]),
-        (WithinHost, ["cuMemcpy", "cuMemcpyAsync"], &Memory::OF_HOST[..]),
+        (WithinHost, WITHIN_HOST, &Memory::OF_HOST[..]),
+        // The driver may treat a copy by what it knows of either side.
+        (HostTo(Memory::Pinned), WITHIN_HOST, &[Memory::Pageable, Memory::Managed][..]),
+        (HostTo(Memory::Pageable), WITHIN_HOST, &[Memory::Pinned, Memory::Managed][..]),
+        (HostTo(Memory::Managed), WITHIN_HOST, &[Memory::Pageable, Memory::Pinned][..]),
     ];
     names.into_iter().flat_map(move |(direction, names, kinds)| {
         names.into_iter().zip([false, true]).flat_map(move |(name, asynchronous)| {
             kinds.iter().map(move |&memory| {
                 let action = Action::Copy(Copy { direction, memory, bytes, asynchronous });
-                let way = (direction == WithinHost).then_some("host to host");
+                let way = matches!(direction, WithinHost | HostTo(_)).then_some("host to host");
                 Call { memory: Some(memory), bytes: Some(bytes), ..call(name, way, stream_if(asynchronous), action) }
             })
         })
@@ -343,7 +361,7 @@ fn copies(bytes: usize) -> impl Iterator<Item = Call> {
 
 fn fills(bytes: usize) -> impl Iterator<Item = Call> {
     [("cuMemsetD8", false), ("cuMemsetD8Async", true)].into_iter().flat_map(move |(name, asynchronous)| {
-        Memory::OF_DEVICE.into_iter().map(move |memory| {
+        Memory::ALL.into_iter().map(move |memory| {
             let action = Action::Fill { memory, bytes, asynchronous };
             Call { memory: Some(memory), bytes: Some(bytes), ..call(name, None, stream_if(asynchronous), action) }
         })

@@ -9,8 +9,10 @@ use crate::affinity;
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
 
-/// A trial is given this many times as long as the call took with nothing pending, beside the patience.
+/// A trial is given this many times as long as the call took with nothing pending, beside the patience: fewer times for one that
+/// takes most of a second, which varies less.
 const ALLOWANCE: u32 = 4;
+const ALLOWANCE_OF_LONG: u32 = 2;
 
 /// How long it may take to enqueue what stands before a call.
 const PREPARATION: Duration = Duration::from_secs(1);
@@ -47,7 +49,8 @@ impl CallUnderTest {
     /// [`DeviceError::NotApplicable`] where there is no such stream; the call's own.
     pub(crate) fn trial(&mut self, held: Gated, patience: Duration, alone: Duration) -> Result<Tried> {
         let line = self.line(held)?;
-        let patience = patience + alone * ALLOWANCE;
+        let allowance = if self.call.takes_long() { ALLOWANCE_OF_LONG } else { ALLOWANCE };
+        let patience = patience + alone * allowance;
         self.steps.prepare()?;
         let outcome = self.behind_gate(line, None, patience, |steps, _, opened| {
             let seconds = timed(steps)?;

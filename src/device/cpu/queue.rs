@@ -14,6 +14,7 @@ use super::{CpuDevice, kernels, lock};
 use crate::affinity;
 use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
+use crate::device::kept::Name;
 use crate::device::tracer::{DeviceWork, Kind};
 use crate::error::{DeviceError, panic_message};
 
@@ -286,8 +287,8 @@ impl StreamInner {
         }
     }
 
-    fn note(&self, (name, kind): (&str, Kind), correlation: Option<u64>, start: Instant) {
-        let (name, stream, end) = (name.to_owned(), Some(self.number), Instant::now());
+    fn note(&self, (name, kind): (&'static str, Kind), correlation: Option<u64>, start: Instant) {
+        let (name, stream, end) = (Name::Own(name), Some(self.number), Instant::now());
         self.device.tracer.worked(DeviceWork { name, kind, stream, correlation, bytes: None, start, end });
     }
 

@@ -116,6 +116,11 @@ impl Engine for CudaEngine {
         Ok(self.sensors.as_ref().and_then(Sensors::read))
     }
 
+    #[cfg(feature = "report")]
+    fn algorithms(&self) -> Vec<(String, String)> {
+        self.device.matmul.found()
+    }
+
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
         operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
     }

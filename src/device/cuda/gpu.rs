@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
@@ -58,6 +58,8 @@ pub(crate) struct Gpu {
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
     apart: Mutex<Apart>,
+    /// A wait for the context is over.
+    waited: Condvar,
     alone: Mutex<()>,
 }
 
@@ -66,12 +68,11 @@ pub(crate) struct Gpu {
 #[derive(Default)]
 struct Apart {
     captures: usize,
-    /// When the last wait for the context was begun.
-    waited: Option<Instant>,
+    /// Waits for the context that are not over.
+    waits: usize,
+    /// Captures and gates that wait for the end of those, and let no other begin.
+    next: usize,
 }
-
-/// How long a wait for the context may take to reach the driver, which then allows captures and gates beside it.
-const ENTRY: Duration = Duration::from_micros(200);
 
 /// A capture in progress, until it is dropped.
 pub(crate) struct CaptureInProgress(Arc<Gpu>);
@@ -103,6 +104,7 @@ impl Gpu {
             held: AtomicUsize::new(0),
             making: RwLock::default(),
             apart: Mutex::default(),
+            waited: Condvar::new(),
             alone: Mutex::default(),
             context,
         });
@@ -135,20 +137,18 @@ impl Gpu {
     }
 
     /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
-    fn may_make(&self) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(crate) fn may_make(&self) -> Option<RwLockReadGuard<'_, ()>> {
         let making = self.making.read().unwrap_or_else(PoisonError::into_inner);
         (!self.is_held()).then_some(making)
     }
 
-    /// An event. While a gate is closed, one without timing is one of those at hand.
+    /// An event, while a gate is closed one of those at hand.
     pub(crate) fn event(&self, timing: bool) -> Result<Event> {
         if let Some(event) = Event::at_hand(&self.context, timing) {
             return Ok(event);
         }
-        match self.may_make() {
-            None if !timing => Err(self.used_up("events")),
-            _making => Event::new(&self.context, timing),
-        }
+        let _making = self.may_make().ok_or_else(|| self.used_up("events"))?;
+        Event::new(&self.context, timing)
     }
 
     /// A cell, while a gate is closed one of those at hand.
@@ -246,25 +246,32 @@ impl Gpu {
         CaptureInProgress(self.clone())
     }
 
-    /// Once a wait for the context that has begun is in the driver: it is then not for what begins now.
+    /// Once no wait for the context is under way: nobody can see when one has reached the driver, which then would not wait for
+    /// what begins now. Such waits end by themselves, as no closed gate holds what they wait for.
     fn unless_waited_for(&self) -> MutexGuard<'_, Apart> {
-        let apart = lock(&self.apart);
-        while apart.waited.is_some_and(|waited| waited.elapsed() < ENTRY) {
-            std::hint::spin_loop();
+        let mut apart = lock(&self.apart);
+        apart.next += 1;
+        while apart.waits > 0 {
+            apart = self.waited.wait(apart).unwrap_or_else(PoisonError::into_inner);
         }
+        apart.next -= 1;
         apart
     }
 
     /// Waits for all work of the context by the driver's own call. Not while a capture is in progress, beside which the
-    /// driver does not allow it, nor while a closed gate holds a stream, which may be one of another opening.
+    /// driver does not allow it, nor while a closed gate holds a stream, which may be one of another opening, nor where one of
+    /// either is about to begin.
     fn wait_for_context(&self) -> Result<()> {
         let mut apart = lock(&self.apart);
-        if apart.captures > 0 || self.is_held() {
+        if apart.captures + apart.next > 0 || self.is_held() {
             return Ok(());
         }
-        apart.waited = Some(Instant::now());
+        apart.waits += 1;
         drop(apart);
-        self.context.synchronize()
+        let outcome = self.context.synchronize();
+        lock(&self.apart).waits -= 1;
+        self.waited.notify_all();
+        outcome
     }
 
     /// All streams. To be used without the lock: the last handle of one may be dropped with them.
@@ -305,12 +312,11 @@ impl Gpu {
         self.all_streams().iter().for_each(|stream| stream.reclaim());
     }
 
-    /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held.
+    /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held, and no
+    /// gate begins to hold meanwhile.
     pub(crate) fn trim(&self) -> Result<()> {
         self.collect();
-        if self.is_held() {
-            return Ok(());
-        }
+        let Some(_making) = self.may_make() else { return Ok(()) };
         self.host_blocks.release_all();
         self.pinned.release_unused();
         self.pool.trim()

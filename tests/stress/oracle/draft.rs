@@ -1,7 +1,7 @@
 //! Kinds of steps, drawn by their weights.
 
 /// Kinds of steps by their weights.
-const KINDS: [(u8, Draft); 33] = [
+const KINDS: [(u8, Draft); 40] = [
     (2, Draft::NewStream),
     (6, Draft::Full),
     (8, Draft::Upload),
@@ -35,6 +35,13 @@ const KINDS: [(u8, Draft); 33] = [
     (6, Draft::Launch),
     (1, Draft::FailedStream),
     (2, Draft::Leave),
+    (4, Draft::Query),
+    (1, Draft::Trim),
+    (1, Draft::Record),
+    (2, Draft::Inject),
+    (2, Draft::Together),
+    (1, Draft::Fill),
+    (1, Draft::Forget),
 ];
 
 /// A step to be.
@@ -73,6 +80,13 @@ pub(super) enum Draft {
     Launch,
     FailedStream,
     Leave,
+    Query,
+    Trim,
+    Record,
+    Inject,
+    Together,
+    Fill,
+    Forget,
 }
 
 pub(super) fn draft(kind: u8) -> Draft {

@@ -203,11 +203,12 @@ impl Oracle {
                 // As long as a tensor that it can be copied with.
                 let x = self.choose(device, second, |x| x.dtype == DType::F32);
                 let len = x.map_or(length(third), |x| x.len);
-                let id = self.device_wide(thread, Action::NewBuffer { device, len });
+                let pageable = third % 3 == 0;
+                let id = self.device_wide(thread, Action::NewBuffer { device, len, pageable });
                 // To page-lock memory may keep other calls out: those before the opening of a gate, too.
                 self.program.steps[id].after.extend(&self.opens);
                 let memory = self.new_memory(device, vec![0; len]);
-                self.buffers.push(Buffer { id, device, memory, last: id, held: BTreeSet::new() });
+                self.buffers.push(Buffer { id, device, memory, pageable, last: id, held: BTreeSet::new() });
             }
             Draft::CopyTo => {
                 let buffer = self.choose_buffer(device, second)?;
@@ -218,15 +219,10 @@ impl Oracle {
                 let action = Action::CopyTo { buffer: self.buffers[buffer].id, x: x.id };
                 self.copy(thread, stream, buffer, &[x.memory], &[memory], x.id, action);
             }
-            Draft::CopyFrom => {
+            Draft::CopyFrom | Draft::Together => {
+                let together = matches!(draft::draft(kind), Draft::Together);
                 let buffer = self.choose_buffer(device, second)?;
-                let (len, memory) =
-                    (self.memories[self.buffers[buffer].memory].values.len(), self.buffers[buffer].memory);
-                let x = self.choose(device, third, |x| x.dtype == DType::F32 && x.len == len)?;
-                let values = self.memories[memory].values.clone();
-                self.write(&x, values)?;
-                let action = Action::CopyFrom { buffer: self.buffers[buffer].id, x: x.id };
-                self.copy(thread, stream, buffer, &[memory], &[x.memory], x.id, action);
+                self.copy_from(thread, stream, buffer, third, together)?;
             }
             Draft::ReadBuffer => {
                 let buffer = self.choose_buffer(device, second)?;
@@ -254,12 +250,7 @@ impl Oracle {
                 self.streams.iter_mut().filter(|s| s.device == device).for_each(|s| s.steps.push(id));
             }
             Draft::SynchronizeEvent => {
-                let steps = &self.streams[stream].steps;
-                let of = *steps.get(second % steps.len().max(1))?;
-                let recorded = self.program.steps[of].stream == Some(self.streams[stream].id)
-                    && !matches!(self.program.steps[of].action, Action::Capture { .. });
-                recorded.then_some(())?;
-                self.program.steps[of].records = true;
+                let of = self.event_of(stream, second)?;
                 let held = self.held_behind[of].clone();
                 self.open(&held, thread);
                 let step = self.call(thread, &[of], Action::SynchronizeEvent { of });
@@ -279,8 +270,31 @@ impl Oracle {
                 self.device_wide(thread, Action::FailedStream { device });
             }
             Draft::Leave => {
-                self.device_wide(thread, Action::Leave { device, how: second % 4 });
+                let id = self.device_wide(thread, Action::Leave { device, how: second % 4 });
+                // It may page-lock buffers: as above.
+                self.program.steps[id].after.extend(&self.opens);
             }
+            Draft::Query => {
+                let of = self.event_of(stream, second);
+                let id = self.enqueue(thread, stream, &[], &[], &[], Action::Query { of });
+                self.program.steps[id].after.extend(of);
+            }
+            Draft::Trim => {
+                self.call(thread, &[], Action::Trim { device });
+            }
+            Draft::Record => {
+                self.device_wide(thread, Action::Record { device, launches: 1 + second % 30 });
+            }
+            Draft::Inject => {
+                let nth = 1 + (third % 9) as u64;
+                let id = self.device_wide(thread, Action::Inject { device, what: second, nth });
+                // It has a buffer of its own: as above.
+                self.program.steps[id].after.extend(&self.opens);
+            }
+            Draft::Fill => {
+                self.device_wide(thread, Action::Fill { device });
+            }
+            Draft::Forget => self.forget_something(thread, second, third)?,
         }
         Some(())
     }

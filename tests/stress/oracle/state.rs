@@ -54,6 +54,8 @@ pub(super) struct Buffer {
     pub(super) id: Id,
     pub(super) device: usize,
     pub(super) memory: usize,
+    /// Whether a copy may wait for its stream.
+    pub(super) pageable: bool,
     /// What its last operation was: they follow each other.
     pub(super) last: Id,
     /// The gates that pending copies wait for.

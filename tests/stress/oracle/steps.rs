@@ -120,11 +120,64 @@ impl Oracle {
         x: Id,
         action: Action,
     ) {
-        let uses = [self.buffers[buffer].id, self.buffers[buffer].last, x];
-        let id = self.enqueue(thread, stream, reads, writes, &uses, action);
+        let uses = &[self.buffers[buffer].id, self.buffers[buffer].last, x];
+        let blocks = self.buffers[buffer].pageable;
+        let id = self.place(Planned { thread, stream: Some(stream), reads, writes, uses, blocks, action });
         let held = self.held_behind[id].clone();
         self.buffers[buffer].held.extend(held);
         self.buffers[buffer].last = id;
+    }
+
+    /// A copy from a buffer into a tensor.
+    pub(super) fn copy_from(
+        &mut self,
+        thread: usize,
+        stream: usize,
+        buffer: usize,
+        third: usize,
+        together: bool,
+    ) -> Option<()> {
+        let (device, memory) = (self.streams[stream].device, self.buffers[buffer].memory);
+        let len = self.memories[memory].values.len();
+        let x = self.choose(device, third, |x| x.dtype == DType::F32 && x.len == len)?;
+        let values = self.memories[memory].values.clone();
+        self.write(&x, values.clone())?;
+        let (of, x_id) = (self.buffers[buffer].id, x.id);
+        let action = if together {
+            // The other thread waits for pending copies into the buffer.
+            let held = self.buffers[buffer].held.clone();
+            self.open(&held, thread);
+            Action::Together { buffer: of, x: x_id, expected: Values(values) }
+        } else {
+            Action::CopyFrom { buffer: of, x: x_id }
+        };
+        self.copy(thread, stream, buffer, &[memory], &[x.memory], x_id, action);
+        Some(())
+    }
+
+    /// As a drop of a tensor or a graph, which leaves what is theirs behind.
+    pub(super) fn forget_something(&mut self, thread: usize, second: usize, third: usize) -> Option<()> {
+        let of = if second.is_multiple_of(3) && !self.graphs.is_empty() {
+            self.graphs.remove(third % self.graphs.len()).id
+        } else {
+            (!self.tensors.is_empty()).then_some(())?;
+            self.tensors.remove(third % self.tensors.len()).id
+        };
+        let mut uses = self.users[of].clone();
+        uses.push(of);
+        self.call(thread, &uses, Action::Forget { of });
+        Some(())
+    }
+
+    /// The event of an earlier step of a stream that is no capture.
+    pub(super) fn event_of(&mut self, stream: usize, second: usize) -> Option<Id> {
+        let steps = &self.streams[stream].steps;
+        let of = *steps.get(second % steps.len().max(1))?;
+        let recorded = self.program.steps[of].stream == Some(self.streams[stream].id)
+            && !matches!(self.program.steps[of].action, Action::Capture { .. });
+        recorded.then_some(())?;
+        self.program.steps[of].records = true;
+        Some(of)
     }
 
     /// The host looks into a buffer: it waits for pending copies.

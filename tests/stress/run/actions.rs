@@ -9,6 +9,7 @@ use syncscope::tensor::Tensor;
 use crate::Outcome;
 use crate::held::{Held, compare, integers, of_any, of_real, of_two};
 use crate::program::{Action, Id, Kind, Part};
+use crate::run::apart::{fill, inject, record};
 use crate::run::leave::{failed_stream, leave};
 use crate::run::{Object, World, lock, text};
 
@@ -137,7 +138,29 @@ impl World {
                 let Held::F32(x) = tensor(*x)? else { return Err("buffers are of fp32".to_owned()) };
                 self.with_buffer(*buffer, |buffer| x.copy_from(buffer).map_err(text))
             }
+            Action::Together { buffer, x, expected } => {
+                let Held::F32(x) = tensor(*x)? else { return Err("buffers are of fp32".to_owned()) };
+                self.with_buffer(*buffer, |buffer| {
+                    let buffer = &*buffer;
+                    std::thread::scope(|scope| {
+                        let reads = scope.spawn(|| compare(&integers(&buffer.read().map_err(text)?), &expected.0));
+                        let copied = x.copy_from(buffer).map_err(text);
+                        copied.and(reads.join().map_err(|_| "a panic of who reads".to_owned())?)
+                    })
+                })
+            }
             Action::Synchronize => stream.synchronize().map_err(text),
+            Action::Query { of } => {
+                stream.is_complete().map_err(text)?;
+                let event = of.and_then(|of| self.events[of].get());
+                // An event is not recorded again: once complete, it stays so.
+                match event {
+                    Some(event) if event.is_complete().map_err(text)? && !event.is_complete().map_err(text)? => {
+                        Err("an event that was complete is not".to_owned())
+                    }
+                    _ => Ok(()),
+                }
+            }
             Action::Launch { graph } => self.graph(*graph)?.launch().map_err(text),
             other => Err(format!("{other:?} needs no stream")),
         }
@@ -181,9 +204,14 @@ impl World {
             Action::NewStream { device } => Object::Stream(self.devices[*device].stream().map_err(text)?),
             Action::View { x, width, row } => Object::Tensor(self.tensor(*x)?.row(*width, *row).map_err(text)?),
             Action::Share { x } => Object::Tensor(self.tensor(*x)?),
-            Action::NewBuffer { device, len } => {
+            Action::NewBuffer { device, len, pageable } => {
                 let device = &self.devices[*device];
-                Object::Buffer(device.host_buffer(kind(device), *len).map_err(text)?)
+                let kind = if *pageable { HostKind::Pageable } else { kind(device) };
+                Object::Buffer(device.host_buffer(kind, *len).map_err(text)?)
+            }
+            Action::Forget { of } => {
+                self.forget(*of);
+                return Ok(None);
             }
             Action::Drop { of } => {
                 lock(&self.gates).retain(|(gate, _)| gate != of);
@@ -219,6 +247,10 @@ impl World {
             }
             Action::FailedStream { device } => failed_stream(&self.devices[*device]),
             Action::Leave { device, how } => leave(&self.devices[*device], *how),
+            Action::Trim { device } => self.devices[*device].trim().map_err(text),
+            Action::Record { device, launches } => record(&self.devices[*device], *launches),
+            Action::Inject { device, what, nth } => inject(&self.devices[*device], *what, *nth),
+            Action::Fill { device } => fill(&self.devices[*device]),
             other => Err(format!("{other:?} needs a stream")),
         }
     }

@@ -61,6 +61,17 @@ impl Matmul {
         }
     }
 
+    /// The algorithms that the searches found, by type and shape, in words. Of shapes that differ in alignment alone, each one.
+    #[cfg(feature = "report")]
+    pub(crate) fn found(&self) -> Vec<(String, String)> {
+        let algorithms = lock(&self.algorithms);
+        let mut found: Vec<(String, String)> =
+            algorithms.iter().map(|(shape, algorithm)| (shape.in_words(), algorithm.in_words())).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
     /// A new plan; its algorithm is searched if it is not known.
     #[cold]
     fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<MatmulPlan>> {

@@ -32,6 +32,12 @@ impl<K: Eq + Hash + Clone, V> Recent<K, V> {
         Some(&entry.value)
     }
 
+    /// All entries, in no order. None has been used by this.
+    #[cfg(feature = "report")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().map(|(key, entry)| (key, &entry.value))
+    }
+
     /// Adds an entry; gives the one that had to go.
     pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let full = self.entries.len() >= self.limit && !self.entries.contains_key(&key);

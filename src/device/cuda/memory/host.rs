@@ -73,7 +73,9 @@ impl CudaHostMemory {
                 known
             }
             None => {
-                if !device.gpu.is_held() {
+                // Until the block is there no gate begins to hold.
+                let making = if kind == HostKind::Pageable { None } else { device.gpu.may_make() };
+                if making.is_some() {
                     device.gpu.host_blocks.release_excess();
                 }
                 HostBlock::allocate(&device.gpu.context, kind, bytes)?

@@ -244,17 +244,26 @@ impl Pinned {
         lock(&self.pieces).staging.push(buffer);
     }
 
-    /// Gives blocks of slots back to the system of which no slot is in use. May wait for the device.
+    /// Gives blocks of slots back to the system of which no slot is in use, but for what [`reserve`](Self::reserve) has at
+    /// hand: a gate that has been made may begin to hold next. May wait for the device.
     pub(crate) fn release_unused(&self) {
         let mut guard = lock(&self.pieces);
         let pieces = &mut *guard;
-        pieces.staging.clear();
-        for slots in &mut pieces.slots {
+        pieces.staging.truncate(STAGING_BUFFERS);
+        for (slots, fewest) in pieces.slots.iter_mut().zip(FEWEST_SLOTS) {
             let mut free: HashMap<*const HostBlock, usize> = HashMap::new();
             slots.iter().for_each(|piece| *free.entry(Arc::as_ptr(piece.block())).or_default() += 1);
+            let mut spare = slots.len().saturating_sub(fewest);
+            // By block, whether it goes: none of its slots is in use, and enough are left without them.
+            let mut goes: HashMap<*const HostBlock, bool> = HashMap::new();
             slots.retain(|piece| {
                 let (block, count) = (piece.block(), piece.block().size() / piece.size());
-                free.get(&Arc::as_ptr(block)).is_none_or(|free| *free < count)
+                let key = Arc::as_ptr(block);
+                !*goes.entry(key).or_insert_with(|| {
+                    let unused = free.get(&key) == Some(&count) && count <= spare;
+                    spare -= if unused { count } else { 0 };
+                    unused
+                })
             });
         }
         let unused = |block: &mut Arc<HostBlock>| Arc::strong_count(block) == 1;

@@ -10,6 +10,9 @@ use crate::device::calls::catalogue::{Copy, CopyDirection, Memory};
 use crate::device::calls::{Made, Steps};
 use crate::device::engine::Result;
 
+/// Why pageable memory is not filled.
+const NO_ADDRESS: &str = "the call takes an address of the driver's, and pageable memory has none";
+
 /// The blocks live as long as the steps, and so longer than the copies.
 pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
     let Copy { direction, memory, bytes, asynchronous } = copy;
@@ -18,6 +21,7 @@ pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
         CopyDirection::ToDevice => (block(memory)?, block(Memory::Device)?),
         CopyDirection::ToHost => (block(Memory::Device)?, block(memory)?),
         CopyDirection::WithinDevice | CopyDirection::WithinHost => (block(memory)?, block(memory)?),
+        CopyDirection::HostTo(to) => (block(memory)?, block(to)?),
     };
     let (c, own) = (Arc::clone(calls), calls.own.get()?);
     let (source, target, bytes) = (from.address()?, to.address()?, from.bytes().min(to.bytes()));
@@ -45,8 +49,10 @@ pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
                 (CopyDirection::WithinDevice, true) => {
                     c.check("cuMemcpyDtoDAsync", sys::cuMemcpyDtoDAsync_v2(target, source, bytes, own))
                 }
-                (CopyDirection::WithinHost, false) => c.check("cuMemcpy", sys::cuMemcpy(target, source, bytes)),
-                (CopyDirection::WithinHost, true) => {
+                (CopyDirection::WithinHost | CopyDirection::HostTo(_), false) => {
+                    c.check("cuMemcpy", sys::cuMemcpy(target, source, bytes))
+                }
+                (CopyDirection::WithinHost | CopyDirection::HostTo(_), true) => {
                     c.check("cuMemcpyAsync", sys::cuMemcpyAsync(target, source, bytes, own))
                 }
             }
@@ -56,7 +62,13 @@ pub(super) fn steps(calls: &Arc<Calls>, copy: Copy) -> Result<Box<dyn Steps>> {
 }
 
 /// Setting memory to a value.
+///
+/// # Errors
+/// [`NotApplicable`](crate::error::DeviceError::NotApplicable) for pageable memory; the driver's own.
 pub(super) fn fill(calls: &Arc<Calls>, memory: Memory, bytes: usize, asynchronous: bool) -> Result<Box<dyn Steps>> {
+    if memory == Memory::Pageable {
+        return Err(calls.missing("a fill of pageable memory", NO_ADDRESS));
+    }
     let block = Block::new(&calls.context, memory, bytes)?;
     let (c, own, address) = (Arc::clone(calls), calls.own.get()?, block.on_device()?);
     let call = move || {

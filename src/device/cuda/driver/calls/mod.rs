@@ -194,18 +194,29 @@ impl Calls {
     }
 
     /// Has threads wait in this way in the context from now on, or, for none, as they did.
+    ///
+    /// # Errors
+    /// The driver's; that the context says of another way afterwards.
     pub(crate) fn wait_by(&self, mode: Option<WaitMode>) -> Result<()> {
         self.bind()?;
-        let mode = match mode {
+        let scheduling = match mode {
             None => self.flags & SCHEDULING,
             Some(WaitMode::Spin) => CUctx_flags::CU_CTX_SCHED_SPIN as u32,
             Some(WaitMode::Yield) => CUctx_flags::CU_CTX_SCHED_YIELD as u32,
             Some(WaitMode::Block) => CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32,
         };
-        let flags = (self.flags & !SCHEDULING) | mode;
+        let flags = (self.flags & !SCHEDULING) | scheduling;
         self.require("cuCtxSetFlags")?;
         // Safety: the context is current.
-        self.context.check("cuCtxSetFlags", unsafe { sys::cuCtxSetFlags(flags) })
+        self.context.check("cuCtxSetFlags", unsafe { sys::cuCtxSetFlags(flags) })?;
+        // What was there before may be a choice of the driver's, which it need not call by the same flags.
+        if mode.is_none() {
+            return Ok(());
+        }
+        let mut now = 0;
+        // Safety: writes one word; the context is current.
+        self.context.check("cuCtxGetFlags", unsafe { sys::cuCtxGetFlags(&mut now) })?;
+        in_force(self.context.name(), scheduling, now & SCHEDULING)
     }
 
     /// A call of the catalogue.
@@ -274,6 +285,18 @@ impl Calls {
     }
 }
 
+/// Whether threads wait in the way that was asked for: a driver may take a flag and keep to its own way.
+fn in_force(device: &str, asked: u32, now: u32) -> Result<()> {
+    if asked == now {
+        return Ok(());
+    }
+    let reason = format!(
+        "threads were to wait by the flags {asked:#x} of the context, and it says {now:#x} afterwards: no time is of the way that \
+         was asked for"
+    );
+    Err(DeviceError::CallFailed { device: device.to_owned(), call: "cuCtxSetFlags", reason })
+}
+
 /// Why what takes two devices is not here.
 const ONE_DEVICE: &str = "this machine has one GPU";
 
@@ -312,4 +335,18 @@ fn launch(context: &Context, kernel: CUfunction, stream: CUstream, duration: Dur
     let status =
         unsafe { sys::cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments.as_mut_ptr(), ptr::null_mut()) };
     context.check("cuLaunchKernel", status)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_to_wait_that_is_not_in_force_after_it_was_set_is_an_error_that_names_both() {
+        let spin = CUctx_flags::CU_CTX_SCHED_SPIN as u32;
+        assert!(in_force("cuda:0", spin, spin).is_ok());
+        let error = in_force("cuda:0", spin, CUctx_flags::CU_CTX_SCHED_AUTO as u32).unwrap_err().to_string();
+        assert!(error.contains("0x1") && error.contains("0x0"), "{error}");
+    }
 }

@@ -5,16 +5,17 @@
 //! this library in one process have one each; the callbacks that were registered last are those that are called.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::cupti::sys::{self, CUptiResult};
 use cudarc::driver::sys::CUcontext;
 
 use super::records::{Ran, Record};
-use crate::device::tracer::CAPACITY;
+use crate::device::kept::{CALL_NAME_BYTES, INDEX_BYTES, Name, Pile, Room, SPAN_BYTES, text_bytes};
+use crate::device::tracer::{DeviceWork, Stall};
 
 /// What is collected; `None` while nobody records.
 static COLLECTED: Mutex<Option<(u32, DrainedRecords)>> = Mutex::new(None);
@@ -33,35 +34,79 @@ pub(super) struct DrainedRecords {
     /// From CUPTI's correlation to the library's.
     pub(super) external: HashMap<u32, u64>,
     /// Work of the context, also of other opened devices of its GPU.
-    pub(super) ran: Vec<Ran>,
+    pub(super) ran: Pile<Ran>,
     /// Waits of the host: correlation, begin, end.
     pub(super) blocked: Vec<(u32, u64, u64)>,
     pub(super) dropped: u64,
+    /// Names that work shares.
+    names: HashSet<Arc<str>>,
+    room: Room,
+    /// Whether there is no work of other devices left to make room.
+    full: bool,
 }
+
+/// What a wait takes: itself, in a list that may be half empty, as a stall, and its span.
+const BLOCKED_BYTES: usize = 2 * (size_of::<(u32, u64, u64)>() + size_of::<Stall>()) + SPAN_BYTES + 2 * CALL_NAME_BYTES;
 
 impl DrainedRecords {
     fn take(&mut self, record: Record, context: u32) {
-        match record {
-            Record::External { own, correlation } if self.external.len() < 4 * CAPACITY => {
-                self.external.insert(correlation, own);
+        let kept = match record {
+            Record::External { own, correlation } => {
+                let kept = self.has_room(INDEX_BYTES);
+                kept.then(|| self.external.insert(correlation, own));
+                kept
             }
             Record::Ran(ran) if ran.context == context => {
-                if self.ran.len() == 2 * CAPACITY {
-                    // Only that of other opened devices is given up without being counted.
-                    let external = &self.external;
-                    self.ran.retain(|ran| external.contains_key(&ran.correlation));
-                    self.dropped += self.ran.len().saturating_sub(CAPACITY) as u64;
-                    self.ran.truncate(CAPACITY);
+                let kept = self.has_room(bytes_of(&ran));
+                if kept {
+                    let name = self.shared(ran.name);
+                    self.ran.push(Ran { name, ..ran });
                 }
-                self.ran.push(ran);
+                kept
             }
-            Record::Blocked { correlation, start, end } if self.blocked.len() < CAPACITY => {
-                self.blocked.push((correlation, start, end));
+            Record::Ran(_) => true,
+            Record::Blocked { correlation, start, end } => {
+                let kept = self.has_room(BLOCKED_BYTES);
+                kept.then(|| self.blocked.push((correlation, start, end)));
+                kept
             }
-            Record::Ran(_) => {}
-            Record::External { .. } | Record::Blocked { .. } => self.dropped += 1,
-        }
+        };
+        self.dropped += u64::from(!kept);
     }
+
+    /// Takes `bytes`. Work of other opened devices gives its room up first, without being counted.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        if self.room.take(bytes) {
+            return true;
+        }
+        if self.full {
+            return false;
+        }
+        let (external, room, before) = (&self.external, &mut self.room, self.ran.len());
+        let strange = self.ran.iter().filter(|ran| !external.contains_key(&ran.correlation));
+        room.give_back(strange.map(bytes_of).sum());
+        self.ran.retain(|ran| external.contains_key(&ran.correlation));
+        // To look through all of it again and again for a few would take longer than what is recorded.
+        self.full = before - self.ran.len() < before / 4 + 1;
+        self.room.take(bytes)
+    }
+
+    /// The name, as other work has it, if there is room to remember it.
+    fn shared(&mut self, name: Name) -> Name {
+        let Name::Told(name) = name else { return name };
+        if let Some(known) = self.names.get(&name) {
+            return Name::Told(known.clone());
+        }
+        if self.room.take(INDEX_BYTES + text_bytes(name.len())) {
+            self.names.insert(name.clone());
+        }
+        Name::Told(name)
+    }
+}
+
+/// What work takes: as it is told and sorted, what becomes of it, and its name, once alone and once in its span.
+fn bytes_of(ran: &Ran) -> usize {
+    2 * size_of::<Ran>() + DeviceWork::BYTES + 2 * text_bytes(ran.name.len())
 }
 
 fn layout() -> Layout {
@@ -93,7 +138,7 @@ impl Collecting {
     }
 
     /// What was collected. From now on records are thrown away, until another recording begins.
-    pub(super) fn end(&self) -> DrainedRecords {
+    pub(super) fn end(self) -> DrainedRecords {
         lock().as_mut().map(|(_, collected)| std::mem::take(collected)).unwrap_or_default()
     }
 }
@@ -150,25 +195,49 @@ mod tests {
     use crate::device::tracer::Kind;
 
     fn ran(context: u32, correlation: u32) -> Record {
-        let (name, kind, bytes) = (String::new(), Kind::Kernel, None);
+        let (name, kind, bytes) = (Name::Told("a_kernel".into()), Kind::Kernel, None);
         Record::Ran(Ran { name, kind, bytes, start: 0, end: 1, context, stream: 0, correlation })
     }
 
     #[test]
-    fn work_of_other_contexts_is_not_kept_and_what_is_too_much_is_counted() {
+    fn work_of_other_contexts_is_not_kept_and_names_are_kept_once() {
         let mut collected = DrainedRecords::default();
         collected.take(ran(2, 1), 1);
-        assert!(collected.ran.is_empty());
-        for correlation in 0..2 * CAPACITY as u32 + 1 {
+        assert_eq!((collected.ran.len(), collected.dropped), (0, 0));
+        collected.take(ran(1, 1), 1);
+        collected.take(ran(1, 2), 1);
+        let names: Vec<_> = collected.ran.iter().map(|ran| ran.name.as_ptr()).collect();
+        assert_eq!((names[0], collected.names.len()), (names[1], 1));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_work_of_other_devices_gives_its_room_up() {
+        const MANY: u32 = 1_000_000;
+        let mut collected = DrainedRecords::default();
+        for correlation in 0..MANY {
             collected.take(Record::External { own: 1, correlation }, 1);
             collected.take(ran(1, correlation), 1);
         }
-        assert_eq!((collected.ran.len(), collected.dropped), (CAPACITY + 1, CAPACITY as u64));
+        let all = (collected.external.len() + collected.ran.len()) as u64 + collected.dropped;
+        assert_eq!(all, 2 * u64::from(MANY));
+        assert!(collected.ran.len() > 100_000 && collected.dropped > 0);
         // Without a call of the recording it is of another device.
-        collected.external.clear();
-        for correlation in 0..CAPACITY as u32 {
+        let mut collected = DrainedRecords::default();
+        for correlation in 0..MANY {
             collected.take(ran(1, correlation), 1);
         }
-        assert_eq!((collected.ran.len(), collected.dropped), (1, CAPACITY as u64));
+        assert_eq!(collected.dropped, 0);
+        collected.take(Record::External { own: 1, correlation: MANY }, 1);
+        collected.take(ran(1, MANY), 1);
+        assert_eq!((collected.external.len(), collected.dropped), (1, 0));
+    }
+
+    #[test]
+    fn a_wait_that_finds_no_room_is_counted() {
+        let mut collected = DrainedRecords::default();
+        let waits = 2_000_000;
+        (0..waits).for_each(|correlation| collected.take(Record::Blocked { correlation, start: 0, end: 1 }, 1));
+        assert_eq!(collected.blocked.len() as u64 + collected.dropped, u64::from(waits));
+        assert!(collected.dropped > 0);
     }
 }

@@ -7,9 +7,9 @@
 //! readings each time, and its times are put on the host's clock along the line through both.
 //!
 //! # Limits
-//! At most [`CAPACITY`](crate::device::tracer::CAPACITY) records of each kind are kept, and buffers of at most
-//! 64 MiB; what is more is counted as dropped. Records are read as their buffers come back, so that those of
-//! calls that enqueue nothing, of which a polling loop makes millions, take no memory.
+//! What is kept of records has a bound (see [`kept`](crate::device::kept)). Beside it there are buffers of at most 64 MiB,
+//! and what CUPTI keeps of its own. What is more is counted as dropped. Records are read as their buffers come back, so that
+//! those of calls that enqueue nothing, of which a polling loop makes millions, take no memory.
 //!
 //! The records of the driver's and the run-time library's calls must be on for the relation, which makes calls dearer
 //! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
@@ -18,7 +18,7 @@
 mod buffers;
 mod records;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
@@ -27,7 +27,7 @@ use buffers::{Collecting, DrainedRecords};
 use records::{OWN, Ran};
 
 use crate::device::cuda::driver::libraries::Library;
-use crate::device::cuda::gpu::Gpu;
+use crate::device::cuda::gpu::{Gpu, lock};
 use crate::device::tracer::{ActivitySource, DeviceWork, Stall, Traced};
 
 const KINDS: [CUpti_ActivityKind; 7] = [
@@ -48,7 +48,8 @@ const READINGS: usize = 16;
 
 /// A recording by CUPTI.
 pub(crate) struct Cupti {
-    collecting: Collecting,
+    /// Until the recording ends: a call that is still open then keeps the rest.
+    collecting: Mutex<Option<Collecting>>,
     gpu: Arc<Gpu>,
     begin: RecordReader,
 }
@@ -69,7 +70,7 @@ impl Cupti {
         check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(gpu.context.raw(), &mut context) })?;
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
-        let collecting = Collecting::begin(context)?;
+        let collecting = Mutex::new(Some(Collecting::begin(context)?));
         let cupti = Self { collecting, gpu: gpu.clone(), begin: RecordReader::take()? };
         for kind in KINDS {
             // Safety: takes a number; what was enabled before a failure is disabled again.
@@ -78,12 +79,18 @@ impl Cupti {
         Ok((cupti, format!("activity records of CUPTI, interface version {version}")))
     }
 
+    /// What was collected; the records are another recording's from here on.
+    fn collected(&self) -> DrainedRecords {
+        lock(&self.collecting).take().map(Collecting::end).unwrap_or_default()
+    }
+
     /// From what was recorded to work and stalls, of this recording's calls alone.
     fn traced(
         &self,
         end: RecordReader,
-        DrainedRecords { external, mut ran, blocked, dropped }: DrainedRecords,
+        DrainedRecords { external, ran, blocked, dropped, .. }: DrainedRecords,
     ) -> Traced {
+        let mut ran = ran.into_vec();
         ran.retain(|ran| external.contains_key(&ran.correlation));
         in_turn(&mut ran);
         let at = |cupti| self.begin.host_time(end, cupti);
@@ -100,7 +107,7 @@ impl Cupti {
             let correlation = external.get(&correlation).copied()?;
             Some(Stall { correlation, start: at(start), end: at(end) })
         });
-        Traced { work: work.collect(), stalls: stalls.collect(), dropped }
+        Traced { work: work.collect(), stalls: stalls.collect(), dropped, failure: None }
     }
 }
 
@@ -126,14 +133,14 @@ impl ActivitySource for Cupti {
         }
         disable();
         let end = RecordReader::take().unwrap_or(self.begin);
-        let mut collected = self.collecting.end();
+        let mut collected = self.collected();
         collected.dropped += dropped as u64;
         self.traced(end, collected)
     }
 
     /// To disable records can wait for the whole GPU: while a gate holds it they stay enabled, and are thrown away.
     fn abandon(&self) {
-        self.collecting.end();
+        drop(self.collected());
         if !self.gpu.is_held() {
             disable();
         }
@@ -200,6 +207,7 @@ fn check(call: &str, status: CUptiResult) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::kept::Name;
     use crate::device::tracer::Kind;
 
     #[test]
@@ -221,7 +229,7 @@ mod tests {
     #[test]
     fn a_kernel_that_was_started_early_begins_when_the_one_before_it_ends() {
         let ran = |stream, start, end| Ran {
-            name: String::new(),
+            name: Name::Own(""),
             kind: Kind::Kernel,
             bytes: None,
             start,

@@ -10,6 +10,7 @@ use cudarc::cupti::sys::{
     CUpti_ExternalCorrelationKind,
 };
 
+use crate::device::kept::Name;
 use crate::device::tracer::Kind;
 
 /// The kind of external correlation that this library pushes.
@@ -39,7 +40,7 @@ pub(super) enum Record {
 }
 
 pub(super) struct Ran {
-    pub(super) name: String,
+    pub(super) name: Name,
     pub(super) kind: Kind,
     pub(super) bytes: Option<u64>,
     pub(super) start: u64,
@@ -99,21 +100,21 @@ impl Record {
                     let record = record.cast::<CUpti_ActivityKernel9>();
                     let name = name(field!(record, name));
                     // What a gate holds a stream with where the driver has no wait for it.
-                    let kind = if name == "hold" { Kind::Wait } else { Kind::Kernel };
+                    let kind = if *name == *"hold" { Kind::Wait } else { Kind::Kernel };
                     Some(ran!(record, name, kind, None))
                 }
                 COPY => {
                     let record = record.cast::<CUpti_ActivityMemcpy5>();
                     Some(ran!(
                         record,
-                        direction(field!(record, copyKind)).to_owned(),
+                        Name::Own(direction(field!(record, copyKind))),
                         Kind::Copy,
                         Some(field!(record, bytes))
                     ))
                 }
                 FILL => {
                     let record = record.cast::<CUpti_ActivityMemset4>();
-                    Some(ran!(record, "memset".to_owned(), Kind::Kernel, Some(field!(record, bytes))))
+                    Some(ran!(record, Name::Own("memset"), Kind::Kernel, Some(field!(record, bytes))))
                 }
                 SYNCHRONIZATION => {
                     let record = record.cast::<CUpti_ActivitySynchronization>();
@@ -132,12 +133,12 @@ impl Record {
 
 /// # Safety
 /// `text` is null or a terminated text.
-unsafe fn name(text: *const c_char) -> String {
+unsafe fn name(text: *const c_char) -> Name {
     if text.is_null() {
-        return "kernel".to_owned();
+        return Name::Own("kernel");
     }
     // Safety: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    Name::Told(unsafe { CStr::from_ptr(text) }.to_string_lossy().into())
 }
 
 /// `CUpti_ActivityMemcpyKind` in the words of the CPU engine.
@@ -163,7 +164,7 @@ mod tests {
         // Safety: a whole record.
         let read = unsafe { Record::read((&raw const kernel).cast()) };
         let Some(Record::Ran(ran)) = read else { panic!("no kernel was read") };
-        assert_eq!((ran.name.as_str(), ran.start, ran.end, ran.context, ran.correlation), ("affine_fp32", 5, 9, 3, 77));
+        assert_eq!((&*ran.name, ran.start, ran.end, ran.context, ran.correlation), ("affine_fp32", 5, 9, 3, 77));
         // Safety: as above.
         let mut wait: CUpti_ActivitySynchronization = unsafe { std::mem::zeroed() };
         wait.kind = CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
