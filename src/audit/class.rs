@@ -53,8 +53,25 @@ impl Class {
                 Self::Free
             }
             "MemFreeHost" | "FreeHost" | "MemHostUnregister" | "HostUnregister" => Self::Unlock,
-            "MemAlloc" | "Malloc" | "MemAllocManaged" | "MallocManaged" | "MemAllocPitch" | "MallocPitch"
-            | "MemCreate" | "MemMap" | "MemUnmap" | "MemRelease" | "MemSetAccess" | "MemPoolTrimTo" => Self::Allocate,
+            "MemAlloc"
+            | "Malloc"
+            | "MemAllocManaged"
+            | "MallocManaged"
+            | "MemAllocPitch"
+            | "MallocPitch"
+            | "Malloc3D"
+            | "MallocArray"
+            | "Malloc3DArray"
+            | "MallocMipmappedArray"
+            | "ArrayCreate"
+            | "Array3DCreate"
+            | "MipmappedArrayCreate"
+            | "MemCreate"
+            | "MemMap"
+            | "MemUnmap"
+            | "MemRelease"
+            | "MemSetAccess"
+            | "MemPoolTrimTo" => Self::Allocate,
             "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister" => {
                 Self::PageLock
             }
@@ -91,6 +108,21 @@ impl Class {
 }
 
 /// What a host does at a time.
+///
+/// ```
+/// use syncscope::audit::Activity;
+/// use syncscope::prelude::*;
+///
+/// let device = Device::open("cpu:0")?;
+/// let stream = device.stream()?;
+/// let (_, region) = syncscope::audit::region(&device, || stream.ones::<f32>([64])?.sum()?.item())?;
+/// // What the host did adds up to the whole time.
+/// let process = &region.report.processes[0];
+/// assert_eq!(process.host.iter().map(|share| share.ns).sum::<u64>(), process.wall_ns);
+/// let waited = process.host.iter().find(|share| share.doing == Activity::Waiting);
+/// println!("waited for {} ns", waited.map_or(0, |share| share.ns));
+/// # Ok::<(), DeviceError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
@@ -166,6 +198,9 @@ mod tests {
             ("cuLibraryLoadData", Class::Load),
             ("cuMemsetD8_v2", Class::Implicit),
             ("cudaMemset", Class::Implicit),
+            ("cuArrayCreate_v2", Class::Allocate),
+            ("cudaMalloc3DArray", Class::Allocate),
+            ("cudaMallocAsync", Class::Other),
             ("cuMemsetD8Async_ptsz", Class::Other),
             ("cudaLaunchKernel", Class::Other),
             ("cuLaunchKernelEx", Class::Other),

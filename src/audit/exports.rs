@@ -3,6 +3,7 @@
 //! Sources: the JUnit schema of Jenkins' xUnit plugin; OASIS, *Static Analysis Results Interchange Format (SARIF) Version
 //! 2.1.0*.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -33,10 +34,11 @@ pub(crate) fn junit(report: &AuditReport, verdict: &Verdict) -> String {
             seconds(ns)
         )
     };
+    let breaches: HashMap<_, &Breach> = verdict.breaches.iter().map(|breach| (breach.place.key(), breach)).collect();
     let mut tests: Vec<String> = Vec::new();
     for place in report.places.iter().filter(|place| place.is_wait()) {
-        let breach = verdict.breaches.iter().find(|breach| breach.place.key() == place.key());
-        let failure = breach
+        let failure = breaches
+            .get(&place.key())
             .map(|breach| format!("<failure message=\"{}\">{}</failure>", escape(&breach.why), escape(&place.advice)));
         tests.push(test(&format!("{} {}", place.call, place.name()), place.total_ns, &failure.unwrap_or_default()));
     }
@@ -100,11 +102,14 @@ pub(crate) fn is_sarif(path: &Path) -> bool {
     serde_json::from_str::<Value>(&text).is_ok_and(|value| value["runs"][0]["tool"]["driver"]["name"] == NAME)
 }
 
-/// A path as a URI reference: relative to the working folder where it lies within.
+/// A path as a URI reference: relative to the working folder where it lies within, else with its scheme if it is absolute.
 fn address(file: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let path = Path::new(file);
     let path = path.strip_prefix(&here).unwrap_or(path).to_string_lossy().into_owned();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
-    path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    let coded =
+        path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    scheme.to_owned() + &coded.collect::<String>()
 }

@@ -104,7 +104,8 @@ fn nested(mut ranges: Vec<&Range>) -> Vec<Vec<&Range>> {
     let mut lanes: Vec<(Vec<&Range>, Vec<u64>)> = Vec::new();
     for range in ranges {
         let has_room = |(_, open): &mut (Vec<&Range>, Vec<u64>)| {
-            open.retain(|end| *end > range.start);
+            // Each ends before the one that it lies in.
+            while open.pop_if(|end| *end <= range.start).is_some() {}
             open.last().is_none_or(|end| range.end <= *end)
         };
         let place = lanes.iter_mut().position(has_room).unwrap_or_else(|| {

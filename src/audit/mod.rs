@@ -7,10 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
-//! | `record`, `foreign` | reading its files, and other programs' traces |
+//! | `record` | reading its files |
+//! | `foreign`, `kineto` | other programs' traces; that of PyTorch's profiler |
 //! | `nsys`, `database` | exports of Nsight Systems |
 //! | `own`, `region` | this library's own recordings; the audit of a region |
-//! | `symbols` | native frames with their lines |
+//! | `symbols` | native frames with their lines, by the feature `symbols` |
+//! | `names` | names of kernels and functions as their authors wrote them |
 //! | `recording`, `class` | what was recorded; what a call can wait for |
 //! | `nesting` | calls within calls |
 //! | `evidence` | whether a call waited, and for what |
@@ -35,7 +37,11 @@ mod foreign;
 mod format;
 #[cfg(feature = "report")]
 mod kept;
+#[cfg(feature = "report")]
+mod kineto;
 mod lanes;
+#[cfg(feature = "report")]
+mod names;
 mod nesting;
 #[cfg(feature = "nsys")]
 mod nsys;
@@ -50,7 +56,7 @@ mod region;
 mod report;
 mod shares;
 mod steps;
-#[cfg(feature = "report")]
+#[cfg(feature = "symbols")]
 mod symbols;
 mod tables;
 mod verdict;

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use super::class::Class;
 use super::recording::RecordedCall;
 
+/// The most calls around one: no program has so many, and each is looked at for each call within. The outermost is forgotten.
+const MOST_DEEP: usize = 64;
+
 /// The calls, in the order of their enters, that contain the next one of their thread.
 #[derive(Default)]
 struct Open(HashMap<u32, Vec<usize>>);
@@ -21,6 +24,9 @@ impl Open {
     fn around(&mut self, calls: &[RecordedCall], call: &RecordedCall) -> &mut Vec<usize> {
         let open = self.0.entry(call.thread).or_default();
         open.retain(|place| calls.get(*place).is_some_and(|outer| call.exit <= outer.exit));
+        if open.len() == MOST_DEEP {
+            open.remove(0);
+        }
         open
     }
 }
@@ -76,23 +82,8 @@ pub(crate) fn times_within(calls: &[RecordedCall]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recording::by_hand::call;
     use super::*;
-
-    fn call(name: &str, enter: u64, exit: u64, correlation: u64) -> RecordedCall {
-        RecordedCall {
-            name: name.to_owned(),
-            class: Class::of(name),
-            enter,
-            exit,
-            correlation,
-            thread: 1,
-            context: None,
-            stream: None,
-            stack: None,
-            bytes: 0,
-            event: 0,
-        }
-    }
 
     fn kept(calls: &[RecordedCall]) -> Vec<(&str, u64)> {
         calls.iter().map(|call| (call.name.as_str(), call.correlation)).collect()
@@ -101,11 +92,11 @@ mod tests {
     #[test]
     fn what_a_call_does_its_work_by_is_a_part_of_it_also_behind_others() {
         let calls = vec![
-            call("cudaMemcpy", 0, 100, 1),
-            call("cuCtxGetCurrent", 5, 6, 2),
-            call("cuMemcpyHtoDAsync_v2", 10, 50, 3),
-            call("cuStreamSynchronize", 50, 90, 4),
-            call("cudaMemcpy", 200, 300, 5),
+            call("cudaMemcpy", (0, 100), 1),
+            call("cuCtxGetCurrent", (5, 6), 2),
+            call("cuMemcpyHtoDAsync_v2", (10, 50), 3),
+            call("cuStreamSynchronize", (50, 90), 4),
+            call("cudaMemcpy", (200, 300), 5),
         ];
         assert_eq!(kept(&merged(calls)), [("cudaMemcpy", 3), ("cudaMemcpy", 5)]);
     }
@@ -113,10 +104,10 @@ mod tests {
     #[test]
     fn a_call_of_another_kind_is_kept_and_its_time_is_not_the_outer_ones() {
         let calls = merged(vec![
-            call("cudaLaunchKernel", 0, 100, 1),
-            call("cuLibraryLoadData", 5, 85, 2),
-            call("cuMemAlloc_v2", 10, 30, 3),
-            call("cuLaunchKernel", 90, 95, 4),
+            call("cudaLaunchKernel", (0, 100), 1),
+            call("cuLibraryLoadData", (5, 85), 2),
+            call("cuMemAlloc_v2", (10, 30), 3),
+            call("cuLaunchKernel", (90, 95), 4),
         ]);
         assert_eq!(kept(&calls), [("cudaLaunchKernel", 1), ("cuLibraryLoadData", 2), ("cuMemAlloc_v2", 3)]);
         assert_eq!(times_within(&calls), [80, 20, 0]);
@@ -124,9 +115,22 @@ mod tests {
 
     #[test]
     fn calls_of_another_thread_and_of_this_library_are_no_parts() {
-        let other = RecordedCall { thread: 2, ..call("cuStreamSynchronize", 10, 20, 2) };
-        let own = [call("item", 200, 300, 3), call("item", 210, 290, 4)];
-        let calls = merged([vec![call("cudaStreamSynchronize", 0, 100, 1), other], own.to_vec()].concat());
+        let other = RecordedCall { thread: 2, ..call("cuStreamSynchronize", (10, 20), 2) };
+        let own = [call("item", (200, 300), 3), call("item", (210, 290), 4)];
+        let calls = merged([vec![call("cudaStreamSynchronize", (0, 100), 1), other], own.to_vec()].concat());
         assert_eq!((calls.len(), times_within(&calls)), (4, vec![0; 4]));
+    }
+
+    /// As no program makes them: of the calls around one only the innermost are looked at.
+    #[test]
+    fn of_calls_that_lie_in_each_other_without_end_each_has_the_time_of_the_one_within() {
+        let all: Vec<RecordedCall> = (0..1_000).map(|depth| call("cudaFree", (depth, 5_000 - depth), depth)).collect();
+        let within = times_within(&all);
+        assert!((0..999).all(|place| within[place] == all[place + 1].exit - all[place + 1].enter));
+        let mut open = Open::default();
+        for (place, call) in all.iter().enumerate() {
+            open.around(&all, call).push(place);
+            assert!(open.0[&1].len() <= MOST_DEEP);
+        }
     }
 }

@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::class::Class;
 use super::database::{Database, Fields, Table};
 use super::foreign::{MOST_DEEP, MOST_EVENTS};
+use super::names::readable;
 use super::record;
 use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
-use super::symbols::readable;
 
 /// The most processes of an export, and different frames of its chains.
 const MOST_PROCESSES: usize = 4096;
@@ -275,7 +275,9 @@ impl Reading {
         database.read(&RANGES, |row| {
             let Some(((start, end), global)) = times(row).zip(row.number(2)) else { return };
             let is_range = row.number(5).is_none_or(|kind| RANGE.contains(&kind));
-            let name = row.text(3).or_else(|| self.strings.get(&row.number(4)?).cloned());
+            // Older versions write an empty text where the name is among the strings.
+            let own = row.text(3).filter(|text| !text.is_empty());
+            let name = own.or_else(|| self.strings.get(&row.number(4)?).cloned());
             if let Some((name, process)) = name.zip(self.processes.get_mut(&process_of(global))).filter(|_| is_range) {
                 process.ranges.push(Range { name: readable(&name), start, end });
             }

@@ -25,6 +25,10 @@ const EXPLAINED: usize = 20;
 const FRAMES: usize = 12;
 const PROCESSES: usize = 16;
 
+/// What the columns of the table mean.
+const COLUMNS: &str = "Total, median and longest are times lost, not the lengths of the calls. “Device idle after” is how long \
+                       a device then had nothing to do: a wait costs most where it is long.";
+
 /// What is shown of an audit, as HTML without empty lines.
 pub(crate) struct PageParts {
     /// What stands first.
@@ -55,6 +59,9 @@ pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> St
     first.push_str(&format!("<p>{}</p>\n", escape(&tables::summary(report))));
     first.push_str(&tables::places(report, LISTED).to_html());
     first.push_str(&rest(report.places.len(), LISTED, "places"));
+    if !report.places.is_empty() {
+        first.push_str(&format!("<p class=\"muted\">{COLUMNS}</p>\n"));
+    }
     let mut others = Vec::new();
     if let Some(picture) = picture(report, id) {
         others.push(("The longest wait", format!("{picture}\n")));
@@ -75,7 +82,7 @@ fn rest(count: usize, shown: usize, what: &str) -> String {
 }
 
 fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
-    let mut out = format!("<h3>{}</h3>\n<p>{}", escape(place.name()), escape(&place.call));
+    let mut out = format!("<h3>{}</h3>\n<p>{}", escape(place.name()), escape(&tables::lost_at(place)));
     if !place.waited_for.is_empty() {
         out.push_str(&format!("; the longest waited for {}", escape(&place.waited_for)));
     }
@@ -94,7 +101,7 @@ fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
                 escape(&frame.place()),
                 escape(&frame.function)
             );
-            if frame.is_users() {
+            if frame.place() == place.place {
                 line.replacen("<li>", "<li><strong>", 1).replacen(" <span", "</strong> <span", 1)
             } else {
                 line

@@ -1,10 +1,10 @@
 //! The places of a program that lose time: calls of one line, one function and one reason together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, Cause};
-use super::recording::{Frame, Process, ProgramRecording, RecordedCall, WorkKind};
+use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, WorkKind};
 use super::report::JudgedCalls;
 
 /// The most frames of a stack that are kept with a place, that of the place among them.
@@ -125,19 +125,35 @@ struct Gathered<'a> {
     times: Vec<u64>,
     idle: u64,
     longest: u64,
-    of_longest: (&'a Process, &'a RecordedCall, &'a CallJudgement),
+    of_longest: (usize, &'a RecordedCall, &'a CallJudgement),
+}
+
+/// What of a process is looked up for its places.
+struct PlacesOf<'a> {
+    process: &'a Process,
+    has_threads: bool,
+    /// The innermost range at the begin of the longest call of each place.
+    ranges: BTreeMap<u64, &'a Range>,
+}
+
+impl<'a> PlacesOf<'a> {
+    fn of(process: &'a Process, mut times: Vec<u64>) -> Self {
+        let has_threads = process.calls.windows(2).any(|calls| calls[0].thread != calls[1].thread);
+        times.sort_unstable();
+        Self { process, has_threads, ranges: process.innermost_ranges(&times) }
+    }
 }
 
 /// The places of all processes, the most time lost first.
 pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
     let mut all: HashMap<(String, String, Reason), Gathered<'_>> = HashMap::new();
-    for (process, judged) in recording.processes.iter().zip(judged) {
+    for (number, (process, judged)) in recording.processes.iter().zip(judged).enumerate() {
         for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
             let Some((reason, lost)) = loss(call, judgement) else { continue };
             let stack = process.stack(call);
             let own = frame(&stack);
             let key = (own.map(Frame::place).unwrap_or_default(), call.name.clone(), reason);
-            let of_call = (process, call, judgement);
+            let of_call = (number, call, judgement);
             let gathered =
                 all.entry(key).or_insert(Gathered { times: Vec::new(), idle: 0, longest: 0, of_longest: of_call });
             if lost >= gathered.longest {
@@ -150,20 +166,30 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
             }
         }
     }
-    let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered)).collect();
+    let mut times = vec![Vec::new(); recording.processes.len()];
+    for Gathered { of_longest: (number, call, _), .. } in all.values() {
+        times[*number].push(call.enter);
+    }
+    let known: Vec<PlacesOf<'_>> =
+        recording.processes.iter().zip(times).map(|(process, times)| PlacesOf::of(process, times)).collect();
+    let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered, &known)).collect();
     places.sort_by(|a, b| {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.place.cmp(&b.place)).then_with(|| a.call.cmp(&b.call))
     });
     places
 }
 
-fn place((place, name, reason): (String, String, Reason), mut gathered: Gathered<'_>) -> WaitPlace {
+fn place(
+    (place, name, reason): (String, String, Reason),
+    mut gathered: Gathered<'_>,
+    known: &[PlacesOf<'_>],
+) -> WaitPlace {
     gathered.times.sort_unstable();
-    let (process, call, judgement) = gathered.of_longest;
+    let (number, call, judgement) = gathered.of_longest;
+    let PlacesOf { process, has_threads, ranges } = &known[number];
     let (advice, chapter) = advice(call.class, reason);
     let stack = process.stack(call);
     let own = frame(&stack);
-    let has_threads = process.calls.iter().any(|other| other.thread != call.thread);
     WaitPlace {
         place,
         function: own.map(|frame| frame.function.clone()).unwrap_or_default(),
@@ -175,7 +201,7 @@ fn place((place, name, reason): (String, String, Reason), mut gathered: Gathered
         longest_ns: gathered.longest,
         idle_after_ns: gathered.idle,
         thread: has_threads.then_some(call.thread),
-        range: process.range_at(call.enter).map(|range| range.name.clone()).unwrap_or_default(),
+        range: ranges.get(&call.enter).map(|range| range.name.clone()).unwrap_or_default(),
         waited_for: waited_for(process, judgement),
         advice: advice.to_owned(),
         chapter: chapter.to_owned(),

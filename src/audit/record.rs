@@ -7,16 +7,20 @@ use std::path::Path;
 
 use super::class::Class;
 use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
+use super::names::readable;
 use super::recording::{
     Frame, HostMemoryKind, Overhead, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork,
     WorkKind,
 };
-use super::symbols;
 use crate::error::FileError;
 use crate::units::counted;
 
 /// The most bytes that are read of a file.
 const MOST_BYTES: u64 = 4 << 30;
+
+/// Said of a native program, whose lines another build of this program knows.
+const WITHOUT_SYMBOLS: &str = "functions of native code have no lines, because this program was built without symbols: build it \
+                               with `cargo build --release --bin report --features symbols`";
 
 /// The recording whose files are in a folder.
 ///
@@ -38,7 +42,7 @@ pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
         let mut bytes = Vec::new();
         let file = File::open(&path).map_err(|error| io(&path, error))?;
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
-        let (mut process, missing) = match parse(&bytes) {
+        let (process, missing) = match parse(&bytes) {
             Ok(parsed) => parsed,
             // The process ended, or the folder was full, before there was a header. Others have records all the same.
             Err(message) => {
@@ -47,13 +51,25 @@ pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
                 continue;
             }
         };
-        symbols::resolve(&mut process);
+        let process = with_lines(process);
         let of_process = |reason: String| format!("process {}: {reason}", process.number);
         recording.missing.extend(missing.into_iter().map(of_process));
         recording.processes.push(process);
     }
     recording.processes.sort_by_key(|process| (process.start, process.number));
+    if !cfg!(feature = "symbols")
+        && recording.processes.iter().flat_map(|process| &process.frames).any(Frame::may_have_a_line)
+    {
+        recording.warnings.push(WITHOUT_SYMBOLS.to_owned());
+    }
     Ok(recording)
+}
+
+/// The process with the lines of its native frames, where the program can read them.
+fn with_lines(process: Process) -> Process {
+    #[cfg(feature = "symbols")]
+    let process = super::symbols::resolve(process);
+    process
 }
 
 /// The fields of a record, one after the other; those that are not there are 0.
@@ -137,7 +153,7 @@ impl RecordReader {
             tag::CALL => self.call(&mut fields),
             tag::WORK => self.work(&mut fields),
             tag::FUNCTION => _ = self.functions.insert(fields.u32(), fields.text()),
-            tag::NAME => _ = self.names.insert(fields.u32(), symbols::readable(&fields.text())),
+            tag::NAME => _ = self.names.insert(fields.u32(), readable(&fields.text())),
             tag::FRAME => self.frame(&mut fields),
             tag::STACK => {
                 let number = fields.u32() as usize;
@@ -203,7 +219,7 @@ impl RecordReader {
         let text = fields.text();
         let (file, function) = text.split_once('\0').unwrap_or((&text, ""));
         let offset = (line == 0 && file != format::OTHER_THREAD).then_some(offset);
-        let frame = Frame { file: file.to_owned(), line, function: function.to_owned(), offset };
+        let frame = Frame { file: file.to_owned(), line, function: readable(function), offset };
         put(&mut self.process.frames, number, frame);
     }
 

@@ -1,5 +1,7 @@
 //! What a program did, from whichever source: the driver's calls and the device's work on one clock.
 
+use std::collections::{BTreeMap, BinaryHeap};
+
 use super::class::Class;
 use super::format::{OTHER_THREAD, is_tool};
 use super::nesting;
@@ -166,6 +168,16 @@ impl Frame {
         !self.file.is_empty() && !is_foreign
     }
 
+    /// Whether debugging information may have its line: it is of a native stack, and of no module of the system, of NVIDIA or of
+    /// a tool.
+    #[cfg(feature = "report")]
+    pub(crate) fn may_have_a_line(&self) -> bool {
+        let of_system = ["/lib/", "/lib64/", "/usr/lib"];
+        self.offset.is_some()
+            && !of_system.iter().any(|part| self.file.starts_with(part))
+            && !is_tool(self.file.as_bytes())
+    }
+
     /// `file:line`; of a native stack, the function and its module, or the place in the module.
     pub(crate) fn place(&self) -> String {
         let module = self.file.rsplit('/').next().unwrap_or_default();
@@ -186,9 +198,27 @@ impl Process {
         frames.filter(|frame| frame.line > 0 || !is_tool(frame.file.as_bytes())).collect()
     }
 
-    /// The innermost range at a time.
-    pub(crate) fn range_at(&self, at: u64) -> Option<&Range> {
-        self.ranges.iter().filter(|range| range.start <= at && at < range.end).max_by_key(|range| range.start)
+    /// The innermost range at each of some times, which are in order. Where there is none, the time has none.
+    pub(crate) fn innermost_ranges(&self, times: &[u64]) -> BTreeMap<u64, &Range> {
+        let mut ranges: Vec<&Range> = self.ranges.iter().collect();
+        ranges.sort_by_key(|range| range.start);
+        // Those that have begun, the one that began last on top. One on top that has ended is over for all later times, too.
+        let (mut begun, mut place) = (BinaryHeap::new(), 0);
+        let mut innermost = BTreeMap::new();
+        for &at in times {
+            while let Some(range) = ranges.get(place).filter(|range| range.start <= at) {
+                begun.push((range.start, place));
+                place += 1;
+            }
+            while let Some((_, top)) = begun.peek() {
+                if ranges[*top].end > at {
+                    innermost.insert(at, ranges[*top]);
+                    break;
+                }
+                begun.pop();
+            }
+        }
+        innermost
     }
 
     /// Why no wait of the process can be shown: a call waits for nothing else than work.
@@ -218,5 +248,43 @@ impl Process {
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
         self.calls = nesting::merged(std::mem::take(&mut self.calls));
         self.work.sort_by_key(|work| (work.correlation, work.start));
+    }
+}
+
+/// Calls for tests.
+#[cfg(test)]
+pub(super) mod by_hand {
+    use super::{Class, RecordedCall};
+
+    /// A call of a name on stream 1 of thread 1, from, to, with its number.
+    pub(in crate::audit) fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
+        RecordedCall {
+            name: name.to_owned(),
+            class: Class::of(name),
+            enter,
+            exit,
+            correlation,
+            thread: 1,
+            context: Some(1),
+            stream: Some(1),
+            stack: None,
+            bytes: 0,
+            event: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_range_at_a_time_is_the_one_that_began_last_and_has_not_ended() {
+        let range = |name: &str, start, end| Range { name: name.to_owned(), start, end };
+        let ranges = vec![range("step", 10, 20), range("epoch", 0, 100), range("copy", 12, 14), range("step", 20, 30)];
+        let process = Process { ranges, ..Process::default() };
+        let found = process.innermost_ranges(&[5, 13, 14, 14, 20, 50, 100]);
+        let found: Vec<(u64, &str)> = found.iter().map(|(at, range)| (*at, range.name.as_str())).collect();
+        assert_eq!(found, [(5, "epoch"), (13, "copy"), (14, "step"), (20, "step"), (50, "epoch")]);
     }
 }

@@ -50,6 +50,22 @@ pub fn region<R, E: From<DeviceError>>(
 /// Begins a region that has no closure, such as one of several cells of a notebook. Without
 /// [`end`](OpenRegion::end) it is forgotten.
 ///
+/// ```
+/// use syncscope::audit;
+/// use syncscope::prelude::*;
+///
+/// let device = Device::open("cpu:0")?;
+/// let stream = device.stream()?;
+/// let open = audit::begin(&device)?;
+/// // Beside it, no other recording of the device can begin.
+/// assert!(matches!(device.record(|| Ok::<_, DeviceError>(())), Err(DeviceError::AlreadyRecording { .. })));
+/// let sum = stream.ones::<f32>([64])?.sum()?;
+/// let region = open.end()?;
+/// assert_eq!(region.report.processes.len(), 1);
+/// # drop(sum);
+/// # Ok::<(), DeviceError>(())
+/// ```
+///
 /// # Errors
 /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device.
 #[track_caller]

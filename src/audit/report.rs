@@ -17,6 +17,18 @@ pub(crate) const FORMAT: u32 = 1;
 const SPANS: usize = 400;
 
 /// Where a program waited for its devices. Times are nanoseconds.
+///
+/// ```
+/// # #[cfg(feature = "report")]
+/// # {
+/// use syncscope::audit::AuditReport;
+///
+/// let text = r#"{"format": 1, "source": "a test", "command": "train", "places": [], "processes": [], "warnings": []}"#;
+/// let report = AuditReport::parse(text, "audit.json")?;
+/// assert!(report.to_html().contains("No process used CUDA"));
+/// # }
+/// # Ok::<(), syncscope::error::FileError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "report", serde(deny_unknown_fields))]

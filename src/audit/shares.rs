@@ -154,24 +154,86 @@ fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording::RecordedCall;
+    use proptest::prelude::*;
+
+    use super::super::evidence::judge;
+    use super::super::recording::by_hand::call;
+    use super::super::recording::{HostMemoryKind, RecordedCall, RecordedDirection, RecordedWork};
     use super::*;
+
+    /// Calls and work of any times, which lie in each other, overlap, or begin at once.
+    fn any_process() -> impl Strategy<Value = Process> {
+        const NAMES: [&str; 8] = [
+            "cuStreamSynchronize",
+            "cudaDeviceSynchronize",
+            "cuMemcpyDtoH_v2",
+            "cudaMemcpyAsync",
+            "cuMemFree_v2",
+            "cudaLaunchKernel",
+            "cuLibraryLoadData",
+            "item",
+        ];
+        const KINDS: [WorkKind; 3] = [
+            WorkKind::Kernel,
+            WorkKind::Fill,
+            WorkKind::Copy { direction: RecordedDirection::ToHost, host: HostMemoryKind::Pageable },
+        ];
+        let at = || (0..400_000_u64, 0..200_000_u64, 0..40_u64);
+        let calls = prop::collection::vec((0..NAMES.len(), 0..3_u32, at()), 0..40);
+        let calls = calls.prop_map(|calls| {
+            let of = |(name, thread, (enter, length, number)): (usize, u32, (u64, u64, u64))| RecordedCall {
+                thread,
+                ..call(NAMES[name], (enter, enter + length), number)
+            };
+            calls.into_iter().map(of).collect::<Vec<_>>()
+        });
+        let work = prop::collection::vec((0..KINDS.len(), 0..3_u32, 0..2_u32, at()), 0..40);
+        let work = work.prop_map(|work| {
+            let of =
+                |(kind, stream, device, (start, length, number)): (usize, u32, u32, (u64, u64, u64))| RecordedWork {
+                    name: "w".to_owned(),
+                    kind: KINDS[kind],
+                    start,
+                    end: start + length,
+                    correlation: number,
+                    context: 1,
+                    stream,
+                    device,
+                    bytes: 0,
+                };
+            work.into_iter().map(of).collect::<Vec<_>>()
+        });
+        (calls, work).prop_map(|(calls, work)| {
+            let mut process = Process { calls, work, ..Process::default() };
+            process.settle();
+            process
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_recorded_the_shares_of_each_thread_and_device_add_up_to_the_wall_time(process in any_process()) {
+            let judgements = judge(&process);
+            for thread in [None, Some(0), Some(1), Some(2)] {
+                let host = host(&process, &judgements, thread);
+                let ends = host.iter().map(|(_, _, to)| *to);
+                prop_assert!(host.iter().skip(1).zip(ends).all(|((_, from, _), end)| *from == end), "{host:?}");
+                prop_assert_eq!(sums(host.clone()).values().sum::<u64>(), process.wall_ns());
+                for device in devices(&process, &host) {
+                    let idle: u64 = device.idle.values().sum();
+                    prop_assert_eq!(device.kernels + device.copies + idle, process.wall_ns());
+                }
+            }
+            for (call, judgement) in process.calls.iter().zip(&judgements) {
+                let parts: u64 = judgement.parts(call).iter().map(|(_, time)| time).sum();
+                prop_assert!(parts <= call.exit - call.enter);
+            }
+        }
+    }
 
     #[test]
     fn the_host_is_the_thread_that_spent_most_time_in_calls_however_many_another_makes() {
-        let call = |thread, enter, exit| RecordedCall {
-            name: "cuCtxSynchronize".to_owned(),
-            class: Class::Context,
-            enter,
-            exit,
-            correlation: enter,
-            thread,
-            context: None,
-            stream: None,
-            stack: None,
-            bytes: 0,
-            event: 0,
-        };
+        let call = |thread, enter, exit| RecordedCall { thread, ..call("cuCtxSynchronize", (enter, exit), enter) };
         let many = (0..50).map(|number| call(2, 10 * number, 10 * number + 1));
         let process = Process { calls: many.chain([call(1, 600, 700)]).collect(), ..Process::default() };
         assert_eq!(main_thread(&process), Some(1));

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::class::Class;
 use super::evidence::Cause;
-use super::places::{self, Reason, WaitPlace};
+use super::places::{self, Reason};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall};
 use super::report::{AuditReport, JudgedCalls};
 use super::verdict::Breach;
@@ -17,6 +17,15 @@ use super::verdict::Breach;
 use crate::{error::FileError, yaml};
 
 /// How much a program may wait.
+///
+/// ```
+/// use syncscope::audit::{Allowed, Budget};
+///
+/// // As in a file of `report audit --budget`: at most one wait, but for those of a line that may.
+/// let logged = Allowed { place: "train.rs:40".to_owned(), reason: "the loss is printed".to_owned() };
+/// let budget = Budget { waits: Some(1), allow: vec![logged], ..Budget::default() };
+/// assert!(budget.step.is_none(), "without a step, the whole run is one");
+/// ```
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "report", serde(deny_unknown_fields))]
@@ -80,6 +89,13 @@ impl Budget {
         }
         if budget.milliseconds.is_some_and(|most| most < 0.0) {
             return Err(FileError::whole(path.display().to_string(), "`milliseconds` is a number from 0 on"));
+        }
+        for (number, Allowed { place, reason }) in budget.allow.iter().enumerate() {
+            let lacking = [("place", place), ("reason", reason)].into_iter().find(|(_, text)| text.trim().is_empty());
+            if let Some((what, _)) = lacking {
+                let message = format!("`allow[{number}]` states no `{what}`");
+                return Err(FileError::whole(path.display().to_string(), message));
+            }
         }
         Ok(budget)
     }
@@ -165,17 +181,79 @@ fn of_line(process: &Process, line: &str) -> Result<Vec<(u64, u64)>, String> {
 
 /// A wait of a step.
 struct StepWait {
-    key: (String, String, Reason),
+    enter: u64,
+    /// Where its place is in the report.
+    place: usize,
     lost: u64,
     /// It has no stack, so that its place may be an allowed one.
     may_be_allowed: bool,
 }
 
+/// Where each place of a report is in it.
+type Known<'a> = HashMap<(&'a str, &'a str, Reason), usize>;
+
+/// How many waits, and for how long together.
+struct Waited {
+    count: u64,
+    ns: u128,
+}
+
+impl Waited {
+    fn milliseconds(&self) -> f64 {
+        self.ns as f64 / 1e6
+    }
+
+    fn words(&self) -> String {
+        match self.count {
+            1 => format!("waits once, for {:.3} ms", self.milliseconds()),
+            count => format!("waits {count} times, for {:.3} ms together", self.milliseconds()),
+        }
+    }
+}
+
+/// Sums over the first of some waits, from which those of any that follow each other are taken: steps may overlap.
+struct Sums(Vec<(u64, u128)>);
+
+impl Sums {
+    /// Of the waits that count.
+    fn of(waits: &[StepWait], counts: impl Fn(&StepWait) -> bool) -> Self {
+        let mut sums = vec![(0, 0)];
+        let (mut count, mut ns) = (0, 0);
+        for wait in waits {
+            if counts(wait) {
+                (count, ns) = (count + 1, ns + u128::from(wait.lost));
+            }
+            sums.push((count, ns));
+        }
+        Self(sums)
+    }
+
+    fn within(&self, from: usize, to: usize) -> Waited {
+        let at = |place: usize| self.0.get(place).copied().unwrap_or_default();
+        let ((before, ns_before), (count, ns)) = (at(from), at(to));
+        Waited { count: count - before, ns: ns - ns_before }
+    }
+}
+
+/// The waits that are still to be told, each of which is found once.
+struct Untold(Vec<usize>);
+
+impl Untold {
+    /// The first from a place on.
+    fn first(&mut self, mut place: usize) -> usize {
+        while self.0[place] != place {
+            self.0[place] = self.0[self.0[place]];
+            place = self.0[place];
+        }
+        place
+    }
+}
+
 impl Budget {
-    /// Whether so many waits, for so many nanoseconds each, are more than a step may have.
-    fn is_over(&self, waits: &[&StepWait]) -> bool {
-        self.waits.is_some_and(|most| waits.len() as u64 > most)
-            || self.milliseconds.is_some_and(|most| milliseconds(waits) > most)
+    /// Whether a step may not wait so often or so long.
+    fn is_over(&self, waited: &Waited) -> bool {
+        self.waits.is_some_and(|most| waited.count > most)
+            || self.milliseconds.is_some_and(|most| waited.milliseconds() > most)
     }
 
     fn allows(&self, stack: &[&Frame]) -> bool {
@@ -183,20 +261,17 @@ impl Budget {
     }
 }
 
-fn milliseconds(waits: &[&StepWait]) -> f64 {
-    waits.iter().map(|wait| wait.lost as f64 / 1e6).sum()
-}
-
-/// The waits of a process that no budget's list allows, with the times of their calls.
-fn waits(budget: &Budget, process: &Process, judged: &JudgedCalls) -> Vec<(u64, StepWait)> {
+/// The waits of a process that no budget's list allows, in the order of their calls.
+fn waits(budget: &Budget, (process, judged): (&Process, &JudgedCalls), known: &Known<'_>) -> Vec<StepWait> {
     let all = process.calls.iter().zip(&judged.judgements);
     let is_wait = |cause: Cause| matches!(cause, Cause::Wait | Cause::Unknown);
     let wait = |call: &RecordedCall, judgement| {
         let stack = process.stack(call);
         let (reason, lost) = places::loss(call, judgement).filter(|_| !budget.allows(&stack))?;
-        let place = places::frame(&stack).map(Frame::place).unwrap_or_default();
-        let may_be_allowed = place.is_empty() && !budget.allow.is_empty();
-        Some((call.enter, StepWait { key: (place, call.name.clone(), reason), lost, may_be_allowed }))
+        let at = places::frame(&stack).map(Frame::place).unwrap_or_default();
+        let may_be_allowed = at.is_empty() && !budget.allow.is_empty();
+        let place = *known.get(&(at.as_str(), call.name.as_str(), reason))?;
+        Some(StepWait { enter: call.enter, place, lost, may_be_allowed })
     };
     all.filter(|(_, judgement)| is_wait(judgement.cause))
         .filter_map(|(call, judgement)| wait(call, judgement))
@@ -213,6 +288,8 @@ pub(crate) fn over(
 ) -> (Vec<Breach>, Vec<String>) {
     let (mut breaches, mut unheld): (Vec<Breach>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut found, mut counted, mut undecided) = (0, 0, 0_u64);
+    let known: Known<'_> = report.places.iter().enumerate().map(|(at, place)| (place.key(), at)).collect();
+    let mut told = vec![false; report.places.len()];
     for (process, judged) in recording.processes.iter().zip(judged) {
         let steps = match steps(process, budget.step.as_ref()) {
             Ok(steps) => steps,
@@ -222,24 +299,27 @@ pub(crate) fn over(
             }
         };
         found += steps.len();
-        let waits = waits(budget, process, judged);
+        let waits = waits(budget, (process, judged), &known);
+        let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| !wait.may_be_allowed));
+        let mut untold = Untold((0..=waits.len()).collect());
         for (number, &(from, to)) in steps.iter().enumerate().skip(budget.skip_first) {
             counted += 1;
-            let within = waits.iter().filter(|(enter, _)| (from..to).contains(enter));
-            let all: Vec<&StepWait> = within.map(|(_, wait)| wait).collect();
-            let certain: Vec<&StepWait> = all.iter().copied().filter(|wait| !wait.may_be_allowed).collect();
-            if budget.is_over(&certain) {
-                let why = format!("step {} {}", number + 1, how_much(&certain));
-                for StepWait { key: (place, call, reason), .. } in certain {
-                    let key = (place.as_str(), call.as_str(), *reason);
-                    let place = report.places.iter().find(|found: &&WaitPlace| found.key() == key);
-                    let is_new = !breaches.iter().any(|breach| breach.place.key() == key);
-                    let breach =
-                        place.filter(|_| is_new).map(|place| Breach { place: place.clone(), why: why.clone() });
-                    breaches.extend(breach);
+            let place_of = |time: u64| waits.partition_point(|wait| wait.enter < time);
+            let (first, end) = (place_of(from), place_of(to));
+            let waited = certain.within(first, end);
+            if !budget.is_over(&waited) {
+                undecided += u64::from(budget.is_over(&all.within(first, end)));
+                continue;
+            }
+            let mut next = untold.first(first);
+            while next < end {
+                let StepWait { place, may_be_allowed, .. } = waits[next];
+                if !may_be_allowed && !std::mem::replace(&mut told[place], true) {
+                    let why = format!("step {} {}", number + 1, waited.words());
+                    breaches.push(Breach { place: report.places[place].clone(), why });
                 }
-            } else {
-                undecided += u64::from(budget.is_over(&all));
+                untold.0[next] = next + 1;
+                next = untold.first(next);
             }
         }
     }
@@ -254,12 +334,4 @@ pub(crate) fn over(
         });
     }
     (breaches, unheld)
-}
-
-fn how_much(waits: &[&StepWait]) -> String {
-    let time = milliseconds(waits);
-    match waits.len() {
-        1 => format!("waits once, for {time:.3} ms"),
-        count => format!("waits {count} times, for {time:.3} ms together"),
-    }
 }

@@ -9,9 +9,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use addr2line::Loader;
-use addr2line::demangle_auto;
 
-use super::format::is_tool;
+use super::names::demangled;
 use super::recording::{Frame, Process};
 
 /// A page of memory: where a module begins, its first one does.
@@ -19,40 +18,27 @@ const PAGE: u64 = 4096;
 /// The most frames that one address stands for.
 const MOST_INLINED: usize = 16;
 
-/// Resolves the native frames of a process.
-pub(crate) fn resolve(process: &mut Process) {
-    if process.frames.iter().all(|frame| frame.offset.is_none()) {
-        return;
-    }
+/// The process with each of its native frames as the lines that it stands for.
+pub(crate) fn resolve(mut process: Process) -> Process {
     let mut modules: HashMap<String, Option<Module>> = HashMap::new();
     let mut frames: Vec<Frame> = Vec::new();
     let mut places: Vec<Vec<u32>> = Vec::new();
-    for frame in &process.frames {
-        let module = modules.entry(frame.file.clone()).or_insert_with_key(|file| load(file));
-        let found = module.as_ref().zip(frame.offset).map(|(module, offset)| module.lines(offset)).unwrap_or_default();
-        let found = if found.is_empty() { vec![unresolved(frame)] } else { found };
+    for frame in process.frames {
+        let found = match frame.offset.filter(|_| frame.may_have_a_line()) {
+            Some(offset) => {
+                let module = modules.entry(frame.file.clone()).or_insert_with_key(|file| load(file));
+                module.as_ref().map(|module| module.lines(offset)).unwrap_or_default()
+            }
+            None => Vec::new(),
+        };
+        let found = if found.is_empty() { vec![frame] } else { found };
         places.push((frames.len() as u32..).take(found.len()).collect());
         frames.extend(found);
     }
     for stack in &mut process.stacks {
         *stack = stack.iter().filter_map(|frame| places.get(*frame as usize)).flatten().copied().collect();
     }
-    process.frames = frames;
-}
-
-/// A kernel's name as its author wrote it, cut where templates make it endless.
-pub(crate) fn readable(name: &str) -> String {
-    const MOST: usize = 160;
-    let name = demangle_auto(name.into(), None);
-    match name.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.into_owned(),
-    }
-}
-
-/// A frame whose line is not known, with its function as its author wrote it.
-fn unresolved(frame: &Frame) -> Frame {
-    Frame { function: readable(&frame.function), ..frame.clone() }
+    Process { frames, ..process }
 }
 
 /// A module with its debugging information.
@@ -63,10 +49,6 @@ struct Module {
 }
 
 fn load(file: &str) -> Option<Module> {
-    let is_foreign = ["/lib/", "/lib64/", "/usr/lib"].iter().any(|part| file.starts_with(part));
-    if is_foreign || is_tool(file.as_bytes()) {
-        return None;
-    }
     Some(Module { loader: Loader::new(file).ok()?, begin: begin(&File::open(file).ok()?).unwrap_or(0) })
 }
 
@@ -95,7 +77,7 @@ impl Module {
                 continue;
             };
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let function = name.map(|name| demangle_auto(name, None).into_owned()).unwrap_or_default();
+            let function = name.map(|name| demangled(&name)).unwrap_or_default();
             out.push(Frame { file: file.to_owned(), line, function, offset: None });
             if out.len() == MOST_INLINED {
                 break;

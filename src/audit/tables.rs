@@ -4,7 +4,7 @@ use super::places::{Reason, WaitPlace};
 use super::report::{AuditReport, HostShare, ProcessReport};
 use crate::clean::line;
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 fn time(ns: u64) -> String {
     Unit::Seconds.format(ns as f64 * 1e-9, 3)
@@ -34,11 +34,25 @@ impl Reason {
     }
 }
 
+/// How many calls at how many places lost time for a reason, and how much.
+fn lost(report: &AuditReport, reason: Reason) -> (u64, usize, u64) {
+    let places: Vec<&WaitPlace> = report.places.iter().filter(|place| place.reason == reason).collect();
+    let sum = |of: fn(&WaitPlace) -> u64| places.iter().fold(0, |sum: u64, place| sum.saturating_add(of(place)));
+    (sum(|place| place.count), places.len(), sum(|place| place.total_ns))
+}
+
 /// What the whole comes to.
 pub(crate) fn summary(report: &AuditReport) -> String {
-    let waits: Vec<&WaitPlace> = report.places.iter().filter(|place| place.is_wait()).collect();
-    let count: u64 = waits.iter().map(|place| place.count).sum();
-    let total = waits.iter().fold(0, |sum: u64, place| sum.saturating_add(place.total_ns));
+    let (count, _, total) = lost(report, Reason::Unknown);
+    let unknown = match count {
+        0 => String::new(),
+        count => format!(" {} took {} for a cause that is not known.", counted(count, "call"), time(total)),
+    };
+    waits(report) + &unknown
+}
+
+fn waits(report: &AuditReport) -> String {
+    let (count, places, total) = lost(report, Reason::Wait);
     let wall = report.wall_ns();
     match (report.processes.len(), count) {
         (0, _) => "No process used CUDA.".to_owned(),
@@ -47,7 +61,7 @@ pub(crate) fn summary(report: &AuditReport) -> String {
         (processes, _) if total > wall => format!(
             "{} at {} took {}, more than the {} of the whole run, in {}: several threads waited at once.",
             counted(count, "wait"),
-            counted(waits.len() as u64, "place"),
+            counted(places as u64, "place"),
             time(total),
             time(wall),
             of_processes(processes)
@@ -56,7 +70,7 @@ pub(crate) fn summary(report: &AuditReport) -> String {
         (processes, _) => format!(
             "{} at {} took {} of {} ({}), in {}.",
             counted(count, "wait"),
-            counted(waits.len() as u64, "place"),
+            counted(places as u64, "place"),
             time(total),
             time(wall),
             share(total, wall),
@@ -65,8 +79,10 @@ pub(crate) fn summary(report: &AuditReport) -> String {
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+/// What the calls of a place lost, and why.
+pub(crate) fn lost_at(place: &WaitPlace) -> String {
+    let (why, calls) = (place.reason.words(), counted(place.count, "call"));
+    format!("{}: {why}; {calls}, {} in all, the longest {}", place.call, time(place.total_ns), time(place.longest_ns))
 }
 
 /// `one process`, `3 processes`.

@@ -2,7 +2,9 @@
 //!
 //! What may miss waits, or was held to nothing, is no pass. A baseline is an earlier audit, of which only new places fail.
 
-use super::places::WaitPlace;
+use std::collections::{HashMap, HashSet};
+
+use super::places::{Reason, WaitPlace};
 use super::recording::ProgramRecording;
 use super::report::{AuditReport, JudgedCalls};
 use super::steps::{self, Budget};
@@ -41,13 +43,17 @@ impl Verdict {
         self.unheld.iter().map(move |reason| format!("{begin}: {reason}"))
     }
 
+    /// Adds breaches, each of another place than the others. A place that was over something already is over both.
     fn add(&mut self, breaches: Vec<Breach>) {
-        for breach in breaches {
-            match self.breaches.iter_mut().find(|known| known.place.key() == breach.place.key()) {
-                Some(known) => known.why.push_str(&format!("; {}", breach.why)),
-                None => self.breaches.push(breach),
-            }
+        let (both, new): (Vec<Breach>, Vec<Breach>) = {
+            let known: HashSet<_> = self.breaches.iter().map(|breach| breach.place.key()).collect();
+            breaches.into_iter().partition(|breach| known.contains(&breach.place.key()))
+        };
+        let both: HashMap<_, &str> = both.iter().map(|breach| (breach.place.key(), breach.why.as_str())).collect();
+        for Breach { place, why } in &mut self.breaches {
+            why.extend(both.get(&place.key()).into_iter().flat_map(|more| ["; ", more]));
         }
+        self.breaches.extend(new);
     }
 }
 
@@ -82,14 +88,31 @@ pub(crate) fn verdict(
     verdict
 }
 
-/// The waits whose place a baseline does not have, and those of which it is not known.
+/// What a place is known by when its line has moved: its file, its function, its call and its reason.
+fn without_line(place: &WaitPlace) -> (&str, &str, &str, Reason) {
+    let is_line = |line: &str| line.bytes().all(|digit| digit.is_ascii_digit());
+    let file = place.place.rsplit_once(':').filter(|(_, line)| is_line(line)).map_or(&*place.place, |(file, _)| file);
+    (file, &place.function, &place.call, place.reason)
+}
+
+/// The waits whose place a baseline does not have, and those of which it is not known. For each place of the baseline that is
+/// gone, one of the same function has moved.
 fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Option<String>) {
-    let is_known = |place: &WaitPlace| baseline.places.iter().any(|known| known.key() == place.key());
+    let before: HashSet<_> = baseline.places.iter().map(WaitPlace::key).collect();
+    let now: HashSet<_> = report.places.iter().map(WaitPlace::key).collect();
+    let mut gone: HashMap<_, u64> = HashMap::new();
+    for place in baseline.places.iter().filter(|place| !place.place.is_empty() && !now.contains(&place.key())) {
+        *gone.entry(without_line(place)).or_default() += 1;
+    }
     let (placed, lost): (Vec<_>, Vec<_>) =
         report.places.iter().filter(|place| place.is_wait()).partition(|place| !place.place.is_empty());
-    let new = placed.into_iter().filter(|place| !is_known(place));
+    let new = placed.into_iter().filter(|place| !before.contains(&place.key())).filter(|place| {
+        let of_gone = gone.get_mut(&without_line(place)).filter(|left| **left > 0);
+        of_gone.map(|left| *left -= 1).is_none()
+    });
     let breaches = new.map(|place| Breach { place: place.clone(), why: "the baseline does not have it".to_owned() });
+    let breaches = breaches.collect();
     let count: u64 = lost.iter().map(|place| place.count).sum();
     let unheld = format!("{} without a stack: it is not known if the baseline has the place", counted(count, "wait"));
-    (breaches.collect(), (count > 0).then_some(unheld))
+    (breaches, (count > 0).then_some(unheld))
 }

@@ -26,6 +26,8 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
     let location = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(results.len(), 1);
     assert!(place.ends_with(&format!("train.py:{}", location["region"]["startLine"])));
+    let address = location["artifactLocation"]["uri"].as_str().unwrap();
+    assert!(address.starts_with("file:///") && address.ends_with("/tests/audit/train.py"), "{address}");
     let junit = fs::read_to_string(folder.path().join("j.xml")).unwrap();
     assert!(junit.contains("failures=\"1\"") && junit.matches("<failure").count() == 1, "{junit}");
 
@@ -61,6 +63,8 @@ fn a_budget_that_limits_nothing_or_has_an_unknown_key_is_refused_before_the_prog
         ("waitz: 1\n", "waitz"),
         ("waits: 1\nstep: {}\n", "either"),
         ("milliseconds: -1\n", "from 0 on"),
+        ("waits: 1\nallow:\n  - { place: train.py, reason: \" \" }\n", "`allow[0]` states no `reason`"),
+        ("waits: 1\nallow:\n  - { place: \"\", reason: it is a test }\n", "`allow[0]` states no `place`"),
     ] {
         let output = held(folder.path(), budget, &[]);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -78,6 +82,18 @@ fn a_baseline_fails_on_new_places_only() {
     };
     assert_eq!(run(&["--json", "old.json"]).status.code(), Some(0));
     assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(0));
+    // Lines that have moved are no new places, unless there are more of them in their function.
+    let kept = fs::read_to_string(folder.path().join("old.json")).unwrap();
+    let moved = |text: &str| kept.replace(text, &format!("{text}9"));
+    fs::write(folder.path().join("old.json"), moved(&at("cuda.cuMemFree_v2()"))).unwrap();
+    assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(0));
+    fs::write(
+        folder.path().join("old.json"),
+        moved(&at("cuda.cuMemFree_v2()")).replace("\"function\": \"main\"", "\"function\": \"other\""),
+    )
+    .unwrap();
+    assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(1));
+    fs::write(folder.path().join("old.json"), kept).unwrap();
     let mut old = json(&folder.path().join("old.json"));
     old["places"].as_array_mut().unwrap().retain(|place| place["call"] != "cuMemFree_v2");
     fs::write(folder.path().join("old.json"), old.to_string()).unwrap();

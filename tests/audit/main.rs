@@ -12,6 +12,8 @@ mod held;
 mod nsys;
 mod programs;
 mod signals;
+#[cfg(feature = "symbols")]
+mod symbols;
 mod traces;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +41,14 @@ fn compile(source: &str, flags: &[&str], out: &Path) {
     let mut command = Command::new("cc");
     command.args(["-O1", "-g"]).arg("-o").arg(out).arg(Path::new(SOURCES).join(source)).args(flags);
     assert!(command.args(["-ldl", "-lpthread"]).status().unwrap().success(), "{source} does not compile");
+}
+
+/// A program of C with flags, beside the stand-in.
+fn native(folder: &Path, source: &str, flags: &[&str]) -> String {
+    let program = folder.join("native");
+    let library = format!("-L{}", stand_in().display());
+    compile(source, &[flags, &[&library, "-l:libcupti.so.13"]].concat(), &program);
+    program.to_str().unwrap().to_owned()
 }
 
 /// `report audit` with the stand-in in the program's way.
@@ -109,4 +119,8 @@ fn adds_up(report: &AuditReport) {
 
 fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn of_frame(frame: &syncscope::audit::Frame) -> String {
+    format!("{}:{}", frame.file, frame.line)
 }

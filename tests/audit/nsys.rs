@@ -123,6 +123,17 @@ fn what_an_export_lacks_is_said_and_what_the_audit_needs_is_named() {
     assert!(message.contains("no export of nsys") && message.contains("`StringIds`"), "{message}");
 }
 
+/// Versions in which no column may be empty write an empty text beside the number of a name.
+#[test]
+fn a_range_has_its_name_from_the_strings_where_its_own_is_empty() {
+    let export = kineto().with(
+        "INSERT INTO StringIds SELECT 900, text FROM NVTX_EVENTS LIMIT 1; UPDATE NVTX_EVENTS SET text = '', textId = 900",
+    );
+    let ranges = |report: AuditReport| -> Vec<_> { report.places.into_iter().map(|place| place.range).collect() };
+    let found = ranges(report(export));
+    assert_eq!((found[0].as_str(), &found), ("ProfilerStep#1", &ranges(report(kineto()))));
+}
+
 /// Of an event, a row says where it was recorded, and another which one a call waits for.
 #[test]
 fn a_wait_for_an_event_ends_with_the_work_before_the_event_and_not_with_that_of_another_stream() {

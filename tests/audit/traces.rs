@@ -117,6 +117,78 @@ fn a_trace_of_pytorchs_profiler_has_the_places_of_the_audit_of_the_same_run() {
     adds_up(&imported);
 }
 
+/// As a tool writes it that puts the traces of several processes together: their numbers of calls are the same.
+#[test]
+fn processes_of_one_trace_are_told_apart_and_work_that_may_be_of_several_is_left_out_and_said() {
+    let of = |process: u64, number: u64| {
+        let mut all = vec![
+            event("cuda_runtime", "cudaLaunchKernel", 0.0, 4.0, number),
+            event("kernel", "k", 5.0, 500.0, number),
+            event("cuda_runtime", "cudaDeviceSynchronize", 6.0, 501.0, number + 1),
+            event("python_function", &format!("rank{process}.py(1): step"), 0.0, 900.0, 0),
+        ];
+        all.iter_mut().for_each(|event| event["pid"] = json!(process));
+        // The number of its device.
+        all[1]["pid"] = json!(process % 2);
+        all
+    };
+    let found = |events: &[Value]| {
+        let report = report_of(events);
+        adds_up(&report);
+        let numbers: Vec<u32> = report.processes.iter().map(|process| process.process).collect();
+        let mut waits: Vec<String> = report
+            .places
+            .iter()
+            .filter(|place| place.reason == Reason::Wait)
+            .map(|place| place.place.clone())
+            .collect();
+        waits.sort();
+        (numbers, waits, report.warnings)
+    };
+    let apart = [of(100, 1), of(201, 11)].concat();
+    assert_eq!(found(&apart), (vec![100, 201], vec!["rank100.py:1".to_owned(), "rank201.py:1".to_owned()], vec![]));
+    let (numbers, waits, warnings) = found(&[of(100, 1), of(201, 1), of(302, 21)].concat());
+    assert_eq!((numbers, waits), (vec![100, 201, 302], vec!["rank302.py:1".to_owned()]));
+    let said_of_them = |warning: &String| warning.contains("several of its processes may have made: 2");
+    assert!(warnings.iter().any(said_of_them), "{warnings:?}");
+    // A budget does not hold for what is not known.
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("b.yaml"), "waits: 100\n").unwrap();
+    fs::write(folder.path().join("t.json"), trace_of(&[of(100, 1), of(201, 1)].concat())).unwrap();
+    let output = audit(&["--from", "t.json", "--budget", "b.yaml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+/// Not by a clock: what is looked for once for each other thing does not end within the time of a test.
+#[test]
+fn a_trace_of_many_steps_places_and_ranges_within_ranges_is_read_to_its_end() {
+    const MANY: u64 = 20_000;
+    let mut events = Vec::new();
+    for number in 0..MANY {
+        let at = 1_000.0 * number as f64;
+        events.push(event("cuda_runtime", "cudaLaunchKernel", at, 4.0, 2 * number));
+        events.push(event("kernel", "k", at + 5.0, 500.0, 2 * number));
+        events.push(event("cuda_runtime", "cudaDeviceSynchronize", at + 6.0, 501.0, 2 * number + 1));
+        events.push(event("python_function", &format!("train.py({}): step", number + 1), at, 900.0, 0));
+        events.push(event("user_annotation", "step", at, 900.0, 0));
+        events.push(event(
+            "user_annotation",
+            "around",
+            at / MANY as f64,
+            2.0 * 1_000.0 * MANY as f64 - at / MANY as f64,
+            0,
+        ));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("b.yaml"), "step: { range: step }\nwaits: 0\n").unwrap();
+    fs::write(folder.path().join("t.json"), trace_of(&events)).unwrap();
+    let arguments = ["--from", "t.json", "--budget", "b.yaml", "--junit", "j.xml"];
+    let output = audit(&arguments).current_dir(folder.path()).output().unwrap();
+    assert_eq!(said(&output).matches(": step ").count() as u64, MANY);
+    let junit = fs::read_to_string(folder.path().join("j.xml")).unwrap();
+    assert!(junit.contains(&format!("failures=\"{MANY}\"")));
+}
+
 /// A trace with the names and arguments that PyTorch's profiler writes (`with_stack=True`), made by hand: a read of a scalar
 /// behind a kernel of 1 ms, a copy from page-locked memory that does not block, and a kernel that ends during an allocation.
 #[test]
@@ -166,6 +238,23 @@ fn a_trace_says_what_of_it_could_not_be_used() {
         assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
         assert!(warnings.iter().zip(expected).all(|(warning, part)| warning.contains(part)), "{warnings:?}");
     }
+}
+
+/// What such a call costs without a cause, 50 µs at most, is no part of it.
+#[test]
+fn a_call_of_unknown_cause_is_said_beside_the_waits_and_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = [
+        event("kernel", "gemm", 10.0, 5.0, 1),
+        event("cuda_runtime", "cudaDeviceSynchronize", 100.0, 900.0, 2),
+        event("kernel", "gemm", 1_010.0, 500.0, 3),
+        event("cuda_runtime", "cudaStreamSynchronize", 1_020.0, 491.0, 4),
+    ];
+    fs::write(folder.path().join("t.json"), trace_of(&events)).unwrap();
+    let output = audit(&["--from", "t.json"]).current_dir(folder.path()).env("COLUMNS", "200").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 wait at 1 place took 490 µs of "), "{text}");
+    assert!(text.contains(" 1 call took 850 µs for a cause that is not known."), "{text}");
 }
 
 /// The profiler cuts the folder of the packages off, so that the file of a package looks like one of the program's.

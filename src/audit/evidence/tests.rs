@@ -1,22 +1,5 @@
 use super::*;
-use crate::audit::recording::Process;
-
-/// A call of a name on stream 1, from, to, with its number.
-fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
-    RecordedCall {
-        name: name.to_owned(),
-        class: Class::of(name),
-        enter,
-        exit,
-        correlation,
-        thread: 1,
-        context: Some(1),
-        stream: Some(1),
-        stack: None,
-        bytes: 0,
-        event: 0,
-    }
-}
+use crate::audit::recording::by_hand::call;
 
 fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> RecordedWork {
     RecordedWork { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }

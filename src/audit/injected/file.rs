@@ -1,8 +1,11 @@
 //! The record file: a part of it is mapped at a time, so that what was written outlasts a crash, a kill and an `exec`.
+//!
+//! It is open only while a part is mapped. A program may close all descriptors that it has, and open a file of its own by the
+//! same number, which must not be taken for this one; and it may count them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +21,8 @@ static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
 
 /// The one file of this process.
 pub(crate) struct Writer {
-    file: File,
+    path: PathBuf,
+    process: u32,
     header: *mut u8,
     part: *mut u8,
     /// Where the part begins in the file.
@@ -36,11 +40,9 @@ unsafe impl Send for Writer {}
 /// Makes the file and has all records go there.
 pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: usize) -> bool {
     let path = folder.join(format!("{process}-{start:x}.audit"));
-    let Ok(file) = OpenOptions::new().read(true).write(true).create_new(true).open(path) else { return false };
-    let descriptor = file.as_raw_fd();
-    let Some(header) = system::map(descriptor, 0, HEADER) else { return false };
-    let Some(part) = system::map(descriptor, HEADER, PART) else { return false };
-    let mut writer = Writer { file, header, part, begin: HEADER, at: HEADER, most, full: false };
+    let Some(header) = map(&path, true, 0, HEADER) else { return false };
+    let Some(part) = map(&path, false, HEADER, PART) else { return false };
+    let mut writer = Writer { path, process, header, part, begin: HEADER, at: HEADER, most, full: false };
     for (place, number) in [(header::VERSION, VERSION), (header::PROCESS, process), (header::PARENT, parent)] {
         writer.put(place, &number.to_le_bytes());
     }
@@ -49,6 +51,17 @@ pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: u
     writer.put(0, &MAGIC);
     *lock() = Some(writer);
     true
+}
+
+/// Maps `length` bytes of a file.
+fn map(path: &Path, is_new: bool, offset: usize, length: usize) -> Option<*mut u8> {
+    let file = OpenOptions::new().read(true).write(true).create_new(is_new).open(path).ok()?;
+    system::map(file.as_raw_fd(), offset, length)
+}
+
+/// Whether the file is that of this process. One that was cloned without the C library's knowledge has it mapped as well.
+pub(crate) fn is_of(process: u32) -> bool {
+    lock().as_ref().is_some_and(|writer| writer.process == process)
 }
 
 /// Gives up the file: it is another process's.
@@ -118,7 +131,7 @@ impl Writer {
         while !bytes.is_empty() {
             if self.at - self.begin == PART {
                 let next = self.begin + PART;
-                let Some(part) = system::map(self.file.as_raw_fd(), next, PART) else { return false };
+                let Some(part) = map(&self.path, false, next, PART) else { return false };
                 // Safety: it is the part before, and nothing points into it.
                 unsafe { system::unmap(self.part, PART) };
                 (self.part, self.begin) = (part, next);

@@ -129,6 +129,9 @@ extern "C" fn forked() {
 
 extern "C" fn ended() {
     let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire)) else { return };
+    if !file::is_of(std::process::id()) {
+        return;
+    }
     let dropped = cupti.flush();
     let numbers = [
         (header::DROPPED, dropped),
