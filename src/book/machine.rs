@@ -26,6 +26,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             environment => safe_html(environment(results.run()).to_html()),
             sampling => safe_html(sampling(results).to_html()),
             telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
+            algorithms => algorithms(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
             same_code => same_code(SameCode::of(results)),
@@ -142,6 +143,7 @@ fn sampling(results: &Results) -> Table {
         ("stop after samples".to_owned(), rule(plan.samples.map(|samples| samples.to_string()))),
         ("stop at a relative error of".to_owned(), rule(error)),
         ("stop after".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
+        ("fewest samples".to_owned(), rule(plan.fewest.map(|fewest| fewest.to_string()))),
         ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),
     ];
     Table::facts("Sampling", ["rule", "value"], facts)
@@ -162,12 +164,23 @@ fn telemetry(run: &Run) -> Option<Table> {
             of("MHz", |sample| sample.sensors.memory_clock_mhz.map(f64::from)),
             of("°C", |sample| sample.sensors.temperature_c.map(f64::from)),
             of("W", |sample| sample.sensors.power_w),
+            of("MHz", |sample| sample.host_mhz),
             if held.is_empty() { Cell::Nothing } else { Cell::Text(held) },
         ];
         (!samples.is_empty()).then(|| TableRow { id: None, label: ran.name.clone(), cells })
     };
-    let headings = ["from", "processor clock", "memory clock", "temperature", "power", "held back by"];
+    let headings = ["from", "processor clock", "memory clock", "temperature", "power", "host clock", "held back by"];
     table("Telemetry", "experiment", &headings, run.order.iter().filter_map(row).collect())
+}
+
+/// The algorithm that a library computed each matmul by, where one chose.
+fn algorithms(run: &Run) -> Option<Table> {
+    let row = |(shape, algorithm): &(String, String)| TableRow {
+        id: None,
+        label: shape.clone(),
+        cells: vec![Cell::Text(algorithm.clone())],
+    };
+    table("Algorithms of matmuls", "type and shape", &["algorithm"], run.algorithms.iter().map(row).collect())
 }
 
 /// The least and the most of what a sensor said; one figure where they are equal.
@@ -282,4 +295,31 @@ fn table(title: &str, label: &str, headings: &[&str], rows: Vec<TableRow>) -> Op
 /// The table, unless it has no rows.
 fn filled(table: Table) -> Option<Table> {
     table.groups.iter().any(|group| !group.rows.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::nothing;
+    use super::*;
+    use crate::device::Telemetry;
+
+    #[test]
+    fn the_page_shows_the_algorithm_of_each_matmul_and_the_clock_of_the_host() {
+        let mut run = nothing().runs.remove(0);
+        assert!(algorithms(&run).is_none() && telemetry(&run).is_none());
+        run.algorithms = vec![("fp16, 8 × 8 by 8 × 8".to_owned(), "algorithm 66, tile 20".to_owned())];
+        let sample = |host_mhz| TelemetrySample {
+            at: None,
+            experiment: "a".to_owned(),
+            sensors: Telemetry::default(),
+            host_mhz,
+        };
+        run.telemetry = vec![sample(Some(2000.0)), sample(None), sample(Some(3100.0))];
+        let (name, summary) = ("a".to_owned(), String::new());
+        run.order = vec![ExperimentRun { name, summary, duration: 1.0, code: None, failure: None }];
+        let shown =
+            [algorithms(&run), telemetry(&run)].map(|table| table.map(|table| table.to_html()).unwrap_or_default());
+        assert!(shown[0].contains("8 × 8 by 8 × 8") && shown[0].contains("algorithm 66"), "{}", shown[0]);
+        assert!(shown[1].contains("2000–3100 MHz"), "{}", shown[1]);
+    }
 }

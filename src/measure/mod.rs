@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `clock` | how long did this take, on the host and on the device; and how good is the clock |
 //! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
+//! | `host` | is the host as fast as it can be |
 //! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
 //! | `case`, `sampler` | what runs, and in which order |
 //! | `batch` | how many calls of a short function make a sample |
@@ -34,6 +35,7 @@ mod blocking;
 mod case;
 mod clock;
 mod estimate;
+mod host;
 mod protocol;
 mod ranks;
 mod sampler;
@@ -48,6 +50,8 @@ pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_re
 #[cfg(feature = "report")]
 pub(crate) use estimate::median;
 pub use estimate::{Estimate, Larger, Spread};
+#[cfg(feature = "report")]
+pub(crate) use host::HostSpeed;
 pub use protocol::{Protocol, StoppedBy};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;

@@ -34,9 +34,16 @@ pub struct Protocol {
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub relative_error: Option<f64>,
     /// Stop after this many seconds of sampling, counted from the first round that is kept. A round is always completed,
-    /// and at least [`Protocol::MINIMUM`] rounds are kept, unless `samples` is lower.
+    /// and at least `fewest` rounds are kept, unless `samples` is lower.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub time_limit: Option<f64>,
+    /// The fewest samples that a time limit leaves; where it is not stated, [`Protocol::MINIMUM`]. Fewer do where several runs
+    /// give the interval.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
+    )]
+    pub fewest: Option<NonZeroUsize>,
     /// Seeds the order of the cases within a round.
     #[cfg_attr(feature = "serde", serde(default))]
     pub seed: u64,
@@ -83,7 +90,8 @@ impl Default for Protocol {
 }
 
 impl Protocol {
-    /// The fewest rounds that a time limit leaves: fewer samples give no 95 % interval of a median.
+    /// The fewest rounds that a time limit leaves, unless [`fewest`](Self::fewest) says otherwise: fewer samples of one run
+    /// give no 95 % interval of a median.
     pub const MINIMUM: usize = 6;
 
     /// The most rounds where `samples` is not stated: a relative error that is never reached must end, too, and a case of a
@@ -121,7 +129,7 @@ impl Protocol {
     }
 
     fn without_rule() -> Self {
-        Self { warmup: default_warmup(), samples: None, relative_error: None, time_limit: None, seed: 0 }
+        Self { warmup: default_warmup(), samples: None, relative_error: None, time_limit: None, fewest: None, seed: 0 }
     }
 
     /// With `rounds` of warm-up.
@@ -152,6 +160,18 @@ impl Protocol {
         self
     }
 
+    /// With at least `count` samples of each case, however late it is. 0 leaves [`Protocol::MINIMUM`] of them.
+    #[must_use]
+    pub fn with_fewest(mut self, count: usize) -> Self {
+        self.fewest = NonZeroUsize::new(count);
+        self
+    }
+
+    /// The fewest rounds that a time limit leaves.
+    pub(crate) fn least_rounds(&self) -> usize {
+        self.fewest.map_or(Self::MINIMUM, NonZeroUsize::get)
+    }
+
     /// With another order of the cases within the rounds, by this seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
@@ -175,8 +195,12 @@ impl Protocol {
             return refuse("it never stops; state `samples`, `relative_error` or `time_limit`".to_owned());
         }
         let samples = self.samples.map_or(0, NonZeroUsize::get);
-        let excess = excess("warmup", self.warmup, Self::MOST_WARMUP);
-        if let Some(reason) = excess.or_else(|| self::excess("samples", samples, Self::MOST_SAMPLES)) {
+        let excess = [
+            ("warmup", self.warmup, Self::MOST_WARMUP),
+            ("samples", samples, Self::MOST_SAMPLES),
+            ("fewest", self.least_rounds(), Self::MOST_SAMPLES),
+        ];
+        if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
             return refuse(reason);
         }
         match (self.relative_error, self.time_limit) {
@@ -237,6 +261,7 @@ mod tests {
             Protocol::samples(5).with_time_limit(1e300),
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
+            Protocol::samples(5).with_fewest(usize::MAX),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

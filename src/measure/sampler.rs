@@ -3,8 +3,8 @@
 //! # Protocol
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
 //! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
-//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. The stopping rules are checked after each complete round. No sample is dropped, except those of a round that
-//! an interrupt left incomplete.
+//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. The stopping rules are
+//! checked after each complete round. No sample is dropped, except those of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
 //! Without [`Sampler::sync_between`], work that one case enqueued without waiting may still run when the next case begins:
@@ -23,6 +23,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 
 use super::case::Case;
+use super::host::HostSpeed;
 use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
 use super::statistics::Comparison;
@@ -91,6 +92,7 @@ pub struct Sampler {
     interrupt: Option<Arc<AtomicBool>>,
     budget: Option<f64>,
     observer: Option<Observer>,
+    host: Option<Arc<HostSpeed>>,
 }
 
 impl Sampler {
@@ -129,6 +131,14 @@ impl Sampler {
     pub(crate) fn of_trials(&self, trials: NonZeroUsize) -> Self {
         let protocol = Protocol::samples(trials.get()).with_warmup(0).with_seed(self.protocol.seed);
         Self { protocol, ..self.clone() }
+    }
+
+    /// With the host kept busy before each sample, and with warm-ups that go on while it is slowed.
+    #[cfg(any(test, feature = "report"))]
+    #[must_use]
+    pub(crate) fn watching(mut self, host: Option<Arc<HostSpeed>>) -> Self {
+        self.host = host;
+        self
     }
 
     /// With `observer` called after each round. The next round waits until it returns.
@@ -198,13 +208,23 @@ impl Sampler {
             self.prepare(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
         }
         let mut warmup = Warmup::new(&self.protocol, cases.len());
-        while !warmup.is_over(seconds() - begun) {
+        let mut last_round = 0.0;
+        loop {
+            let before = seconds();
+            let is_over = warmup.is_over(before - begun);
+            if is_over && !(warmup.rounds() > 0 && self.waits_for_host(last_round)) {
+                break;
+            }
             order.shuffle(&mut rng);
             if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
             let conditions = self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
             warmup.keep(values.iter().map(|(value, _)| *value), conditions.as_ref());
+            last_round = seconds() - before;
+            if let Some(host) = self.host.as_ref().filter(|_| is_over) {
+                host.charge(last_round);
+            }
             let (round, rounds) = (warmup.rounds(), Some(self.protocol.warmup));
             self.report(Progress { warming_up: true, round, rounds, share: 0.0 });
         }
@@ -281,11 +301,18 @@ impl Sampler {
 
     fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), CaseError> {
         self.synchronize()?;
+        if let Some(host) = &self.host {
+            host.keep_busy();
+        }
         let started = Instant::now();
         let value = case.measure()?;
         // Again, so that a failure of the work of this case is reported for this case.
         self.synchronize()?;
         Ok((value, started))
+    }
+
+    fn waits_for_host(&self, round: f64) -> bool {
+        self.host.as_ref().is_some_and(|host| host.is_waited_for(round))
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -54,7 +54,7 @@ impl<'a> Stopping<'a> {
             return Some(StoppedBy::RelativeError);
         }
         let late = self.protocol.time_limit.is_some_and(|limit| elapsed >= limit);
-        (late && self.rounds >= Protocol::MINIMUM).then_some(StoppedBy::TimeLimit)
+        (late && self.rounds >= self.protocol.least_rounds()).then_some(StoppedBy::TimeLimit)
     }
 
     /// The progress of the rule that is nearest to being met, from 0 to 1.
@@ -66,7 +66,11 @@ impl<'a> Stopping<'a> {
         let samples = rounds / self.most_rounds() as f64;
         let error = self.protocol.relative_error.zip(self.worst_error);
         let error = error.map_or(0.0, |(stated, reached)| if reached > 0.0 { (stated / reached).powi(2) } else { 1.0 });
-        let time = self.protocol.time_limit.map_or(0.0, |limit| elapsed / limit).min(rounds / Protocol::MINIMUM as f64);
+        let time = self
+            .protocol
+            .time_limit
+            .map_or(0.0, |limit| elapsed / limit)
+            .min(rounds / self.protocol.least_rounds() as f64);
         samples.max(error).max(time).clamp(0.0, 1.0)
     }
 }

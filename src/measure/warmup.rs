@@ -4,8 +4,9 @@
 //! After the rounds that the protocol asks for, the warm-up goes on until nothing moves any more: the last three samples of
 //! no case rise or fall in one direction by more than 5 %, and between the last two rounds the device's clock rate has moved
 //! by no more than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
-//! rounds asked for, or after half of the time limit; after the whole of it also before all rounds asked for, but not
-//! before three of them. What was not steady then shows in the samples that are kept, as a trend.
+//! rounds asked for, or after the time limit: then also before all rounds asked for, but not before three of them. What was
+//! not steady then shows in the samples that are kept, as a trend. A host that is slowed keeps it going as
+//! [`HostSpeed`](super::host::HostSpeed) says.
 
 use super::protocol::Protocol;
 use crate::device::Telemetry;
@@ -20,8 +21,6 @@ const POWER_MOVES: f64 = 0.1;
 const MOST_ROUNDS: usize = 3;
 /// The rounds that are made of those asked for, however long they take: the first loads what the others only run.
 const FEWEST_ROUNDS: usize = 3;
-/// The limit, as a share of the time limit.
-const MOST_TIME: f64 = 0.5;
 
 /// The warm-up of some cases.
 pub(crate) struct Warmup<'a> {
@@ -52,10 +51,10 @@ impl<'a> Warmup<'a> {
     /// Whether it has lasted long enough, `elapsed` seconds after it began.
     pub(crate) fn is_over(&self, elapsed: f64) -> bool {
         let (rounds, asked) = (self.rounds(), self.protocol.warmup);
-        let after = |share: f64| self.protocol.time_limit.is_some_and(|limit| elapsed >= share * limit);
-        let asked = if after(1.0) { asked.min(FEWEST_ROUNDS) } else { asked };
+        let is_late = self.protocol.time_limit.is_some_and(|limit| elapsed >= limit);
+        let asked = if is_late { asked.min(FEWEST_ROUNDS) } else { asked };
         // Without a warm-up asked for there is none.
-        let is_long = || rounds >= asked.saturating_mul(MOST_ROUNDS) || after(MOST_TIME);
+        let is_long = || is_late || rounds >= asked.saturating_mul(MOST_ROUNDS);
         asked == 0 || rounds >= asked && (is_long() || self.is_steady())
     }
 
@@ -114,10 +113,11 @@ mod tests {
         let falling: Vec<f64> = (0..9).map(|i| 10.0 - f64::from(i)).collect();
         assert!(!after(&falling[..8], &[], 3) && after(&falling, &[], 3));
         assert!(after(&[], &[], 0), "none was asked for");
-        let protocol = Protocol::samples(10).with_warmup(1).with_time_limit(2.0);
+        let protocol = Protocol::samples(10).with_warmup(2).with_time_limit(2.0);
         let mut warmup = Warmup::new(&protocol, 1);
-        [3.0, 2.0, 1.0].into_iter().take(2).for_each(|value| warmup.keep([value].into_iter(), None));
-        assert!(warmup.is_over(1.0));
+        [4.0, 3.0, 2.0].into_iter().for_each(|value| warmup.keep([value].into_iter(), None));
+        assert!(!warmup.is_over(1.9), "what moves is waited for up to the limit");
+        assert!(warmup.is_over(2.0));
     }
 
     #[test]

@@ -184,6 +184,10 @@ pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a st
 
 /// Of pairs of what was written and a name that there is, the name of the pair that is most alike, where one is.
 pub(crate) fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, N)>) -> Option<N> {
+    // Comparing takes a time that grows with the product of both lengths, and a text that is much longer than any name is no
+    // name with a mistake in it.
+    const LONGEST: usize = 256;
+    let pairs = pairs.filter(|(written, _)| written.as_ref().len() <= LONGEST);
     let likeness = |written: &str, name: &str| {
         // Of a short name one mistake is a large part, which changes the length by one at most.
         let is_as_long = written.chars().count().abs_diff(name.chars().count()) <= 1;
@@ -209,6 +213,14 @@ mod tests {
         assert_eq!(nearest("cpu:o", ["cpu:0", "cpu:1"].into_iter()), "; did you mean `cpu:0`?");
         assert_eq!(nearest("row", known()), "");
         assert_eq!(nearest("x", ["y"].into_iter()), "");
+    }
+
+    #[test]
+    fn a_text_that_is_no_name_is_near_none_however_it_begins() {
+        let long = |length| "small".to_owned() + &"l".repeat(length);
+        assert_eq!(nearest(&long(1), ["small"].into_iter()), "; did you mean `small`?");
+        // Compared, it would take a day.
+        assert_eq!(nearest(&long(64 << 20), std::iter::repeat_n("small", 100_000)), "");
     }
 
     #[test]

@@ -87,6 +87,13 @@ impl Default for Tolerance {
 }
 
 /// What the second value is beside the first.
+///
+/// ```
+/// use syncscope::results::Shift;
+///
+/// assert!(Shift::Slower.is_change() && !Shift::Uncertain.is_change());
+/// assert_eq!(Shift::ALL.map(Shift::name)[0], "slower");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shift {
@@ -381,6 +388,16 @@ fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
 }
 
 /// Which of two values of a row is the faster one.
+///
+/// ```
+/// use syncscope::measure::Change;
+/// use syncscope::results::{Direction, Shift};
+///
+/// // More seconds are slower, and more bytes a second are faster.
+/// assert_eq!(Direction::Less.shift(Change::Above), Shift::Slower);
+/// assert_eq!(Direction::More.shift(Change::Above), Shift::Faster);
+/// assert_eq!(Direction::Less.shift(Change::Unclear), Shift::Uncertain);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The lower one: it is a time.

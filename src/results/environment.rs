@@ -33,7 +33,7 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// Operating system and kernel.
     pub system: Option<String>,
-    /// Further facts in order: governor, processors, virtual machine, environment variables.
+    /// Further facts in order: governor, source of the clock rate, processors, virtual machine, environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
 }
@@ -82,7 +82,7 @@ pub struct Program {
     pub profile: Option<String>,
     /// The command line, with the program's own folder left out.
     pub command: Vec<String>,
-    /// Further facts in order: compiler, lock file, binary.
+    /// Further facts in order: compiler, its flags, target features, lock file, binary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
 }

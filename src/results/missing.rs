@@ -3,6 +3,15 @@
 use std::fmt;
 
 /// Why a row has no samples.
+///
+/// ```
+/// use syncscope::results::MissingReason;
+///
+/// let skipped = MissingReason::Skipped("there is one GPU".to_owned());
+/// assert_eq!((skipped.state(), skipped.reason()), ("skipped", Some("there is one GPU")));
+/// assert_eq!(skipped.to_string(), "skipped: there is one GPU");
+/// assert_eq!(MissingReason::NotInRun.reason(), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingReason {

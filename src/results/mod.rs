@@ -29,6 +29,7 @@ mod digest;
 mod environment;
 mod file;
 mod formula;
+pub(crate) mod host_clock;
 mod lookup;
 mod migrate;
 mod missing;

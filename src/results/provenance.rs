@@ -26,6 +26,7 @@ pub(super) fn of_host() -> Vec<(String, String)> {
     let unknown = || "not offered".to_owned();
     [
         ("governor", governor.unwrap_or_else(unknown)),
+        ("clock rate", super::host_clock::source().to_owned()),
         ("NUMA nodes", nodes.unwrap_or_else(unknown)),
         ("processors that the program may use", allowed.unwrap_or_else(unknown)),
         ("virtual machine", virtual_machine.map_or_else(unknown, yes_or_no)),
@@ -59,6 +60,8 @@ pub(super) fn of_program() -> Vec<(String, String)> {
     let binary = std::env::current_exe().and_then(fs::read).map(|bytes| hex(&Sha256::digest(bytes)));
     [
         ("compiler", option_env!("SYNCSCOPE_COMPILER").map(str::to_owned)),
+        ("flags of the compiler", option_env!("SYNCSCOPE_FLAGS").map(str::to_owned)),
+        ("target features", option_env!("SYNCSCOPE_FEATURES").map(str::to_owned)),
         ("lock file (FNV-1a)", option_env!("SYNCSCOPE_LOCK").map(str::to_owned)),
         ("binary (SHA-256)", binary.ok()),
     ]

@@ -83,6 +83,9 @@ pub struct Run {
     /// What the device's sensors said, in the order of time; empty where it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub telemetry: Vec<TelemetrySample>,
+    /// The algorithm that a library computed each matmul by, by type and shape, in words; empty where no library chose one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub algorithms: Vec<(String, String)>,
     /// The experiments in the order in which they ran.
     pub order: Vec<ExperimentRun>,
     /// How it ended.
@@ -130,6 +133,9 @@ pub struct TelemetrySample {
     pub experiment: String,
     /// What the sensors said.
     pub sensors: Telemetry,
+    /// The clock of the processor on which the host measures, in MHz; none where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_mhz: Option<f64>,
 }
 
 /// A scenario that was recorded, or why it was not.

@@ -233,8 +233,9 @@ impl System {
             cuda_unavailable: None,
         };
         let (system, started) = (self.name, self.started);
-        let (telemetry, order, outcome) = (Vec::new(), Vec::new(), RunOutcome::Complete);
-        (Run { id, system, started, resumed: Vec::new(), environment, telemetry, order, outcome }, rows)
+        let (resumed, telemetry, algorithms) = (Vec::new(), Vec::new(), Vec::new());
+        let (order, outcome) = (Vec::new(), RunOutcome::Complete);
+        (Run { id, system, started, resumed, environment, telemetry, algorithms, order, outcome }, rows)
     }
 }
 

@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::units::Unit;
 
 /// What limits a row.
+///
+/// ```
+/// use syncscope::results::Limit;
+///
+/// assert_eq!((Limit::Launch.counts(), Limit::Launch.name()), ("launches", "the best launch rate of the run"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 //!
 //! # Method
 //! The rows of a group are sampled together. A group takes its warm-up and then its samples or its time limit, but at least
-//! [`Protocol::MINIMUM`] rounds. A round takes what the work in its rows takes at the rates below.
+//! as many rounds as the sampling says are the fewest. A round takes what the work in its rows takes at the rates below.
 //!
 //! # Limits
 //! The rates are those of a small machine, and rows that do not say what work lies in them count as none. So this tells
@@ -42,7 +42,7 @@ pub fn length(rows: &[MetricSpec], sampling: &Protocol, engine: &str) -> Length 
 fn of_group(round: f64, sampling: &Protocol) -> f64 {
     let count = |samples: usize| samples as f64 * round;
     let all = sampling.samples.map(|samples| count(samples.get()));
-    let least = count(Protocol::MINIMUM);
+    let least = count(sampling.least_rounds());
     let sampled = match (all, sampling.time_limit) {
         // What is not known to take time takes none until it is stopped.
         (Some(all), Some(limit)) if round > 0.0 => all.min(limit.max(least)),

@@ -28,10 +28,10 @@ use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
 use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
-use crate::measure::{Protocol, Sampler};
+use crate::measure::{HostSpeed, Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
-    RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection, TelemetrySample, code_of, now,
+    RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection, TelemetrySample, code_of, host_clock, now,
 };
 
 /// The experiments of every run that its suite does not name: a suite that does states parameters itself.
@@ -99,6 +99,7 @@ fn empty_run(number: usize, environment: Environment) -> Run {
         resumed: Vec::new(),
         environment,
         telemetry: Vec::new(),
+        algorithms: Vec::new(),
         order: Vec::new(),
         outcome: RunOutcome::Interrupted,
     }
@@ -129,7 +130,9 @@ impl Session<'_> {
         let id = results.runs[at].id.clone();
         let earlier = results.take_rows(&id);
         let order = std::mem::take(&mut results.runs[at].order);
-        let mut running = Running { results, at, id, begun: Instant::now(), rows: Vec::new(), earlier, order };
+        // Where the host's thread has no processor of its own, what computes beside it is part of the run.
+        let host = affinity::measuring().map(|_| Arc::new(HostSpeed::new()));
+        let mut running = Running { results, at, id, begun: Instant::now(), host, rows: Vec::new(), earlier, order };
         self.measure(&mut running);
         let Running { mut results, id, rows, earlier, .. } = running;
         results.merge(rows);
@@ -176,6 +179,7 @@ impl Session<'_> {
             running.results.timelines = recorded.map(|scenario| timed(scenario, &planned)).collect();
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
+        running.run().algorithms = self.device.algorithms();
     }
 
     /// Measures those rows of experiments that are of a later part of a run.
@@ -208,7 +212,8 @@ impl Session<'_> {
         random: &mut Xoshiro256PlusPlus,
     ) -> ExperimentRun {
         let protocol = Protocol { seed: random.random(), ..self.suite.sampling.clone() };
-        let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt));
+        let host = running.host.clone();
+        let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
             .continuing(&running.earlier);
@@ -288,6 +293,8 @@ struct Running {
     at: usize,
     id: String,
     begun: Instant,
+    /// How fast the host computes, where its thread is kept on a processor of its own.
+    host: Option<Arc<HostSpeed>>,
     /// What it has left.
     rows: Vec<Row>,
     /// What an earlier try of it left of experiments that it has not reached.
@@ -331,7 +338,7 @@ fn watched<T>(
     let read = || {
         let sensors = device.telemetry().ok().flatten()?;
         let at = Some(begun.elapsed().as_secs_f64());
-        Some(TelemetrySample { at, experiment: experiment.to_owned(), sensors })
+        Some(TelemetrySample { at, experiment: experiment.to_owned(), sensors, host_mhz: host_clock::mhz() })
     };
     let Some(first) = read() else { return (work(), Vec::new()) };
     let (end, ended) = mpsc::channel::<()>();

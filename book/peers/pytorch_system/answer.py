@@ -10,8 +10,9 @@ from . import code
 SCHEMA_VERSION = 2
 
 
-def measured(samples, order, started, stopped_by):
-    return {"measured": {"samples": samples, "order": order, "started": started, "stopped_by": stopped_by}}
+def measured(samples, order, started, warmup, stopped_by):
+    found = {"samples": samples, "order": order, "started": started, "warmup": warmup, "stopped_by": stopped_by}
+    return {"measured": found}
 
 
 def derived(samples):
@@ -64,7 +65,8 @@ class Answer:
             for key, row in self.rows.items()
             if key in self.outcomes
         ]
-        return json.dumps({**self.head, "rows": rows}, indent=1, allow_nan=False) + "\n"
+        # Without line breaks, which take much longer: it is written every few seconds of a run.
+        return json.dumps({**self.head, "rows": rows}, allow_nan=False) + "\n"
 
     def write(self, path):
         """Puts the file in place whole: a reader sees the old one or the new one."""

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 SCHEMA_VERSION = 1
-SAMPLING = {"warmup", "samples", "time_limit", "seed"}
+SAMPLING = {"warmup", "samples", "time_limit", "fewest", "seed"}
 
 
 class PlanError(Exception):
@@ -20,6 +20,8 @@ class Sampling:
     samples: int | None
     time_limit: float | None
     seed: int
+    # The fewest rounds that a time limit leaves.
+    fewest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,11 @@ def _sampling(given):
         _count(samples, "sampling.samples", least=1)
     if limit is not None and not (_number(limit) and limit > 0):
         raise PlanError(f"`sampling.time_limit` is {limit}; it is a number of seconds greater than 0")
+    fewest = given.get("fewest")
+    if fewest is not None:
+        _count(fewest, "sampling.fewest", least=1)
     warmup = _count(given.get("warmup", 2), "sampling.warmup")
-    return Sampling(warmup, samples, limit, _count(given.get("seed", 0), "sampling.seed"))
+    return Sampling(warmup, samples, limit, _count(given.get("seed", 0), "sampling.seed"), fewest)
 
 
 def _device(name):

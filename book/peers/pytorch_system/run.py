@@ -8,11 +8,15 @@ import time
 from . import answer as outcomes
 from . import affinity, catalogue, derived, sampling
 from .catalogue import LeftOut, NotApplicable, Skipped, attempt
+from .host import Host
 from .lab import RecordedCase
 from .recording import NotRecorded, Recorder
 from .sampling import Interrupted, one_line
 
 NOT_REACHED = "the run was interrupted before this row was reached"
+
+# After how many seconds the answer is kept again.
+OFTEN = 2.0
 
 
 class DeviceLost(Exception):
@@ -20,17 +24,20 @@ class DeviceLost(Exception):
 
 
 class Run:
-    """`interrupted` says whether to stop, and `keep` is called whenever the answer has grown."""
+    """`interrupted` says whether to stop, and `keep` is called at the end, and before that every few seconds."""
 
     def __init__(self, plan, lab, answer, interrupted, keep):
         self.plan, self.lab, self.answer = plan, lab, answer
         self.interrupted, self.keep = interrupted, keep
         self.random = random.Random(plan.sampling.seed)
         self.recorder = Recorder(lab.torch)
+        self.host, self.kept = None, float("-inf")
 
     def measure(self):
         """Raises `DeviceLost` where an error ended the run; all that was measured is in the answer."""
         with affinity.kept():
+            # Where the thread has no processor of its own, what computes beside it is part of the run.
+            self.host = Host() if affinity.has_own() else None
             self._measure()
 
     def _measure(self):
@@ -49,7 +56,7 @@ class Run:
             for number, group in enumerate(groups):
                 if self.interrupted():
                     break
-                self.keep()
+                self.keep_now_and_then()
                 try:
                     self.measure_group(group)
                 except DeviceLost as error:
@@ -61,6 +68,13 @@ class Run:
             gc.unfreeze()
             derived.compute(self.plan, self.answer)
             self.keep()
+
+    def keep_now_and_then(self):
+        """Writing the answer takes longer than many a group."""
+        now = time.perf_counter()
+        if now - self.kept >= OFTEN:
+            self.keep()
+            self.kept = now
 
     def in_order(self, groups):
         """The order is drawn from the seed; recorded groups come last."""
@@ -118,7 +132,7 @@ class Run:
 
     def sample(self, cases):
         samples = self.rounds([(row.title, case.measure) for row, case in cases])
-        kept = zip(cases, samples.values, samples.order, samples.started)
+        kept = zip(cases, samples.values, samples.order, samples.started, samples.warmup)
         return [(row, outcomes.measured(*found, samples.stopped_by)) for (row, _), *found in kept]
 
     def sample_recorded(self, cases):
@@ -131,21 +145,26 @@ class Run:
             return isinstance(case, RecordedCase)
 
         with self.recorder.session() as session:
-            samples = self.rounds([(row.title, acting(case) if recorded(case) else case.measure) for row, case in cases])
+            called = [(row.title, acting(case) if recorded(case) else case.measure) for row, case in cases]
+            # What a case returns is the number of its trial, which rises.
+            samples = self.rounds(called, until_steady=False)
         trials = attempt(lambda: self.recorder.trials(session))
         result = []
-        for (row, case), values, order, started in zip(cases, samples.values, samples.order, samples.started):
+        for (row, case), values, order, started, warmup in zip(
+                cases, samples.values, samples.order, samples.started, samples.warmup):
             try:
                 if recorded(case):
-                    values = [float(case.judge(_trial(trials, number))) for number in values]
-                result.append((row, outcomes.measured(values, order, started, samples.stopped_by)))
+                    # Only the trials that are kept have to be in the record.
+                    values, warmup = [float(case.judge(_trial(trials, number))) for number in values], []
+                result.append((row, outcomes.measured(values, order, started, warmup, samples.stopped_by)))
             except NotRecorded as error:
                 result.append((row, outcomes.failed(str(error))))
         return result
 
-    def rounds(self, cases):
+    def rounds(self, cases, until_steady=True):
         return sampling.sample(
-            cases, self.plan.sampling, self.random, self.lab.synchronize, self.interrupted, self.begun)
+            cases, self.plan.sampling, self.random, self.lab.synchronize, self.interrupted, self.begun, host=self.host,
+            until_steady=until_steady)
 
     def check_device(self, reason):
         """Raises where the error stays."""

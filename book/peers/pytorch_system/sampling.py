@@ -1,16 +1,21 @@
 """Runs cases in rounds and keeps their samples.
 
-In each round every case runs once, in a random order. Warm-up rounds are the same but not kept; they end early once they
-have taken as long as the time limit, after at least one. The rules are checked after each complete round. A time limit
-leaves at least `MINIMUM` rounds. An interrupt ends the sampling after the current sample; complete rounds are kept.
+In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
+rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
+than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. Then it goes on
+only while the host is slowed, as `host` says. The rules are checked after each complete round. A time limit leaves the fewest
+rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
 """
 
 import math
 import time
 from dataclasses import dataclass
 
-# A few samples suffice, since the interval that is published lies between runs.
+# Where no fewest rounds are stated: a few suffice, since the interval that is published lies between runs.
 MINIMUM = 3
+# How far the last three samples of a case may move in one direction in a warm-up, and how often it makes the rounds asked for.
+MOVES = 0.05
+MOST_ROUNDS = 3
 # Where no number of samples is stated.
 MAXIMUM = 10_000
 
@@ -30,16 +35,19 @@ class Samples:
     values: list
     order: list
     started: list
+    warmup: list
     stopped_by: str
 
 
-def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf_counter):
+def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf_counter, host=None,
+           until_steady=True):
     """Samples `cases`, pairs of a name and a function that returns a number.
 
-    `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`.
+    `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`. A `host`
+    is kept busy before each sample, and waited for while it is slowed. A warm-up goes on `until_steady`, where that is asked for.
     """
-    rules = _Rules(sampling)
-    kept = Samples([[] for _ in cases], [[] for _ in cases], [[] for _ in cases], "samples")
+    rules = _Rules(sampling, until_steady)
+    kept = Samples(*([[] for _ in cases] for _ in range(4)), "samples")
     order = list(range(len(cases)))
 
     def one_round():
@@ -49,15 +57,24 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
         for place, number in enumerate(order):
             if interrupted():
                 return None
-            values[number] = (*_run(cases[number], between, clock), place)
+            values[number] = (*_run(cases[number], between, clock, host), place)
         return values
 
-    first = clock()
-    for number in range(sampling.warmup):
-        if number > 0 and rules.late(clock() - first):
+    first = before = clock()
+    last = 0.0
+    while True:
+        is_over = rules.is_warm(kept.warmup, before - first)
+        if is_over and not (host and kept.warmup[0] and host.waited_for(last)):
             break
-        if one_round() is None:
+        values = one_round()
+        if values is None:
             raise Interrupted
+        for samples, (value, *_) in zip(kept.warmup, values):
+            samples.append(value)
+        now = clock()
+        last, before = now - before, now
+        if host and is_over:
+            host.charge(last)
     first, rounds = clock(), 0
     while True:
         values = one_round()
@@ -77,10 +94,12 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
             return kept
 
 
-def _run(case, between, clock):
+def _run(case, between, clock, host):
     name, measure = case
     try:
         between()
+        if host:
+            host.keep_busy()
         start = clock()
         value = float(measure())
         # Again, so that a failure of the work of this case is reported for this case.
@@ -95,15 +114,30 @@ def _run(case, between, clock):
 @dataclass
 class _Rules:
     sampling: object
+    until_steady: bool
 
     def late(self, elapsed):
         limit = self.sampling.time_limit
         return limit is not None and elapsed >= limit
 
+    def is_warm(self, samples, elapsed):
+        rounds, asked = len(samples[0]), self.sampling.warmup
+        if rounds > 0 and self.late(elapsed):
+            return True
+        is_long = not self.until_steady or rounds >= MOST_ROUNDS * asked
+        return rounds >= asked and (is_long or not any(map(_is_moving, samples)))
+
     def met(self, rounds, elapsed):
         if rounds >= (self.sampling.samples or MAXIMUM):
             return "samples"
-        return "time-limit" if self.late(elapsed) and rounds >= MINIMUM else None
+        return "time-limit" if self.late(elapsed) and rounds >= (self.sampling.fewest or MINIMUM) else None
+
+
+def _is_moving(samples):
+    if len(samples) < 3:
+        return False
+    a, b, c = samples[-3:]
+    return (a < b < c or a > b > c) and abs(c - a) > MOVES * abs(b)
 
 
 def one_line(error):

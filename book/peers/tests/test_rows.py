@@ -69,7 +69,7 @@ class EveryRow(unittest.TestCase):
             self.assertEqual(row["unit"], asked[row["id"], json.dumps(row["parameters"])]["unit"])
             (kind, inner), = row["outcome"].items()
             if kind == "measured":
-                self.assertEqual(set(inner), {"samples", "order", "started", "stopped_by"})
+                self.assertEqual(set(inner), {"samples", "order", "started", "warmup", "stopped_by"})
                 self.assertEqual([len(inner[name]) for name in ("samples", "order", "started")], [2, 2, 2])
                 self.assertTrue(all(isinstance(place, int) and place >= 0 for place in inner["order"]))
                 self.assertTrue(all(math.isfinite(value) for value in inner["samples"] + inner["started"]))

@@ -16,7 +16,7 @@ import unittest.mock
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import pytorch  # noqa: E402
-from pytorch_system import gate, sampling  # noqa: E402
+from pytorch_system import gate, host, sampling  # noqa: E402
 from pytorch_system.plan import Sampling  # noqa: E402
 from tests import plans, standin  # noqa: E402
 from tests.test_rows import answer_of, outcomes  # noqa: E402
@@ -61,6 +61,7 @@ class Refused(unittest.TestCase):
             ({"sampling": {"samples": None, "time_limit": None}}, "never stops"),
             ({"sampling": {"samples": 0}}, "`sampling.samples` is 0"),
             ({"sampling": {"time_limit": -1}}, "`sampling.time_limit` is -1"),
+            ({"sampling": {"fewest": 0}}, "`sampling.fewest` is 0"),
             ({"sampling": {"seed": 0.5}}, "`sampling.seed` is 0.5"),
         ):
             with self.subTest(part):
@@ -166,7 +167,7 @@ class Interrupts(unittest.TestCase):
         self.assertTrue(later)
         self.assertTrue(all("interrupted before" in outcome["skipped"]["reason"] for outcome in later))
 
-    def test_what_was_measured_is_written_after_each_group(self):
+    def test_what_was_measured_is_written_between_groups_where_the_last_time_is_a_while_ago(self):
         written = []
         write = pytorch.Answer.write
 
@@ -175,16 +176,19 @@ class Interrupts(unittest.TestCase):
             write(answer, path)
 
         rows = [plans.row("synchronize.same.a", {"size": size}) for size in (2, 3, 4)]
-        with unittest.mock.patch.object(pytorch.Answer, "write", spy):
-            answer_of(rows)
-        self.assertEqual(written, [0, 1, 2, 3])
+        for often, expected in ((0.0, [0, 1, 2, 3]), (1e9, [0, 3])):
+            written.clear()
+            with (unittest.mock.patch.object(pytorch.Answer, "write", spy),
+                  unittest.mock.patch("pytorch_system.run.OFTEN", often)):
+                answer_of(rows)
+            self.assertEqual(written, expected)
 
 
 class Rounds(unittest.TestCase):
-    def sample(self, cases, rules, interrupted=lambda: False, clock=None):
+    def sample(self, cases, rules, interrupted=lambda: False, clock=None, **more):
         ticks = iter(range(10_000))
         clock = clock or (lambda: float(next(ticks)))
-        return sampling.sample(cases, rules, random.Random(1), lambda: None, interrupted, 0.0, clock)
+        return sampling.sample(cases, rules, random.Random(1), lambda: None, interrupted, 0.0, clock, **more)
 
     def test_each_case_runs_once_a_round_in_an_order_that_varies(self):
         ran = []
@@ -203,6 +207,33 @@ class Rounds(unittest.TestCase):
         kept = self.sample([("a", lambda: count.append(1) or 1.0)], Sampling(50, 100, 1e-9, 0))
         self.assertEqual((len(kept.values[0]), kept.stopped_by), (sampling.MINIMUM, "time-limit"))
         self.assertEqual(len(count), sampling.MINIMUM + 1)
+
+    def test_the_fewest_rounds_are_those_that_the_plan_states(self):
+        kept = self.sample([("a", lambda: 1.0)], Sampling(1, 100, 1e-9, 0, 7))
+        self.assertEqual((len(kept.values[0]), kept.stopped_by), (7, "time-limit"))
+
+    def test_a_warm_up_lasts_until_the_samples_do_not_move_and_is_kept_apart(self):
+        values = iter([4.0, 3.0, 2.0, 2.0, 5.0])
+        kept = self.sample([("a", lambda: next(values))], Sampling(3, 1, None, 0))
+        self.assertEqual((kept.warmup, kept.values), ([[4.0, 3.0, 2.0, 2.0]], [[5.0]]))
+        falling = iter(range(100, 0, -10))
+        kept = self.sample([("a", lambda: float(next(falling)))], Sampling(3, 1, None, 0))
+        self.assertEqual(len(kept.warmup[0]), 9)
+
+    def test_a_warm_up_goes_on_while_the_host_is_slowed_until_the_account_is_empty(self):
+        for account, least, most in ((0.0, 2, 2), (5.0, 3, 8)):
+            reading = iter(range(1000))
+            slowed = host.Host(lambda: 1.0, clock=lambda: 0.0)
+            slowed.best, slowed.waited = 0.5, host.AT_FIRST - account
+            kept = self.sample([("a", lambda: 1.0)], Sampling(2, 1, None, 0), clock=lambda: float(next(reading)), host=slowed)
+            self.assertTrue(least <= len(kept.warmup[0]) <= most, kept.warmup)
+
+    def test_a_host_is_slowed_where_every_piece_of_work_takes_longer_than_its_best(self):
+        for pieces, slowed in (([1.9, 1.4, 2.0], True), ([1.9, 1.1, 2.0], False), ([1.2, 1.9, 1.9], False)):
+            pieces = iter([1.0, *pieces])
+            watched = host.Host(lambda: next(pieces), clock=lambda: 0.0)
+            watched.keep_busy()
+            self.assertEqual(watched.waited_for(0.1), slowed)
 
     def test_a_sample_that_is_no_number_fails_with_the_name_of_its_case(self):
         with self.assertRaisesRegex(sampling.CaseFailed, "a: a sample is nan"):

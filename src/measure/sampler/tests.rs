@@ -141,6 +141,35 @@ fn fewer_samples_than_the_minimum_are_taken_where_the_plan_says_so() {
 }
 
 #[test]
+fn a_time_limit_leaves_as_few_samples_as_the_plan_says() {
+    let log = RefCell::new(Vec::new());
+    let sampler = Sampler::new(Protocol::samples(20).with_time_limit(2.0).with_fewest(3));
+    let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
+    assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 3));
+}
+
+#[test]
+fn a_warm_up_goes_on_while_the_host_is_slowed_until_the_account_is_empty() {
+    let rounds = |waits: f64| {
+        let host = Arc::new(HostSpeed::slowed(waits));
+        let steady = Case::new("steady", || 1.0);
+        let sampler = Sampler::new(Protocol::samples(2).with_warmup(3)).watching(Some(host));
+        // Three readings of the clock are of a round of the warm-up: two seconds from the first to the last.
+        let sampled = sampler.sample_by(vec![steady], &mut ticking(1.0)).unwrap();
+        (sampled.warmup[0].len(), sampled.sets[0].len())
+    };
+    assert_eq!(rounds(0.0), (3, 2), "the account is empty");
+    let (warm, kept) = rounds(5.0);
+    assert!(warm > 3 && warm <= 8 && kept == 2, "{warm}");
+}
+
+#[test]
+fn without_a_warm_up_no_host_is_waited_for() {
+    let sampler = Sampler::new(Protocol::samples(2).with_warmup(0)).watching(Some(Arc::new(HostSpeed::slowed(1e6))));
+    assert!(sampler.sample(vec![Case::new("a", || 1.0)]).unwrap().warmup[0].is_empty());
+}
+
+#[test]
 fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
     let flag = Arc::new(AtomicBool::new(false));
     let calls = Cell::new(0);

@@ -233,6 +233,7 @@ impl From<OldRun> for Results {
                     at: None,
                     experiment: name.clone(),
                     sensors,
+                    host_mhz: None,
                 }),
             );
             timelines.extend(experiment.timelines.into_iter().map(|old| RecordedTimeline {
@@ -249,7 +250,8 @@ impl From<OldRun> for Results {
         let outcome = if old.partial { RunOutcome::Interrupted } else { RunOutcome::Complete };
         let (started, resumed, system) = (old.environment.started.clone(), old.resumed, SYNCSCOPE.to_owned());
         let environment = Environment::from(old.environment);
-        let run = Run { id, system, started, resumed, environment, telemetry, order, outcome };
+        let algorithms = Vec::new();
+        let run = Run { id, system, started, resumed, environment, telemetry, algorithms, order, outcome };
         let (suite, selection, schema_version) = (suite(old.suite), old.selection, SCHEMA_VERSION);
         let (plan, runs) = (Plan::default(), vec![run]);
         let mut results = Results {
