@@ -11,7 +11,10 @@
 //! - *processor*: in which share of the wait the waiting thread computes;
 //! - *neighbour*: the host's time of a launch by another thread meanwhile; beside it, while nobody waits (*alone*).
 //!
-//! Spinning, yielding and blocking are a flag of the driver's context, which is set for each wait and set back at the end.
+//! Spinning, yielding and blocking are a flag of the driver's context, which is set for each wait, read back, and set back at the
+//! end. A wait in a way that is not in force afterwards is an error.
+//!
+//! Waits of a millisecond and longer are as many as stated, whatever time the run's protocol gives a group.
 //! What a wait does to the power and the clocks of the processor is not measured.
 
 use std::num::NonZeroUsize;
@@ -35,6 +38,9 @@ use crate::units::{Seconds, Unit};
 pub struct WaitModes {
     /// The lengths of the work that is waited for.
     pub lengths: Vec<Seconds>,
+    /// How many waits of a millisecond and longer there are in each way.
+    #[serde(deserialize_with = "counts::million")]
+    pub waits: NonZeroUsize,
     /// The length of the work while a neighbour launches.
     pub busy: Seconds,
     /// How many launches of the neighbour are timed together.
@@ -46,6 +52,7 @@ impl Default for WaitModes {
     fn default() -> Self {
         Self {
             lengths: [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
+            waits: count(10),
             busy: Seconds::milliseconds(2),
             launches: count(64),
         }
@@ -57,7 +64,9 @@ impl Experiment for WaitModes {
     const SUMMARY: &'static str = "How a host thread can wait for a device, how late it wakes, and what that costs";
 
     fn run(&self, bench: &mut Bench) {
-        self.lengths.iter().for_each(|length| waits(bench, length.duration()));
+        for length in &self.lengths {
+            waits(bench, length.duration(), self.waits_of(length.duration()));
+        }
         self.neighbours(bench);
         same(bench);
     }
@@ -72,8 +81,11 @@ fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
     Ok(EachRound::new(move || waits.wait(manner, length)))
 }
 
+/// From which length on there are as many waits as are stated.
+const LONG: Duration = Duration::from_millis(1);
+
 /// All ways for one length: one group. The rows of a way are of the same wait.
-fn waits(bench: &mut Bench, length: Duration) {
+fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
     let setup = move |device: &Device| {
         let waits = Rc::new(device.waits()?);
         Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
@@ -84,7 +96,11 @@ fn waits(bench: &mut Bench, length: Duration) {
             Ok(move || waits.part(row, part))
         }
     };
-    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]).setup(setup);
+    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]);
+    if let Some(count) = count {
+        group = group.trials(count);
+    }
+    let mut group = group.setup(setup);
     for (place, manner) in Manner::ALL.into_iter().enumerate() {
         group = group
             .having([("wait", manner.name().into())])
@@ -111,6 +127,11 @@ fn waits(bench: &mut Bench, length: Duration) {
 }
 
 impl WaitModes {
+    /// How many waits of a length there are, where it is not the run's protocol that says so.
+    fn waits_of(&self, length: Duration) -> Option<NonZeroUsize> {
+        (length >= LONG).then_some(self.waits)
+    }
+
     /// What the ways cost a thread that launches meanwhile: one group.
     fn neighbours(&self, bench: &mut Bench) {
         let (busy, launches) = (self.busy.duration(), self.launches.get());
@@ -161,4 +182,18 @@ fn same(bench: &mut Bench) {
             wait().map(|_| wait)
         })
         .run();
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_waits_are_as_many_as_stated_and_short_ones_as_the_protocol_says() {
+        let modes = WaitModes { waits: count(7), ..WaitModes::default() };
+        let of =
+            |milliseconds: f64| modes.waits_of(Duration::from_secs_f64(milliseconds * 1e-3)).map(NonZeroUsize::get);
+        assert_eq!([0.005, 0.1, 1.0, 10.0, 100.0].map(of), [None, None, Some(7), Some(7), Some(7)]);
+    }
 }

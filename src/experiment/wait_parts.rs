@@ -1,7 +1,8 @@
 //! `wait-parts`: what a wait consists of: enqueueing, what is left of the work, and the call itself.
 //!
 //! A thread enqueues work of a known length, and then makes a call that waits for it: one that synchronizes (*synchronize*), or
-//! a copy of a few bytes (*item*) or of many (*array*). The parameter `wait` says what is waited by in the words of all engines,
+//! a copy of a few bytes (*item*) or of many (*array*), or one of which a reader may not expect it (*other*): that gives memory
+//! back, that fills memory of the host, that loads or unloads code, or that sets a limit. The parameter `wait` says what is waited by in the words of all engines,
 //! `call` the engine's own call, `memory` the kind of memory on the host; `work_seconds` is the length of the work.
 //!
 //! - *enqueue*: from before the work is enqueued until the call begins;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::each_round::EachRound;
 use super::{Bench, Experiment, Formula};
 use crate::device::Device;
-use crate::device::calls::catalogue::{Action, Allocate, Call, Copy, CopyDirection, Memory, Wait, calls};
+use crate::device::calls::catalogue::{Action, Allocate, Call, Code, Copy, CopyDirection, Launch, Memory, Wait, calls};
 use crate::device::calls::parts::{CallInParts, Parts};
 use crate::device::calls::{Family, OwnCall, WaitMode};
 use crate::error::DeviceError;
@@ -54,7 +55,7 @@ impl Experiment for WaitParts {
 
     fn run(&self, bench: &mut Bench) {
         let length = self.length.duration();
-        let families = [Family::Wait, Family::Copy, Family::Memory];
+        let families = [Family::Wait, Family::Copy, Family::Fill, Family::Memory, Family::Code, Family::Launch];
         let engine = bench.engine().to_owned();
         let all = families.into_iter().flat_map(|family| calls(&engine, family, &SIZES));
         for call in all {
@@ -86,6 +87,15 @@ const SYNCHRONIZE: Kind = Kind {
     error: "wait-parts.synchronize.error",
 };
 
+const OTHER: Kind = Kind {
+    heading: "Calls that wait by the way",
+    enqueue: "wait-parts.other.enqueue",
+    residual: "wait-parts.other.residual",
+    call: "wait-parts.other.call",
+    total: "wait-parts.other.total",
+    error: "wait-parts.other.error",
+};
+
 const ITEM: Kind = Kind {
     heading: "One item",
     enqueue: "wait-parts.item.enqueue",
@@ -104,8 +114,10 @@ const ARRAY: Kind = Kind {
     error: "wait-parts.array.error",
 };
 
-/// The kind of a call that waits for its stream, and what is waited by, in the words of all engines; none of a call that is not
-/// taken apart.
+/// The kind of a call that waits for the work before it, and what is waited by, in the words of all engines; none of a call that
+/// is not taken apart. The one that ends a context waits, too, and takes a thousand times as long as the work. A launch into a
+/// full queue waits for launches that stand before it, which the work is not. Of graphs there is none: no call about them waited
+/// in the trials of `driver-calls`.
 fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
     let waits_by = match call.action {
         Action::Wait(Wait::Context) | Action::Own(OwnCall::SynchronizeDevice) => "device",
@@ -115,24 +127,63 @@ fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
         Action::Wait(Wait::BlockingEvent) => "blocking event",
         Action::Memory(Allocate::Free(bytes)) if bytes == SIZES[0] => "free",
         Action::Own(OwnCall::Download) => return Some((&ITEM, "read")),
-        Action::Copy(Copy { direction, memory: Memory::Pageable | Memory::Pinned, bytes, asynchronous: false }) => {
-            let kind = if bytes == SIZES[0] { &ITEM } else { &ARRAY };
-            return match direction {
-                CopyDirection::ToHost => Some((kind, "read")),
-                CopyDirection::ToDevice => Some((kind, "write")),
-                _ => None,
-            };
+        Action::Copy(copy) => return kind_of_copy(copy),
+        Action::Memory(call) => return of_memory(call).map(|name| (&OTHER, name)),
+        Action::Code(call) => return of_code(call).map(|name| (&OTHER, name)),
+        Action::Launch(Launch::SetStack) => return Some((&OTHER, "set the stack")),
+        Action::Fill { memory: Memory::Pinned, bytes, asynchronous: false } if bytes == SIZES[0] => {
+            return Some((&OTHER, "fill pinned"));
+        }
+        Action::Fill { memory: Memory::Managed, bytes, asynchronous: false } if bytes == SIZES[0] => {
+            return Some((&OTHER, "fill managed"));
         }
         _ => return None,
     };
     Some((&SYNCHRONIZE, waits_by))
 }
 
+/// Copies from or to the host, by the call that takes no stream or, of pageable memory, which it may wait for, too, by the one
+/// that does.
+fn kind_of_copy(copy: Copy) -> Option<(&'static Kind, &'static str)> {
+    let kind = if copy.bytes == SIZES[0] { &ITEM } else { &ARRAY };
+    let name = match (copy.direction, copy.memory, copy.asynchronous) {
+        (CopyDirection::ToHost, Memory::Pageable | Memory::Pinned, false) => "read",
+        (CopyDirection::ToDevice, Memory::Pageable | Memory::Pinned, false) => "write",
+        (CopyDirection::WithinHost, Memory::Pageable | Memory::Pinned, false) => "host to host",
+        (CopyDirection::ToHost, Memory::Pageable, true) => "asynchronous read",
+        (CopyDirection::ToDevice, Memory::Pageable, true) if copy.bytes != SIZES[0] => "asynchronous write",
+        _ => return None,
+    };
+    Some((kind, name))
+}
+
+/// Calls that give memory back.
+fn of_memory(call: Allocate) -> Option<&'static str> {
+    match call {
+        Allocate::FreeManaged(bytes) if bytes == SIZES[0] => Some("free managed"),
+        Allocate::FreeHost(bytes) if bytes == SIZES[0] => Some("free pinned"),
+        Allocate::Unregister(bytes) if bytes == SIZES[0] => Some("unregister"),
+        _ => None,
+    }
+}
+
+/// Calls that load or unload code.
+fn of_code(call: Code) -> Option<&'static str> {
+    match call {
+        Code::LoadModule => Some("load a module"),
+        Code::UnloadModule => Some("unload a module"),
+        Code::FirstLaunchOfLibrary => Some("first launch"),
+        Code::KernelFunction => Some("function of a kernel"),
+        Code::UnloadUsedLibrary => Some("unload a library"),
+        _ => None,
+    }
+}
+
 /// What says which wait a row is about.
 fn parameters(call: &Call, waits_by: &str, length: Duration) -> Vec<(&'static str, Parameter)> {
     let mut parameters = vec![("wait", waits_by.into()), ("call", call.name.into())];
     // The CPU engine has no other memory.
-    let copies = matches!(waits_by, "read" | "write");
+    let copies = matches!(call.action, Action::Copy(_) | Action::Own(OwnCall::Download));
     parameters.extend(copies.then(|| ("memory", call.memory.unwrap_or(Memory::Pageable).name().into())));
     parameters.push(("work_seconds", length.as_secs_f64().into()));
     parameters
@@ -205,4 +256,36 @@ fn same(bench: &mut Bench) {
             Ok(move || called.behind(LENGTH))
         })
         .run();
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_call_that_waits_by_the_way_is_taken_apart_under_a_name_of_its_own() {
+        let families = [Family::Wait, Family::Copy, Family::Fill, Family::Memory, Family::Code, Family::Launch];
+        let all: Vec<Call> = families.into_iter().flat_map(|family| calls("cuda", family, &SIZES)).collect();
+        let found = |heading: &str| {
+            let own = |call: &Call| kind(call).filter(|(kind, _)| kind.heading == heading);
+            let names = all.iter().filter_map(|call| own(call).map(|(_, name)| (name, call.memories(), call.bytes)));
+            names.collect::<Vec<_>>()
+        };
+        for heading in [SYNCHRONIZE, OTHER, ITEM, ARRAY].map(|kind| kind.heading) {
+            let names = found(heading);
+            let mut once = names.clone();
+            once.dedup();
+            assert_eq!(once.len(), names.len(), "{names:?}");
+        }
+        let of_memory = ["free managed", "free pinned", "unregister", "fill pinned", "fill managed"];
+        let of_code = ["load a module", "unload a module", "first launch", "function of a kernel", "unload a library"];
+        for name in of_memory.into_iter().chain(of_code).chain(["set the stack"]) {
+            assert_eq!(found(OTHER.heading).iter().filter(|(found, ..)| *found == name).count(), 1, "{name}");
+        }
+        let copies = |heading| found(heading).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
+        assert_eq!(copies(ITEM.heading).iter().filter(|name| **name == "host to host").count(), 2);
+        assert!(!copies(ITEM.heading).contains(&"asynchronous write"), "four bytes are taken along with the call");
+        assert!(copies(ARRAY.heading).contains(&"asynchronous write"));
+    }
 }

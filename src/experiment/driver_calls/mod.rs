@@ -13,8 +13,11 @@
 //! The parameter `wait` says how the thread waits in the driver. A call that waits for the work, as trials behind the gate show,
 //! is timed behind it in each way; for another one the way makes no difference.
 //!
-//! A call that makes or ends a context takes most of a second each time: one trial decides, three times are taken, in one way
-//! to wait, and the work lasts longer.
+//! The first trial of each state is made when its row is made ready, so that a state that is not here is told of at once; it
+//! counts as that of the first round.
+//!
+//! A call that makes or ends a context takes most of a second each time: one trial of each process decides, three times are
+//! taken, in one way to wait, and the work lasts longer. A gate is opened after twice the time that such a call takes by itself.
 //!
 //! A call that leaves its trace in the process is measured after all others.
 //!
@@ -141,12 +144,10 @@ impl DriverCalls {
                 Unit::Ratio,
                 move |(call, alone)| {
                     let (call, alone) = (Rc::clone(call), *alone);
-                    // A state that is not here, or in which the call fails, is a row by itself.
-                    let trial = move || {
+                    first_kept(move || {
                         let tried = call.borrow_mut().trial(held, patience, alone)?;
                         Ok(f64::from(tried.waited))
-                    };
-                    trial().map(|_: f64| trial)
+                    })
                 },
             );
         }
@@ -199,6 +200,15 @@ impl DriverCalls {
     }
 }
 
+/// Makes a first trial, so that a state that is not here, or in which the call fails, is a row by itself, and counts it: it is
+/// the trial of the first round. Trials of a context take seconds, and one more than are asked for says nothing new.
+fn first_kept(
+    mut trial: impl FnMut() -> Result<f64, DeviceError> + 'static,
+) -> Result<impl FnMut() -> Result<f64, DeviceError> + 'static, DeviceError> {
+    let mut first = Some(trial()?);
+    Ok(move || first.take().map_or_else(&mut trial, Ok))
+}
+
 /// A group of rows of one call.
 fn group<'a>(bench: &'a mut Bench, heading: &str, call: &Call) -> Group<'a, Device> {
     let group = bench.group(heading, parameters(call));
@@ -223,7 +233,26 @@ fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed, DeviceError> {
 fn parameters(call: &Call) -> Vec<(&'static str, Parameter)> {
     let mut parameters = vec![("call", call.name.into())];
     parameters.extend(call.way.map(|way| ("way", way.into())));
-    parameters.extend(call.memory.map(|memory| ("memory", memory.name().into())));
+    parameters.extend(call.memories().map(|memories| ("memory", memories.as_str().into())));
     parameters.extend(call.bytes.map(|bytes| ("bytes", bytes.into())));
     parameters
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_tried_as_often_as_is_asked_for_and_one_that_fails_is_found_before_the_rounds() {
+        let made = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&made);
+        let mut trial = first_kept(move || Ok(f64::from(counted.replace(counted.get() + 1)))).unwrap();
+        assert_eq!([(); 3].map(|()| trial().unwrap()), [0.0, 1.0, 2.0]);
+        assert_eq!(made.get(), 3);
+        let fails = || DeviceError::InvalidArgument { operation: "trial", reason: String::new() };
+        assert!(first_kept(move || Err(fails())).is_err());
+    }
 }
