@@ -9,13 +9,15 @@ use std::borrow::Cow;
 
 /// Whether a character changes how others are shown, or has a meaning and no look: control characters, those that override the
 /// direction of text, and those that Unicode calls default ignorable or annotations, by which two names that look the same
-/// differ, and which hold words that nobody sees (tags).
+/// differ, and which hold words that nobody sees (tags). So are those that are no characters, which XML forbids.
 pub(crate) fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}')
         || matches!(c, '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
         || matches!(c, '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}')
         || matches!(c, '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+        || matches!(c, '\u{FDD0}'..='\u{FDEF}')
+        || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
 /// Text of one line: without what is not seen.

@@ -61,13 +61,16 @@ impl Target {
     /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.
     pub(crate) fn claim_new(path: &Path) -> io::Result<Option<Self>> {
         let is_there = || fs::symlink_metadata(path).is_ok();
-        if is_there() {
-            return Ok(None);
-        }
-        match lock(path, Duration::ZERO)? {
-            // The process that held it before may have made the file.
-            Some(lock) if !is_there() => Self::ready(path.to_owned(), lock).map(Some),
-            _ => Ok(None),
+        match lock(path, Duration::ZERO) {
+            Ok(Some(lock)) if !is_there() => Self::ready(path.to_owned(), lock).map(Some),
+            Ok(Some(_lock)) => {
+                // A process that was killed as it wrote may have left what nobody claims this name to clear any more.
+                clear(path);
+                Ok(None)
+            }
+            Ok(None) => Ok(None),
+            Err(_) if is_there() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -235,6 +238,20 @@ mod tests {
         fs::write(&own, "mine").unwrap();
         write(&folder.path().join("file"), "first").unwrap();
         assert!(other.exists() && own.exists());
+    }
+
+    #[test]
+    fn beside_a_name_that_is_taken_nothing_of_a_killed_process_stays_and_all_of_one_that_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, part, left] =
+            ["a.json", ".a.json.dead42.syncscope-part", ".a.json.lock"].map(|name| folder.path().join(name));
+        fs::write(&path, "whole").unwrap();
+        let writer = Target::claim(&path, |_| true).unwrap();
+        fs::write(&part, "half").unwrap();
+        assert!(Target::claim_new(&path).unwrap().is_none() && part.exists());
+        drop(writer);
+        assert!(Target::claim_new(&path).unwrap().is_none() && !part.exists() && !left.exists());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
     }
 
     #[test]

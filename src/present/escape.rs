@@ -38,8 +38,9 @@ mod tests {
 
     #[test]
     fn no_punctuation_survives_and_no_block_can_begin() {
-        let escaped = escape("<script>*_[x](y)#|`\n\n    {{#include a}}\u{7}");
+        let escaped = escape("<script>*_[x](y)#|`\n\n    {{#include a}}\u{7}\u{FFFE}\u{1FFFF}");
         assert!(!escaped.contains(['<', '>', '*', '_', '[', '(', '|', '`', '{', '\n', '\u{7}']));
+        assert!(!escaped.contains(['\u{FFFE}', '\u{1FFFF}']));
         assert!(!escaped.contains("  "));
     }
 

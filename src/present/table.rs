@@ -22,6 +22,13 @@ pub struct Table {
 }
 
 /// A column.
+///
+/// ```
+/// use syncscope::present::{Column, Role};
+///
+/// let column = Column::new(Role::Measured, "time").of("cuda:0");
+/// assert_eq!((&*column.heading, column.detail.as_deref()), ("time", Some("cuda:0")));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// What stands in it.
@@ -33,6 +40,13 @@ pub struct Column {
 }
 
 /// What stands in a column.
+///
+/// ```
+/// use syncscope::present::Role;
+///
+/// // A style sheet tells what a text printed from what a run measured.
+/// assert_eq!((Role::Published.name(), Role::Measured.name()), ("published", "measured"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
@@ -51,6 +65,23 @@ pub enum Role {
 }
 
 /// Rows that belong together.
+///
+/// ```
+/// use syncscope::present::{Cell, Column, Role, Table, TableGroup, TableRow};
+///
+/// let row = |label: &str, what: &str| TableRow {
+///     id: None,
+///     label: label.to_owned(),
+///     cells: vec![Cell::Text(what.to_owned())],
+/// };
+/// let group = |label: &str, rows| TableGroup { label: Some(label.to_owned()), rows };
+/// let table = Table {
+///     title: "What blocks".to_owned(),
+///     columns: vec![Column::new(Role::Label, "call"), Column::new(Role::Fact, "blocks")],
+///     groups: vec![group("Reads", vec![row("item", "yes")]), group("Launches", vec![row("add", "no")])],
+/// };
+/// assert!(table.to_console().contains("Launches"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableGroup {
     /// What they have in common, where the table has several groups.
@@ -71,6 +102,14 @@ pub struct TableRow {
 }
 
 /// A cell.
+///
+/// ```
+/// use syncscope::present::{Cell, Missing, Table};
+///
+/// let missing = Missing { state: "skipped".to_owned(), reason: Some("there is one GPU".to_owned()) };
+/// let table = Table::facts("Copies", ["what", "time"], [("between GPUs".to_owned(), Cell::Missing(missing))]);
+/// assert!(table.to_markdown().contains("*skipped*: there is one GPU"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.

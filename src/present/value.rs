@@ -51,6 +51,14 @@ pub struct Sampled {
 }
 
 /// The number of digits with which a value is written.
+///
+/// ```
+/// use syncscope::present::{Precision, Value};
+/// use syncscope::units::Unit;
+///
+/// let value = Value::plain(2.3456e-6, Unit::Seconds, Precision::Digits(3));
+/// assert_eq!(value.formatted().main, "2.35 µs");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// This many significant digits.

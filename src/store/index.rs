@@ -61,6 +61,13 @@ pub struct Listed {
 
 /// The files of a store by their names in it, in order; none where there is no such folder.
 ///
+/// ```
+/// // Before the first results are collected, there is no folder.
+/// let folder = std::env::temp_dir().join("no-such-store");
+/// assert!(syncscope::store::files(&folder)?.is_empty());
+/// # Ok::<(), syncscope::error::FileError>(())
+/// ```
+///
 /// # Errors
 /// A folder cannot be listed.
 pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {

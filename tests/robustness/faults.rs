@@ -73,7 +73,7 @@ fn faulty(folder: &Path, arguments: &[&str], at: usize, mode: &str) -> Output {
 }
 
 /// A copy of a folder.
-fn copied(start: &Path) -> TempDir {
+pub(super) fn copied(start: &Path) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let status = Command::new("cp").arg("-a").arg(start.join(".")).arg(folder.path()).status();
     assert!(status.unwrap().success());
@@ -81,7 +81,12 @@ fn copied(start: &Path) -> TempDir {
 }
 
 /// Runs the command on copies of `start` with a fault at each of its calls, and has `holds` look at each copy.
-fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl FnMut(&Path, &str, usize, &Output)) {
+pub(super) fn at_each_call(
+    start: &Path,
+    arguments: &[&str],
+    most: usize,
+    mut holds: impl FnMut(&Path, &str, usize, &Output),
+) {
     let whole = copied(start);
     let output = faulty(whole.path(), arguments, 0, "");
     assert_eq!(code(&output), 0, "{}", stderr(&output));
@@ -109,7 +114,8 @@ fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl F
         }
     }
     // Rows of a table: the command, the fault, how often it was tried, what came of it. Each held, or the test had ended.
-    let name = arguments.iter().take_while(|word| !word.starts_with('-')).copied().collect::<Vec<_>>().join(" ");
+    let name = arguments.join(" ");
+    println!();
     for (mode, ends) in ended {
         let (tried, ends): (usize, Vec<String>) =
             (ends.values().sum(), ends.iter().map(|(end, count)| format!("{end}: {count}")).collect());
@@ -119,7 +125,7 @@ fn at_each_call(start: &Path, arguments: &[&str], most: usize, mut holds: impl F
 }
 
 /// A folder with results and a small course.
-fn with_course() -> TempDir {
+pub(super) fn with_course() -> TempDir {
     let start = measured();
     let course = start.path().join("course");
     assert_eq!(code(&report(&["init", "course"], start.path())), 0);
@@ -134,7 +140,7 @@ fn with_course() -> TempDir {
 }
 
 /// The content of all files below a folder, by their path.
-fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
@@ -201,88 +207,6 @@ fn of_the_whole_job_results_and_book_are_old_or_new_whatever_fails() {
         }
         assert!(output.status.code() != Some(0) || all.iter().all(|new| *new), "{mode} {call}: {all:?}");
     });
-}
-
-/// Holds a command that makes the same files of the same folder each time to that: with a fault each file is old or new, none
-/// is lost, and the same command makes up for it and leaves nothing else.
-fn each_file_is_old_or_new(start: &Path, arguments: &[&str], most: usize) {
-    let files = |folder: &Path| {
-        let mut files = tree(folder);
-        files.retain(|path, _| !path.starts_with("tmp"));
-        files
-    };
-    let whole = copied(start);
-    assert_eq!(code(&report(arguments, whole.path())), 0, "{arguments:?}");
-    let (old, new) = (files(start), files(whole.path()));
-    assert!(old != new, "{arguments:?} changes nothing");
-    at_each_call(start, arguments, most, |folder, mode, call, output| {
-        let now = files(folder);
-        assert!(old.keys().all(|path| now.contains_key(path)), "{arguments:?} {mode} {call}: a file is lost");
-        // A folder that is not in its place yet is hidden, too.
-        let is_seen = |path: &Path| !path.iter().any(|part| part.to_string_lossy().starts_with('.'));
-        let seen: BTreeMap<_, _> = now.into_iter().filter(|(path, _)| is_seen(path)).collect();
-        for (path, text) in &seen {
-            let is_whole = [&old, &new].iter().any(|files| files.get(path) == Some(text));
-            assert!(is_whole, "{arguments:?} {mode} {call}: {} is neither old nor new", path.display());
-        }
-        assert!(
-            output.status.code() != Some(0)
-                || seen.keys().eq(new.keys().filter(|path| is_seen(path)))
-                    && seen.iter().all(|(path, text)| new[path] == *text),
-            "{arguments:?} {mode} {call}: said to be done"
-        );
-        let again = report(arguments, folder);
-        assert_eq!(code(&again), 0, "{arguments:?} {mode} {call}: {}", stderr(&again));
-        let now = files(folder);
-        let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
-        assert!(now == new, "{arguments:?} {mode} {call}: {:?} and not {:?}", names(&now), names(&new));
-    });
-}
-
-#[test]
-fn of_a_store_and_what_is_written_of_it_each_file_is_old_or_new_whatever_fails() {
-    let start = measured();
-    let collect = |file: &str| {
-        let output = report(&["collect", file, "--into", "store", "--csv", "medians.csv"], start.path());
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-    };
-    collect("results.json");
-    assert_eq!(code(&report(&["history", "store", "--page", "history.html"], start.path())), 0);
-    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
-    let mut later: serde_json::Value = serde_json::from_str(&results).unwrap();
-    later["runs"][0]["started"] = "2036-01-01T00:00:00Z".into();
-    fs::write(start.path().join("later.json"), later.to_string()).unwrap();
-    each_file_is_old_or_new(start.path(), &["collect", "later.json", "--into", "store", "--csv", "medians.csv"], 8);
-    collect("later.json");
-    each_file_is_old_or_new(start.path(), &["history", "store", "--page", "history.html"], 8);
-    each_file_is_old_or_new(start.path(), &["history", "store", "--junit", "history.xml"], 8);
-    each_file_is_old_or_new(start.path(), &["machines", "store", "--page", "machines.html"], 8);
-}
-
-#[test]
-fn what_is_handed_on_released_or_audited_is_old_or_new_whatever_fails() {
-    let start = measured();
-    fs::copy(super::of_crate("notebooks/worked/00-quick-start.ipynb"), start.path().join("lab.ipynb")).unwrap();
-    fs::copy(super::of_crate("tests/audit/kineto.json"), start.path().join("trace.json")).unwrap();
-    for arguments in [
-        &["submit", "results.json", "--yes", "--out", "submitted.json"][..],
-        &["lab", "release", "lab.ipynb", "--out", "labs"],
-        &["audit", "--from", "trace.json", "--json", "audit.json", "--html", "audit.html"],
-    ] {
-        each_file_is_old_or_new(start.path(), arguments, 4);
-    }
-}
-
-#[test]
-fn of_a_book_with_an_audit_each_file_is_old_or_new_whatever_fails() {
-    let start = with_course();
-    fs::copy(super::of_crate("tests/audit/kineto-audit.json"), start.path().join("audit.json")).unwrap();
-    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
-    fs::write(start.path().join("new.json"), results.replace("\"Tiny\"", "\"Another title\"")).unwrap();
-    let render = |file: &'static str| ["render", file, "--course", "course", "--audit", "audit.json", "--out", "out"];
-    let output = report(&render("results.json"), start.path());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    each_file_is_old_or_new(start.path(), &render("new.json"), 4);
 }
 
 #[test]

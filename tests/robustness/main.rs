@@ -5,6 +5,8 @@
 #![cfg(unix)]
 
 mod between;
+#[cfg(target_os = "linux")]
+mod commands;
 mod courses;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -40,6 +42,11 @@ fn program(folder: &Path) -> Command {
     signals::hear();
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
     command.current_dir(folder);
+    // Programs that stand in for others.
+    if folder.join("bin").is_dir() {
+        let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path);
+    }
     command
 }
 

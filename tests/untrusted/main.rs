@@ -57,8 +57,8 @@ fn hold<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Re
         }
     }
     let name = std::thread::current().name().unwrap_or_default().to_owned();
-    // A row of a table: target, inputs, seconds.
-    println!("| {name} | {held} | {:.0} |", begun.elapsed().as_secs_f64());
+    // A row of a table, on a line of its own: target, inputs, seconds.
+    println!("\n| {name} | {held} | {:.0} |", begun.elapsed().as_secs_f64());
 }
 
 /// The uses of what could be read, which take longer than reading.

@@ -12,6 +12,10 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
+    pub(crate) fn of(value: &Value) -> Self {
+        Self { value: value.clone(), text: value.to_string() }
+    }
+
     pub(crate) fn of_json(text: &str) -> Self {
         Self { value: serde_json::from_str(text).unwrap(), text: text.to_owned() }
     }
@@ -35,6 +39,46 @@ impl Seed {
             }
         }
     }
+}
+
+/// Leaves `most` items of each list: the time of reading grows with the text, and a change of one of many like items tries
+/// nothing that one of a few does not.
+pub(crate) fn shorten(value: &mut Value, most: usize) {
+    match value {
+        Value::Array(items) => {
+            items.truncate(most);
+            items.iter_mut().for_each(|item| shorten(item, most));
+        }
+        Value::Object(map) => map.values_mut().for_each(|item| shorten(item, most)),
+        _ => {}
+    }
+}
+
+/// Which of `all` seeds, of which the first `small` are read sooner than the others: these are one in 64.
+pub(crate) fn one_of(small: usize, all: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![63 => 0..small, 1 => small..all]
+}
+
+/// For each part of a whole its smallest whole: what `is_read` does without is left out, the longest first.
+pub(crate) fn smallest(whole: &Value, is_read: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let parts = whole.as_object().unwrap();
+    let mut wholes: Vec<Value> = Vec::new();
+    for part in parts.keys() {
+        let mut others: Vec<&String> = parts.keys().filter(|other| *other != part).collect();
+        others.sort_by_key(|other| std::cmp::Reverse(parts[*other].to_string().len()));
+        let mut small = whole.clone();
+        for other in others {
+            let mut without = small.clone();
+            without.as_object_mut().unwrap().remove(other);
+            if is_read(&without) {
+                small = without;
+            }
+        }
+        if !wholes.contains(&small) {
+            wholes.push(small);
+        }
+    }
+    wholes
 }
 
 /// What happens to a seed.

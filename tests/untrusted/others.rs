@@ -1,11 +1,13 @@
 //! Suites, documents, systems, timelines, audits, and what is none of them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use syncscope::audit::AuditReport;
-use syncscope::book::document::Document;
+use syncscope::book::document::{Document, Names};
 use syncscope::book::{BookProject, Machines, comparison_table, system_table};
 use syncscope::device::Device;
 use syncscope::experiment::{Bench, Registry};
@@ -14,7 +16,7 @@ use syncscope::results::{Outcome, Results, System};
 use syncscope::runner::Suite;
 use syncscope::timeline::Timeline;
 
-use super::mutation::{Change, Seed, change};
+use super::mutation::{Change, Seed, change, one_of, shorten, smallest};
 use super::results::small_results;
 use super::{Uses, catalog, documents, fixture, hold};
 
@@ -41,13 +43,13 @@ fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error
 fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
     let results = Results::parse(&small_results(), Path::new("r.json")).unwrap();
     let measured = |row: &&syncscope::results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
-    let rows = results.rows.iter().filter(measured).take(12).map(|row| {
+    let rows = results.rows.iter().filter(measured).take(3).map(|row| {
         let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
-        let measured = serde_json::json!({ "samples": samples, "stopped_by": "samples" });
+        let measured = json!({ "samples": samples, "stopped_by": "samples" });
         let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
-        serde_json::json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
+        json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
     });
-    let text = serde_json::json!({
+    let text = json!({
         "schema_version": 2,
         "name": "PyTorch",
         "started": "2026-11-20T09:40:00Z",
@@ -82,23 +84,16 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
 fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
     let project = BookProject::embedded();
     let names = project.names(catalog()).unwrap();
-    // What a document may have, once each: the time of reading grows with the text.
-    let seeds: Vec<Seed> = documents()
-        .iter()
-        .filter_map(|document| {
-            let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();
-            let mut value = serde_yaml::from_str(text).unwrap();
-            shorten(&mut value);
-            Document::parse("d.yaml", &value.to_string(), &names).ok().map(|_| Seed::of_json(&value.to_string()))
-        })
-        .collect();
-    assert!(seeds.len() > 2, "{} documents can be read when they are shortened", seeds.len());
+    let [small, whole] = document_seeds(&names);
+    assert!(whole.len() > 2, "{} documents can be read when they are shortened", whole.len());
+    let which = one_of(small.len(), small.len() + whole.len());
+    let seeds: Vec<Seed> = small.iter().chain(&whole).map(Seed::of).collect();
     let (results, uses) = ([fixture::run()], Uses::default());
+    let machines = Machines::of(&results);
     let property = |(which, change): (usize, Change)| {
         match Document::parse("d.yaml", &seeds[which].mutated(&change), &names) {
             Err(error) => prop_assert!(error.to_string().starts_with("d.yaml"), "{error}"),
             Ok(document) => uses.turn(|_| {
-                let machines = Machines::of(&results);
                 document.tables.iter().for_each(|table| drop(comparison_table(&document, table, &machines).to_html()));
                 document.claims.iter().for_each(|claim| drop(claim.judge(&document, &results[0])));
                 document.answer.iter().for_each(|sentence| drop(sentence.said(&document, &results[0], "syncscope")));
@@ -106,25 +101,80 @@ fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
         }
         Ok(())
     };
-    hold(300, &(0..seeds.len(), change()), property);
+    hold(300, &(which, change()), property);
     uses.end();
 }
 
-/// Leaves one item of each list.
-fn shorten(value: &mut serde_json::Value) {
+/// The documents of the book, of which one item of each list is left: of each part of them the smallest one that has it, and
+/// the whole. The time of reading grows with the text.
+fn document_seeds(names: &Names) -> [Vec<Value>; 2] {
+    let project = BookProject::embedded();
+    let is_read = |value: &Value| Document::parse("d.yaml", &value.to_string(), names).is_ok();
+    let whole = documents().into_iter().map(|document| {
+        let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();
+        let mut value = serde_yaml::from_str(text).unwrap();
+        shorten(&mut value, 1);
+        shorten_prose(&mut value);
+        value
+    });
+    let whole: Vec<Value> = whole.filter(is_read).collect();
+    [whole.iter().flat_map(|whole| smallest(whole, is_read)).collect(), whole]
+}
+
+/// Leaves the beginning of prose, of which one part is as good as another.
+fn shorten_prose(value: &mut Value) {
+    const LENGTH: usize = 60;
     match value {
-        serde_json::Value::Array(items) => {
-            items.truncate(1);
-            items.iter_mut().for_each(shorten);
-        }
-        serde_json::Value::Object(map) => map.values_mut().for_each(shorten),
+        Value::Array(items) => items.iter_mut().for_each(shorten_prose),
+        Value::Object(map) => map.iter_mut().for_each(|(key, value)| match value {
+            Value::String(text) if ["question", "method", "caption", "task", "answer"].contains(&key.as_str()) => {
+                *text = text.chars().take(LENGTH).collect();
+            }
+            value => shorten_prose(value),
+        }),
         _ => {}
     }
 }
 
+/// Suites of one experiment of the book's own ones on both engines, and one of all but those that are left out; and those of
+/// experiments with many rows, with which the time of reading grows, and the book's own.
+fn suite_seeds() -> [Vec<Value>; 2] {
+    let whole = SUITES.map(|text| serde_yaml::from_str::<Value>(text).unwrap());
+    let name = |experiment: &Value| experiment.as_object().unwrap().keys().next().unwrap().clone();
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for suite in &whole {
+        let on_cpu = suite["engines"]["cpu"].as_array().unwrap();
+        for experiment in suite["experiments"].as_array().unwrap() {
+            let mut one = suite.clone();
+            one.as_object_mut().unwrap().retain(|key, _| key != "all" && key != "except");
+            one["experiments"] = json!([experiment]);
+            let same: Vec<&Value> = on_cpu.iter().filter(|own| name(own) == name(experiment)).collect();
+            one["engines"]["cpu"] = json!(same);
+            shorten(&mut one, 2);
+            let has_few_rows = !["overlap", "sync-points"].contains(&name(experiment).as_str());
+            if has_few_rows { small.push(one) } else { large.push(one) }
+        }
+    }
+    let others: BTreeSet<&str> = catalog().ids().filter_map(|id| id.split('.').next()).collect();
+    let except: Vec<&str> = others
+        .into_iter()
+        .filter(|name| !["self-audit", "ceilings", "idle-device", "launch-path"].contains(name))
+        .collect();
+    let sampling = json!({ "samples": 1 });
+    small.push(json!({ "title": "All", "sampling": sampling, "experiments": [{ "launch-path": {} }], "all": true, "except": except }));
+    [small, large.into_iter().chain(whole).collect()]
+}
+
 #[test]
 fn a_mutated_suite_is_refused_or_can_be_used() {
-    let (seeds, registry, uses) = (SUITES.map(Seed::of_yaml), Registry::builtin(), Uses::default());
+    let ([small, large], registry, uses) = (suite_seeds(), Registry::builtin(), Uses::default());
+    for suite in small.iter().chain(&large) {
+        Suite::parse(&suite.to_string(), "s.yaml", &registry).unwrap();
+    }
+    // Also as a person writes it.
+    let seeds = small.iter().chain(&large).map(Seed::of).chain(SUITES.map(Seed::of_yaml));
+    let seeds: Vec<Seed> = seeds.collect();
+    let which = one_of(small.len(), seeds.len());
     let property = |(which, change): (usize, Change)| {
         match Suite::parse(&seeds[which].mutated(&change), "s.yaml", &registry) {
             Err(error) => drop(error.to_string()),
@@ -141,7 +191,7 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
         }
         Ok(())
     };
-    hold(1_000, &(0..SUITES.len(), change()), property);
+    hold(1_000, &(which, change()), property);
     uses.end();
 }
 
@@ -169,7 +219,7 @@ fn a_mutated_timeline_is_refused_or_can_be_followed_drawn_and_written_as_a_trace
         uses.turn(|_| {
             let path = timeline.critical_path();
             assert!(path.segments.windows(2).all(|pair| pair[0].end_ns <= pair[1].end_ns));
-            let trace: Result<serde_json::Value, _> = serde_json::from_str(&timeline.to_trace());
+            let trace: Result<Value, _> = serde_json::from_str(&timeline.to_trace());
             assert!(trace.is_ok());
             let plot = TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline };
             assert!(plot.to_svg("p").is_ok());
@@ -227,7 +277,7 @@ fn a_mutated_trace_is_refused_or_has_an_audit_that_can_be_kept_and_is_not_much_l
 #[cfg(feature = "nsys")]
 #[test]
 fn a_changed_export_of_nsys_is_refused_or_has_an_audit_that_can_be_kept_and_is_not_much_longer() {
-    let trace: serde_json::Value = serde_json::from_str(include_str!("../audit/kineto.json")).unwrap();
+    let trace: Value = serde_json::from_str(include_str!("../audit/kineto.json")).unwrap();
     let seeds = ["VACUUM", "PRAGMA page_size = 512"].map(|first| super::export::Export::of(&trace).with(first).bytes());
     let uses = Uses::default();
     let property = |(which, changes, cut): (usize, Vec<(usize, u8)>, Option<usize>)| {

@@ -32,6 +32,9 @@ pub(crate) fn small_results() -> String {
         let is_new = seen.insert(format!("{kind} {:?} {words:?}", row.spec.unit));
         is_new || row.spec.id == SCENARIO
     });
+    let only = &mut results.runs[0];
+    only.order.truncate(2);
+    only.telemetry.truncate(2);
     let second = Run { id: "PyTorch-1".to_owned(), system: "PyTorch".to_owned(), ..results.run().clone() };
     results.runs.push(second);
     for row in &mut results.rows {

@@ -38,6 +38,22 @@ pub struct BarPlot {
 }
 
 /// Bars that are compared with each other.
+///
+/// ```
+/// use syncscope::present::{Bar, BarGroup, BarPlot, Spacing};
+/// use syncscope::units::Unit;
+///
+/// let interval = Some((1.9e-6, 2.2e-6));
+/// let measured = Bar::new("launch", 2e-6, interval, "2.0 µs".to_owned());
+/// let plot = BarPlot {
+///     title: "Calls".to_owned(),
+///     machine: "this machine".to_owned(),
+///     unit: Unit::Seconds,
+///     spacing: Spacing::Linear,
+///     groups: vec![BarGroup { label: "async".to_owned(), bars: vec![measured, Bar::missing("graph", "skipped")] }],
+/// };
+/// assert!(plot.description().contains("launch 2.0 µs, graph skipped"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
     /// What they have in common; empty where there is one group.

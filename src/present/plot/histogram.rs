@@ -15,6 +15,23 @@ use crate::measure::Estimate;
 use crate::units::{Unit, counted};
 
 /// A histogram of samples.
+///
+/// ```
+/// use syncscope::measure::Samples;
+/// use syncscope::present::Histogram;
+/// use syncscope::units::Unit;
+///
+/// let samples = Samples::new("launch", (0..50).map(|i| 2e-6 + f64::from(i % 7) * 1e-8).collect())?;
+/// let histogram = Histogram {
+///     title: "A launch".to_owned(),
+///     unit: Unit::Seconds,
+///     estimate: samples.estimate(),
+///     samples: samples.values().to_vec(),
+/// };
+/// assert!(histogram.to_svg("launch")?.starts_with("<svg"));
+/// assert!(histogram.description().starts_with("Histogram of 50 samples"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// What is drawn.

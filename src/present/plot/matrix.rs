@@ -14,6 +14,26 @@ use super::text::Weight;
 use crate::error::PlotError;
 
 /// A panel of yes and no.
+///
+/// ```
+/// use syncscope::present::{MatrixCell, MatrixPlot, MatrixRow};
+///
+/// let row = |label: &str, blocked| MatrixRow {
+///     label: label.to_owned(),
+///     cells: vec![MatrixCell::Trials(blocked, 20)],
+///     beside: vec![],
+///     below: vec![],
+/// };
+/// let plot = MatrixPlot {
+///     title: "Which calls block".to_owned(),
+///     machine: "this machine".to_owned(),
+///     legend: ["blocked", "differs", "returned"].map(str::to_owned),
+///     columns: vec!["own stream".to_owned()],
+///     rows: vec![row("item", 20), row("add", 0)],
+/// };
+/// assert!(plot.to_svg("calls")?.starts_with("<svg"));
+/// # Ok::<(), syncscope::error::PlotError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPlot {
     /// What is drawn.

@@ -14,6 +14,26 @@ use crate::error::PlotError;
 use crate::units::Unit;
 
 /// A panel of stacked bars.
+///
+/// ```
+/// use syncscope::present::{Stack, StackBar, StackPlot};
+/// use syncscope::units::Unit;
+///
+/// let stack = Stack {
+///     parts: vec![2e-6, 5e-6],
+///     whole: (7.5e-6, None),
+///     text: "7.5 µs".to_owned(),
+///     error: "0.5 µs not explained".to_owned(),
+/// };
+/// let plot = StackPlot {
+///     title: "A read".to_owned(),
+///     machine: "this machine".to_owned(),
+///     unit: Unit::Seconds,
+///     parts: vec!["launch".to_owned(), "copy".to_owned()],
+///     bars: vec![StackBar { label: "item".to_owned(), stack: Ok(stack) }],
+/// };
+/// assert!(plot.description().contains("0.5 µs not explained"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackPlot {
     /// What is drawn.

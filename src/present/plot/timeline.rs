@@ -17,6 +17,19 @@ use crate::timeline::{Kind, Span, Timeline, Track};
 use crate::units::{Scale, Unit};
 
 /// A timeline to be drawn.
+///
+/// ```
+/// use syncscope::prelude::*;
+/// use syncscope::present::TimelinePlot;
+///
+/// let device = Device::open("cpu:0")?;
+/// let stream = device.stream()?;
+/// let (_, timeline) = device.record(|| stream.ones::<f32>([64])?.sum()?.item())?;
+/// let machine = timeline.device.clone();
+/// let plot = TimelinePlot { title: "A read".to_owned(), machine, timeline: &timeline };
+/// assert!(plot.to_svg("read")?.starts_with("<svg"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelinePlot<'a> {
     /// What is drawn.

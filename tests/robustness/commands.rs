@@ -1,0 +1,211 @@
+//! The table of the commands that make files: each is held to what [`faults`](super::faults) does to it, and each file is
+//! old or new then.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::faults::{at_each_call, copied, tree, with_course};
+use super::{code, of_crate, report, stderr};
+
+/// When a file counts as new.
+#[derive(Clone, Copy, PartialEq)]
+enum New {
+    /// It is what a run without faults makes.
+    Same,
+    /// It is whole JSON: of other samples nobody knows the text.
+    Json,
+    /// It is what a run without faults makes, as far as it came: of a folder that is the user's from its first file on.
+    Begun,
+}
+
+/// A command, how many of its calls fail at least, and when a file of it is new.
+type Made = (&'static [&'static str], usize, New);
+
+const COLLECT: &[&str] = &["collect", "later.json", "--into", "store", "--csv", "medians.csv"];
+const OF_A_STORE: [Made; 4] = [
+    (COLLECT, 8, New::Same),
+    (&["history", "store", "--page", "history.html"], 8, New::Same),
+    (&["history", "store", "--junit", "history.xml", "--bencher", "bencher.json"], 8, New::Same),
+    (&["machines", "store", "--page", "machines.html"], 8, New::Same),
+];
+
+const OF_RESULTS: [Made; 4] = [
+    (&["render", "new.json", "--course", "course", "--audit", "audit.json", "--out", "out"], 4, New::Same),
+    (&["slides", "new.json", "--course", "course", "--out", "out"], 4, New::Same),
+    (&["submit", "results.json", "--yes", "--out", "submitted.json"], 4, New::Same),
+    (&["reproduce", "results.json", "--device", "cpu:0", "--out", "reproduced.json"], 4, New::Json),
+];
+
+const OF_OTHERS: [Made; 7] = [
+    (&["init", "begun"], 8, New::Begun),
+    (&["init", "--rust", "crate"], 4, New::Begun),
+    (&["fleet", "--slurm", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "job"], 8, New::Same),
+    (&["lab", "release", "lab.ipynb", "--out", "labs"], 4, New::Same),
+    (&["audit", "--from", "trace.json", "--json", "audit.json", "--html", "audit.html"], 4, New::Same),
+    (
+        &[
+            "audit",
+            "--from",
+            "trace.json",
+            "--trace",
+            "own.json",
+            "--budget",
+            "budget.yaml",
+            "--junit",
+            "audit.xml",
+            "--sarif",
+            "audit.sarif",
+        ],
+        4,
+        New::Same,
+    ),
+    (
+        &[
+            "bench",
+            "overlap",
+            "--course",
+            "course",
+            "--device",
+            "cpu:0",
+            "--iters",
+            "1",
+            "--samples",
+            "1",
+            "--time-limit",
+            "0.001",
+            "--trace",
+            "bench.json",
+        ],
+        2,
+        New::Json,
+    ),
+];
+
+/// The files of a folder but those that are temporary. A path of the folder in them is the same in each.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let place = folder.display().to_string();
+    let same = |text: Vec<u8>| match String::from_utf8(text) {
+        Ok(text) => text.replace(&place, "FOLDER").into_bytes(),
+        Err(bytes) => bytes.into_bytes(),
+    };
+    let kept = tree(folder).into_iter().filter(|(path, _)| !path.starts_with("tmp"));
+    kept.map(|(path, text)| (path, same(text))).collect()
+}
+
+impl New {
+    /// Whether a file is new, where `made` is what a run without faults makes.
+    fn is(self, there: &[u8], made: &[u8]) -> bool {
+        match self {
+            New::Same => there == made,
+            New::Json => there == made || serde_json::from_slice::<serde_json::Value>(there).is_ok(),
+            New::Begun => made.starts_with(there),
+        }
+    }
+}
+
+/// Holds a command to that: with a fault each file is old or new, none is lost, and the same command makes up for it and
+/// leaves nothing else.
+fn each_file_is_old_or_new(start: &Path, (arguments, most, new): Made) {
+    let whole = copied(start);
+    let output = report(arguments, whole.path());
+    assert_eq!(code(&output), 0, "{arguments:?} {}", stderr(&output));
+    let (old, made) = (files(start), files(whole.path()));
+    assert!(old != made, "{arguments:?} changes nothing");
+    at_each_call(start, arguments, most, |folder, mode, call, output| {
+        let now = files(folder);
+        assert!(old.keys().all(|path| now.contains_key(path)), "{arguments:?} {mode} {call}: a file is lost");
+        // A folder that is not in its place yet is hidden, too, and what a run kept stays: no row of it is lost.
+        let is_seen =
+            |path: &Path| old.contains_key(path) || made.contains_key(path) || !is_hidden(path) && !is_kept(path);
+        let seen = |files: &BTreeMap<PathBuf, Vec<u8>>| -> BTreeMap<PathBuf, Vec<u8>> {
+            files.iter().filter(|(path, _)| is_seen(path)).map(|(path, text)| (path.clone(), text.clone())).collect()
+        };
+        let seen_now = seen(&now);
+        let is_new = |path: &PathBuf, text: &[u8]| made.get(path).is_some_and(|made| new.is(text, made));
+        for (path, text) in &seen_now {
+            let is_whole = old.get(path) == Some(text) || is_new(path, text);
+            assert!(is_whole, "{arguments:?} {mode} {call}: {} is neither old nor new", path.display());
+        }
+        let is_done = |now: &BTreeMap<PathBuf, Vec<u8>>| {
+            let exact = if new == New::Begun { New::Same } else { new };
+            now.len() == made.len()
+                && made.iter().all(|(path, made)| now.get(path).is_some_and(|now| exact.is(now, made)))
+        };
+        assert!(output.status.code() != Some(0) || is_done(&seen_now), "{arguments:?} {mode} {call}: said to be done");
+        let again = report(arguments, folder);
+        let now = files(folder).into_iter().filter(|(path, _)| !is_kept(path)).collect();
+        // A folder of the user's that was whole is not filled twice.
+        if code(&again) == 2 && is_done(&seen_now) {
+            return assert!(is_done(&seen(&now)), "{arguments:?} {mode} {call}: a refusal changed what was whole");
+        }
+        assert_eq!(code(&again), 0, "{arguments:?} {mode} {call}: {}", stderr(&again));
+        let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+        assert!(is_done(&now), "{arguments:?} {mode} {call}: {:?} and not {:?}", names(&now), names(&made));
+    });
+}
+
+fn is_kept(path: &Path) -> bool {
+    path.to_string_lossy().contains(".checkpoint")
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|part| part.to_string_lossy().starts_with('.'))
+}
+
+/// A folder with results, others with another title and of another device, and a small course.
+fn with_new_results() -> tempfile::TempDir {
+    let start = with_course();
+    fs::copy(of_crate("tests/audit/kineto-audit.json"), start.path().join("audit.json")).unwrap();
+    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
+    let new = results.replace("\"Tiny\"", "\"Another title\"").replace("\"CPU engine\"", "\"Another engine\"");
+    fs::write(start.path().join("new.json"), new).unwrap();
+    let place = ["--course", "course", "--out", "out"];
+    for command in [&["render", "results.json", "--audit", "audit.json"][..], &["slides", "results.json"]] {
+        let output = report(&[command, &place].concat(), start.path());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    start
+}
+
+#[test]
+fn of_what_is_made_of_results_each_file_is_old_or_new_whatever_fails() {
+    let start = with_new_results();
+    OF_RESULTS.into_iter().for_each(|made| each_file_is_old_or_new(start.path(), made));
+}
+
+#[test]
+fn of_a_store_and_what_is_written_of_it_each_file_is_old_or_new_whatever_fails() {
+    let start = super::measured();
+    let collect = |arguments: &[&str]| {
+        let output = report(arguments, start.path());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    };
+    collect(&["collect", "results.json", "--into", "store", "--csv", "medians.csv"]);
+    collect(&["history", "store", "--page", "history.html"]);
+    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
+    let mut later: serde_json::Value = serde_json::from_str(&results).unwrap();
+    later["runs"][0]["started"] = "2036-01-01T00:00:00Z".into();
+    fs::write(start.path().join("later.json"), later.to_string()).unwrap();
+    for made in OF_A_STORE {
+        each_file_is_old_or_new(start.path(), made);
+        if made.0 == COLLECT {
+            collect(COLLECT);
+        }
+    }
+}
+
+#[test]
+fn of_what_is_begun_handed_on_or_audited_each_file_is_old_or_new_whatever_fails() {
+    let start = with_course();
+    let at = |name: &str| start.path().join(name);
+    fs::copy(of_crate("notebooks/worked/00-quick-start.ipynb"), at("lab.ipynb")).unwrap();
+    fs::copy(of_crate("tests/audit/kineto.json"), at("trace.json")).unwrap();
+    fs::write(at("budget.yaml"), "waits: 1000\n").unwrap();
+    // A scheduler that takes each job.
+    fs::create_dir(at("bin")).unwrap();
+    fs::write(at("bin/sbatch"), "#!/bin/sh\necho 1\n").unwrap();
+    fs::set_permissions(at("bin/sbatch"), fs::Permissions::from_mode(0o755)).unwrap();
+    OF_OTHERS.into_iter().for_each(|made| each_file_is_old_or_new(start.path(), made));
+}
