@@ -25,6 +25,8 @@ fn main() {
     if report {
         println!("cargo::rustc-env=SYNCSCOPE_INJECTED={}", injected().display());
         println!("cargo::rustc-env=SYNCSCOPE_COMPILER={}", compiler());
+        println!("cargo::rustc-env=SYNCSCOPE_FLAGS={}", shown(&flags()));
+        println!("cargo::rustc-env=SYNCSCOPE_FEATURES={}", variable("CARGO_CFG_TARGET_FEATURE").replace(',', ", "));
         println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests());
         println!("cargo::rustc-env=SYNCSCOPE_SENTENCES={}", sentences().display());
         println!("cargo::rerun-if-changed=Cargo.lock");
@@ -51,11 +53,10 @@ fn watched() -> Vec<String> {
 /// # Panics
 /// The compiler or its linker fails: the program would lack a command without a word.
 fn injected() -> PathBuf {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let out = PathBuf::from(variable("OUT_DIR"));
     let (library, stamp) = (out.join("libsyncscope_audit.so"), out.join("syncscope_audit.stamp"));
     let sources = files("src/audit/injected");
-    let made_by = format!("{} {:016x}", compiler(), digest(sources.iter().map(|path| read(path))));
+    let made_by = format!("{} {:?} {:016x}", compiler(), flags(), digest(sources.iter().map(|path| read(path))));
     if library.exists() && fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == made_by) {
         return library;
     }
@@ -81,14 +82,31 @@ fn injected() -> PathBuf {
     library
 }
 
-/// The compiler, the target, the level of optimisation and the flags.
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+/// The flags that the user gives the compiler, `RUSTFLAGS` among them. They are separated by a character that no terminal shows.
+fn flags() -> Vec<String> {
+    variable("CARGO_ENCODED_RUSTFLAGS").split('\u{1f}').filter(|flag| !flag.is_empty()).map(str::to_owned).collect()
+}
+
+/// Flags for a results file. A path says whose machine it was.
+fn shown(flags: &[String]) -> String {
+    let named = |flag: &String| match flag.split_once('=') {
+        _ if !flag.contains(['/', '\\']) => flag.clone(),
+        Some((name, _)) if !name.contains(['/', '\\']) => format!("{name}=(a path)"),
+        _ => "(a path)".to_owned(),
+    };
+    let all: Vec<String> = flags.iter().map(named).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(" ") }
+}
+
+/// The compiler, the target, the level of optimisation.
 fn compiler() -> String {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let version = Command::new(variable("RUSTC")).arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-    // The flags are separated by a character that no terminal shows.
-    let flags = variable("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
-    format!("{version}, {}, opt-level {} {flags}", variable("TARGET"), variable("OPT_LEVEL")).trim_end().to_owned()
+    format!("{version}, {}, opt-level {}", variable("TARGET"), variable("OPT_LEVEL"))
 }
 
 /// `name=digest` of each experiment that comes with the library: of its own files, of what takes samples, and of the

@@ -126,9 +126,29 @@ pub enum DeviceError {
 }
 
 /// Why a case failed: the error of what it measures, of any type.
+///
+/// ```
+/// use syncscope::error::CaseError;
+///
+/// // Any error is one, and a text, too.
+/// fn read() -> Result<u64, CaseError> {
+///     let text = std::str::from_utf8(b"12")?;
+///     text.parse().map_err(|_| "no number".into())
+/// }
+/// assert_eq!(read().ok(), Some(12));
+/// ```
 pub type CaseError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What can go wrong while cases are sampled.
+///
+/// ```
+/// use syncscope::error::MeasureError;
+/// use syncscope::measure::Samples;
+///
+/// let error = Samples::new("copy", vec![1e-6, f64::NAN]).unwrap_err();
+/// assert!(matches!(error, MeasureError::NotFinite { index: 1, .. }));
+/// assert!(error.to_string().contains("`copy`"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
@@ -189,6 +209,18 @@ pub enum MeasureError {
 }
 
 /// What can be wrong with a file that a person or another program wrote: a suite, a document, results.
+///
+/// ```
+/// # #[cfg(feature = "report")]
+/// # {
+/// use syncscope::audit::AuditReport;
+/// use syncscope::error::FileError;
+///
+/// // A message names the file, and the line and column where they are known.
+/// let error = AuditReport::parse("{\n  nothing\n}", "audit.json").unwrap_err();
+/// assert!(matches!(error, FileError::Invalid { line: 2, .. }) && error.to_string().starts_with("audit.json"));
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {

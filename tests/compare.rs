@@ -8,6 +8,7 @@ mod fixture;
 #[path = "fixtures/noise.rs"]
 mod noise;
 
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -131,17 +132,20 @@ fn of_equal_rows_the_intervals_of_one_in_200_do_not_meet_and_a_row_that_moved_is
     assert!((6..=34).contains(&apart), "{apart} of 4000");
 }
 
+/// Changes the samples of some rows.
+fn change(file: &mut Results, rows: Range<usize>, to: impl Fn(f64) -> f64) {
+    for series in file.rows[rows].iter_mut().flat_map(|row| &mut row.series) {
+        let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("all rows are measured") };
+        samples.iter_mut().for_each(|sample| *sample = to(*sample));
+    }
+}
+
 #[test]
 fn a_factor_of_the_machine_is_said_first_and_the_rows_that_moved_besides_are_counted() {
     let mut rng = Rng::seed_from_u64(22);
     let (a, mut b) = (noisy(&mut rng, 200, [5, 10], 5.0, false), noisy(&mut rng, 200, [5, 10], 5.5, false));
     // Seven rows take half as long again.
-    for row in b.rows.iter_mut().take(7) {
-        row.series.iter_mut().for_each(|series| {
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { return };
-            samples.iter_mut().for_each(|sample| *sample *= 1.5);
-        });
-    }
+    change(&mut b, 0..7, |sample| sample * 1.5);
     let [found] = compared(&a, &b).agreement().try_into().unwrap();
     let factor = found.factor.unwrap();
     assert!(factor.low < 1.1 && 1.1 < factor.high && factor.high < 1.12, "{factor}");
@@ -172,6 +176,21 @@ fn a_factor_of_the_machine_is_said_first_and_the_rows_that_moved_besides_are_cou
     );
     assert_eq!(agreement["apart_without_factor"].as_u64(), Some(found.apart_without_factor as u64));
     assert!(agreement["half_widths"][1]["nine_in_ten"].as_f64().unwrap() > 0.01);
+}
+
+/// Most rows take a little longer, within their intervals; the others have narrow intervals and did not move.
+#[test]
+fn a_factor_of_some_rows_is_none_of_the_machine() {
+    let mut rng = Rng::seed_from_u64(23);
+    let (mut a, mut b) = (noisy(&mut rng, 200, [5, 10], 5.0, false), noisy(&mut rng, 200, [5, 10], 5.0, false));
+    for file in [&mut a, &mut b] {
+        change(file, 0..80, |sample| 5e-6 + (sample - 5e-6) * 1e-2);
+    }
+    change(&mut b, 80..200, |sample| sample * 1.008);
+    let result = compared(&a, &b);
+    let [found] = result.agreement().try_into().unwrap();
+    assert!(result.moved("syncscope").unwrap().low > 1.0, "the middle of all rows did move");
+    assert!(found.factor.is_none() && found.apart < 10 && found.apart_without_factor == found.apart, "{found:?}");
 }
 
 /// One figure would be of neither regime.

@@ -38,3 +38,39 @@ fn the_readme_of_the_package_has_its_picture_and_the_changes() {
     }
     assert!(text("CHANGELOG.md").contains("## Unreleased") && packaged.contains("\"/CHANGELOG.md\""));
 }
+
+/// Types, traits and functions that a user can name, not those of an implementation that has its own crate or room.
+#[test]
+fn one_in_five_of_the_public_types_traits_and_functions_has_an_example_that_runs() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let own = [root.join("bin"), root.join("audit/injected"), root.join("device/cuda")];
+    let (mut all, mut begun) = (0, 0);
+    let mut folders = vec![root];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if own.contains(&path) {
+                continue;
+            } else if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let (mut has_example, mut is_hidden) = (false, false);
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let item = ["struct ", "enum ", "trait ", "type ", "fn ", "const fn "]
+                    .iter()
+                    .any(|kind| line.strip_prefix("pub ").is_some_and(|rest| rest.starts_with(kind)));
+                match line {
+                    "/// ```" | "/// ```no_run" => has_example = true,
+                    "#[doc(hidden)]" => is_hidden = true,
+                    _ if line.starts_with("//") || line.starts_with("#[") => {}
+                    _ => {
+                        all += usize::from(item && !is_hidden);
+                        begun += usize::from(item && !is_hidden && has_example);
+                        (has_example, is_hidden) = (false, false);
+                    }
+                }
+            }
+        }
+    }
+    assert!(all > 300 && begun * 5 >= all, "{begun} of {all}");
+}

@@ -140,11 +140,17 @@ fn measured_record(
     (value, interval, n): (f64, Result<(f64, f64), String>, usize),
 ) -> [String; 10] {
     let (low, high, state) = match interval {
-        Ok((low, high)) => (low.to_string(), high.to_string(), "measured".to_owned()),
+        Ok((low, high)) => (rounded(low, 5), rounded(high, 5), "measured".to_owned()),
         Err(reason) => (String::new(), String::new(), format!("measured; {reason}")),
     };
-    let (words, value, n) = (in_words(&spec.parameters), value.to_string(), n.to_string());
+    let (words, value, n) = (in_words(&spec.parameters), rounded(value, 9), n.to_string());
     [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, &state].map(str::to_owned)
+}
+
+/// A number with so many significant digits: more than its clock or its interval has, and fewer than fill a file.
+fn rounded(value: f64, digits: usize) -> String {
+    let rounded = format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+    f64::to_string(&rounded)
 }
 
 /// The spans of a timeline.

@@ -72,6 +72,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site, &place.working("print"))?;
+    shorten_index(source, &site)?;
     policy::apply(&site, Scripts::OfFrame, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
@@ -124,11 +125,57 @@ fn printed(whole: &str, course: &str) -> String {
     };
     match (parts(whole), parts(course)) {
         (Some((before, _, behind)), Some((_, main, _))) => {
-            before + &main.replace("<details", "<details open") + &behind
+            before + &without_hints(&main.replace("<details", "<details open")) + &behind
         }
         _ => whole.to_owned(),
     }
 }
+
+/// A page, the rows and cells of whose tables are without what a pointer or a script finds there: there is neither on paper.
+fn without_hints(page: &str) -> String {
+    let without = |tag: String, name: &str| match tag.split_once(&format!(" {name}=\"")) {
+        Some((before, behind)) => behind.split_once('"').map_or(tag.clone(), |(_, behind)| before.to_owned() + behind),
+        None => tag,
+    };
+    let piece = |piece: &str| {
+        let (text, tag) = piece.split_at(piece.rfind('<').unwrap_or(piece.len()));
+        let is_cell = ["<tr ", "<th ", "<td "].iter().any(|kind| tag.starts_with(kind));
+        let names: &[&str] = if is_cell { &["title", "data-id"] } else { &[] };
+        text.to_owned() + &names.iter().fold(tag.to_owned(), |tag, name| without(tag, name))
+    };
+    page.split_inclusive('>').map(piece).collect()
+}
+
+/// Shortens the index that mdBook's search loads. A file of the book's own that is called so stays as it is.
+fn shorten_index(source: &Source, site: &Path) -> Result<(), BookError> {
+    for entry in fs::read_dir(site).map_err(at(site))? {
+        let entry = entry.map_err(at(site))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.to_string_lossy().starts_with("searchindex") && !source.is_copied(Path::new(&name)) {
+            let index = fs::read_to_string(&path).map_err(at(&path))?;
+            fs::write(&path, with_short_weights(&index)).map_err(at(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A search index whose weights of words have two decimals: what is behind them is a tenth of the index, and ranks nothing.
+fn with_short_weights(index: &str) -> String {
+    let mut parts = index.split(WEIGHT);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut short, part| {
+        let end = part.find(|digit: char| !digit.is_ascii_digit() && digit != '.').unwrap_or(part.len());
+        let (weight, behind) = part.split_at(end);
+        let decimals = weight.find('.').map_or(weight.len(), |point| weight.len().min(point + 3));
+        short += WEIGHT;
+        short += &weight[..decimals];
+        short += behind;
+        short
+    })
+}
+
+/// What stands before a weight.
+const WEIGHT: &str = "\"tf\":";
 
 /// Has mdBook build the pages but for some.
 fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
@@ -321,5 +368,20 @@ mod tests {
         let picture =
             "<svg a=\"no\"><text>cuMemAlloc&#44; 4 KiB</text><text>Waits, waits of record_stream 12.5 µs</text></svg>";
         assert_eq!(words(picture), "cuMemAlloc KiB Waits record_stream");
+    }
+
+    #[test]
+    fn a_cell_on_paper_has_no_hints() {
+        let page = "a title=\"b\" <tr data-id=\"x\"><td class=\"c\" title=\"1 &#62; 0\" colspan=\"2\">v</td><td title=\"a>b\">";
+        let paper = "a title=\"b\" <tr><td class=\"c\" colspan=\"2\">v</td><td title=\"a>b\">";
+        assert_eq!(without_hints(page), paper);
+        assert_eq!(without_hints("<a title=\"b\">1 < 2"), "<a title=\"b\">1 < 2");
+    }
+
+    #[test]
+    fn weights_in_a_search_index_are_short_and_all_else_is_kept() {
+        let index = r#"{"docs":{"1":{"tf":1.4142135623730951},"2":{"tf":1.0}},"df":2},"body":"\\"tf\\":1.23456"#;
+        let short = r#"{"docs":{"1":{"tf":1.41},"2":{"tf":1.0}},"df":2},"body":"\\"tf\\":1.23456"#;
+        assert_eq!(with_short_weights(index), short);
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn nothing() -> Results {
         resumed: Vec::new(),
         environment,
         telemetry: Vec::new(),
+        algorithms: Vec::new(),
         order: Vec::new(),
         outcome: RunOutcome::Complete,
     };

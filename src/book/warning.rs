@@ -337,7 +337,7 @@ mod tests {
         let mut results = nothing();
         let sample = |other_processes| {
             let sensors = Telemetry { other_processes, ..Telemetry::default() };
-            TelemetrySample { at: None, experiment: "a".to_owned(), sensors }
+            TelemetrySample { at: None, experiment: "a".to_owned(), sensors, host_mhz: None }
         };
         let (name, summary) = ("a".to_owned(), String::new());
         results.runs[0].order = vec![ExperimentRun { name, summary, duration: 1.0, code: None, failure: None }];
@@ -348,7 +348,7 @@ mod tests {
         assert!(warnings.len() == 1 && warnings[0].contains("shared with 2 other processes around a"), "{warnings:?}");
         let held = |bytes| {
             let sensors = Telemetry { other_processes: Some(0), unlisted_bytes: Some(bytes), ..Telemetry::default() };
-            TelemetrySample { at: None, experiment: "a".to_owned(), sensors }
+            TelemetrySample { at: None, experiment: "a".to_owned(), sensors, host_mhz: None }
         };
         results.runs[0].telemetry = vec![held(0), held(5 << 30)];
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();

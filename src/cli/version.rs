@@ -6,7 +6,7 @@ use super::program;
 use crate::device::Device;
 
 /// The features that the library can be built with, and whether it was.
-const FEATURES: [(&str, bool); 9] = [
+const FEATURES: [(&str, bool); 10] = [
     ("cuda", cfg!(feature = "cuda")),
     ("cupti", cfg!(feature = "cupti")),
     ("notebook", cfg!(feature = "notebook")),
@@ -16,6 +16,7 @@ const FEATURES: [(&str, bool); 9] = [
     ("report", cfg!(feature = "report")),
     ("sensors", cfg!(feature = "sensors")),
     ("serde", cfg!(feature = "serde")),
+    ("symbols", cfg!(feature = "symbols")),
 ];
 
 /// What `--version` prints.

@@ -39,13 +39,24 @@ impl<'a> Benchmarks<'a> {
         let duration = begun.elapsed().as_secs_f64();
         let summary = format!("What the functions of {name} take");
         let order = vec![ExperimentRun { name: name.clone(), summary, duration, code: None, failure: None }];
-        let (resumed, telemetry, outcome) = (Vec::new(), Vec::new(), RunOutcome::Complete);
+        let (resumed, telemetry, algorithms) = (Vec::new(), Vec::new(), Vec::new());
+        let outcome = RunOutcome::Complete;
         // All runs are of one program on one machine.
         let environment = match results.runs.first() {
             Some(first) => first.environment.clone(),
             None => environment(&name)?,
         };
-        results.runs.push(Run { id, system: name, started, resumed, environment, telemetry, order, outcome });
+        results.runs.push(Run {
+            id,
+            system: name,
+            started,
+            resumed,
+            environment,
+            telemetry,
+            algorithms,
+            order,
+            outcome,
+        });
         results.plan.runs = u32::try_from(number).unwrap_or(u32::MAX);
         results.merge(rows);
         Ok(results.write(file)?)
