@@ -64,7 +64,8 @@ impl Stream {
     ///
     /// # Errors
     /// [`Capturing`](crate::error::DeviceError::Capturing) within another capture of the stream, and from calls in `work` that cannot be
-    /// captured; the error of `work`; what the engine says of the graph.
+    /// captured; the error of `work`; what the engine says of the graph; a [gate](crate::device::Gate) is closed and no stream is
+    /// at hand for the capture.
     pub fn capture<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Graph)> {
         self.raw().begin_capture()?;
         let capturing = Capturing(self);

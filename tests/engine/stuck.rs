@@ -25,6 +25,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("an_allocation_returns_beside_a_held_stream_with_a_full_queue", allocation_beside_a_full_queue),
     ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
     ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
+    ("streams_and_captures_behind_a_gate_are_made_or_refused", streams_behind_a_gate),
     ("gates_and_captures_begin_beside_waits_for_the_whole_device", gates_beside_waits),
 ];
 
@@ -250,6 +251,32 @@ fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
     // With no gate closed there are more.
     let more: Vec<_> = (0..1000).flat_map(|_| [device.event(), device.timing_event()]).collect::<Result<_, _>>()?;
     ensure(more.len() == 2000, || "an event is missing".to_owned())
+}
+
+/// To make or to end a stream, or to capture, which takes one, waits for no gate; where all are in use it is refused, and a
+/// stream that was refused a capture works on.
+fn streams_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    let (stream, held) = (device.stream()?, device.stream()?);
+    let (x, gate) = (stream.zeros::<f32>([16])?, device.gate()?);
+    device.synchronize()?;
+    held.wait_gate(&gate)?;
+    let capture = || stream.capture(|| x.affine_in_place(1.0, 1.0)).map(|((), graph)| graph);
+    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
+    // Each takes a stream for a while: the next has it again.
+    let graphs = returns(&gate, || (0..100).map(|_| capture()).collect::<Result<Vec<_>, _>>())??;
+    let made = returns(&gate, || (0..100).map(|_| device.stream()).collect::<Vec<_>>())?;
+    let refused = made.iter().any(Result::is_err);
+    ensure(made.iter().filter_map(|made| made.as_ref().err()).all(right), || format!("{made:?}"))?;
+    let told = returns(&gate, capture)?.err();
+    ensure(told.is_some() == refused && told.iter().all(right), || format!("{told:?}"))?;
+    graphs.iter().try_for_each(|graph| graph.launch())?;
+    // What is not used any more is there for others.
+    returns(&gate, || drop(made))?;
+    let again = returns(&gate, || device.stream())??;
+    let y = again.full::<f32>([16], 2.0)?;
+    let values = returns(&gate, || Ok::<_, DeviceError>((x.to_vec()?, y.to_vec()?)))??;
+    ensure(values == (vec![100.0; 16], vec![2.0; 16]), || format!("{values:?}"))?;
+    ensure(!held.is_complete()?, || "the gate was passed".to_owned())
 }
 
 /// What waits for the whole device, and the gates and captures that begin meanwhile. The thread that opens the gates needs

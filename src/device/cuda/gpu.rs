@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, 
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Event, HostPiece, Pool};
+use super::driver::{Allocation, Context, Event, HostPiece, Pool, Stream};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
@@ -35,6 +35,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// How many events without and with timing are there when a gate is made.
 const EVENTS: [usize; 2] = [1024, 256];
+
+/// How many streams, also for captures, are there then.
+const STREAMS: usize = 32;
 
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
@@ -127,13 +130,14 @@ impl Gpu {
     }
 
     /// Makes now what cannot be made without a risk while a gate is closed: to load code, to page-lock memory and to make
-    /// events can wait for the whole GPU.
+    /// events and streams can wait for the whole GPU.
     pub(crate) fn prepare_to_hold(&self) -> Result<()> {
         // Where there is no compiler, the operations that need one say so.
         let _ = self.kernels.load_all();
         let Some(_making) = self.may_make() else { return Ok(()) };
         self.pinned.reserve()?;
-        Event::reserve(&self.context, EVENTS)
+        Event::reserve(&self.context, EVENTS)?;
+        Stream::reserve(&self.context, STREAMS)
     }
 
     /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
@@ -149,6 +153,15 @@ impl Gpu {
         }
         let _making = self.may_make().ok_or_else(|| self.used_up("events"))?;
         Event::new(&self.context, timing)
+    }
+
+    /// A stream, while a gate is closed one of those at hand.
+    pub(crate) fn stream(&self) -> Result<Stream> {
+        if let Some(stream) = Stream::at_hand(&self.context) {
+            return Ok(stream);
+        }
+        let _making = self.may_make().ok_or_else(|| self.used_up("streams"))?;
+        Stream::new(&self.context)
     }
 
     /// A cell, while a gate is closed one of those at hand.

@@ -24,7 +24,7 @@ use crate::program::{Action, DEVICES, Id, Program, Step, THREADS};
 pub(crate) const HANGS: &str = "no step ended";
 
 /// How much is forgotten in a run of this test.
-const MOST_FORGOTTEN: usize = 200;
+const MOST_FORGOTTEN: usize = 20;
 
 /// What a step made.
 enum Object {

@@ -9,7 +9,9 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::driver::sys::{self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult};
+use cudarc::driver::sys::{
+    self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
+};
 
 use super::libraries::Library;
 use super::status::{self, check, describe};
@@ -38,6 +40,8 @@ pub(crate) struct Context {
 pub(super) struct GivenUp {
     /// Without and with timing; the next owners use them again.
     pub(super) events: [Vec<CUevent>; 2],
+    /// Used again as well.
+    pub(super) streams: Vec<CUstream>,
     /// To be destroyed by the next call that makes one.
     pub(super) graphs: Vec<CUgraphExec>,
 }

@@ -45,4 +45,4 @@ pub(crate) use graph::Executable;
 pub(crate) use host::{HostBlock, HostPiece, filled_vec};
 pub(crate) use module::{Argument, Function, Module, arguments};
 pub(crate) use pool::{Allocation, Pool, PoolSpan};
-pub(crate) use stream::Stream;
+pub(crate) use stream::{Capture, Stream};

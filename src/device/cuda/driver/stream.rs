@@ -1,8 +1,9 @@
-//! A stream of the driver: each call that enqueues or asks, checked and named.
+//! A stream of the driver: each call that enqueues or asks, checked and named. Streams are used again after their drop: to
+//! make or to end one can wait for other streams.
 //!
 //! Only the guard of a stream (`stream::guard`) enqueues through here, and what gives memory back. A user's stream is never
-//! put into the driver's capture mode: what is captured is enqueued on a stream of its own, so that no call of another
-//! thread can meet a capture.
+//! put into the driver's capture mode: what is captured is enqueued on a stream of its own ([`Capture`]), so that no call of
+//! another thread can meet a capture.
 
 use std::ptr;
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use cudarc::driver::sys::{
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
 };
 
+use super::graph::Graph;
 use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
-/// An owned stream, destroyed on drop without waiting.
+/// An owned stream.
 pub(crate) struct Stream {
     raw: CUstream,
     context: Arc<Context>,
@@ -30,11 +32,26 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// A stream that is ordered against no other, also not against the legacy default stream.
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
-        context.bind()?;
-        let mut raw = ptr::null_mut();
-        // Safety: writes one handle, which is destroyed on drop.
-        let status = unsafe { sys::cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) };
-        context.check("cuStreamCreate", status).map(|()| Self { raw, context: context.clone() })
+        match Self::at_hand(context) {
+            Some(stream) => Ok(stream),
+            None => Ok(Self { raw: create(context)?, context: context.clone() }),
+        }
+    }
+
+    /// A stream of an earlier owner, or of the reserve.
+    pub(crate) fn at_hand(context: &Arc<Context>) -> Option<Self> {
+        let raw = context.given_up().streams.pop()?;
+        Some(Self { raw, context: context.clone() })
+    }
+
+    /// Has at least so many streams at hand.
+    pub(crate) fn reserve(context: &Context, count: usize) -> Result<()> {
+        let missing = count.saturating_sub(context.given_up().streams.len());
+        for _ in 0..missing {
+            let raw = create(context)?;
+            context.given_up().streams.push(raw);
+        }
+        Ok(())
     }
 
     /// Its context.
@@ -233,24 +250,6 @@ impl Stream {
         unsafe { sys::cuMemFreeAsync(allocation.span().address(), self.raw) };
     }
 
-    /// From now on what is enqueued here is captured, in the relaxed mode, which forbids no other calls meanwhile.
-    pub(crate) fn begin_capture(&self) -> Result<()> {
-        self.bind()?;
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // Safety: the stream is live.
-        self.context.check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode) })
-    }
-
-    /// Ends a capture and makes its graph ready to launch. That is enqueued here, where no gate can hold it: behind a gate it
-    /// would keep back what makes other graphs ready.
-    pub(crate) fn end_capture(&self) -> Result<Executable> {
-        self.bind()?;
-        let mut graph = ptr::null_mut();
-        // Safety: writes one handle; null where the capture went wrong.
-        self.context.check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.raw, &mut graph) })?;
-        Executable::instantiate(&self.context, graph, self.raw)
-    }
-
     /// Enqueues captured work.
     #[inline]
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
@@ -259,11 +258,66 @@ impl Stream {
     }
 }
 
+fn create(context: &Context) -> Result<CUstream> {
+    context.bind()?;
+    let mut raw = ptr::null_mut();
+    // Safety: writes one handle, which is never destroyed, but used again.
+    let status = unsafe { sys::cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) };
+    context.check("cuStreamCreate", status).map(|()| raw)
+}
+
 impl Drop for Stream {
-    /// Returns at once: the driver lets what was enqueued run to its end. A drop cannot return an error.
+    /// What was enqueued runs to its end: before the work of the next owner, so that nothing may be pending that a gate holds.
     fn drop(&mut self) {
-        let _ = self.bind();
-        // Safety: the handle is live and not used again.
-        unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        self.context.given_up().streams.push(self.raw);
+    }
+}
+
+/// A stream on which everything is captured, until this is ended or dropped.
+pub(crate) struct Capture {
+    onto: Stream,
+    ended: bool,
+}
+
+impl Capture {
+    /// Begins a capture, in the relaxed mode, which forbids no other calls meanwhile.
+    pub(crate) fn begin(onto: Stream) -> Result<Self> {
+        onto.bind()?;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // Safety: the stream is live.
+        let status = unsafe { sys::cuStreamBeginCapture_v2(onto.raw, mode) };
+        onto.context.check("cuStreamBeginCapture", status).map(|()| Self { onto, ended: false })
+    }
+
+    /// Where to enqueue what is captured.
+    #[inline]
+    pub(crate) fn onto(&self) -> &Stream {
+        &self.onto
+    }
+
+    /// Ends the capture and makes its graph ready to launch. That is enqueued on the stream of the capture, where no gate can
+    /// hold it: behind a gate it would keep back what makes other graphs ready.
+    pub(crate) fn end(mut self) -> Result<Executable> {
+        let graph = self.graph()?;
+        Executable::instantiate(&self.onto.context, graph, self.onto.raw)
+    }
+
+    /// Ends the capture: what was captured.
+    fn graph(&mut self) -> Result<Graph> {
+        self.ended = true;
+        self.onto.bind()?;
+        let mut raw = ptr::null_mut();
+        // Safety: writes one handle; null where the capture went wrong.
+        let status = unsafe { sys::cuStreamEndCapture(self.onto.raw, &mut raw) };
+        self.onto.context.check("cuStreamEndCapture", status).map(|()| Graph::of(raw))
+    }
+}
+
+impl Drop for Capture {
+    /// The next owner of the stream finds it as any other.
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.graph();
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::{Capturing, Scratch, StreamGuard, StreamInner};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
-    Allocation, Argument, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
+    Allocation, Argument, Capture, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
 };
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
@@ -59,7 +59,7 @@ impl<'a> StreamGuard<'a> {
     /// Where operations go.
     #[inline]
     fn target(&self) -> &Stream {
-        self.state.capturing.as_ref().map_or(&self.stream.raw, |capturing| &capturing.onto)
+        self.state.capturing.as_ref().map_or(&self.stream.raw, |capturing| capturing.capture.onto())
     }
 
     #[inline]
@@ -146,12 +146,12 @@ impl<'a> StreamGuard<'a> {
 
     /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
     pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
-        let apart = Stream::new(&self.stream.device.gpu.context)?;
-        let _in_progress = self.stream.device.gpu.begin_capture();
-        apart.begin_capture()?;
-        let enqueued = enqueue(&apart);
-        let graph = apart.end_capture();
-        enqueued.and(graph)
+        let gpu = &self.stream.device.gpu;
+        let apart = gpu.stream()?;
+        let _in_progress = gpu.begin_capture();
+        let capture = Capture::begin(apart)?;
+        enqueue(capture.onto())?;
+        capture.end()
     }
 
     /// Enqueues captured work.
@@ -236,10 +236,11 @@ impl<'a> StreamGuard<'a> {
 
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
-        let onto = Stream::new(&self.stream.device.gpu.context)?;
-        let in_progress = self.stream.device.gpu.begin_capture();
-        onto.begin_capture()?;
-        self.state.capturing = Some(Capturing { onto, captured: Captured::default(), _in_progress: in_progress });
+        let gpu = &self.stream.device.gpu;
+        let onto = gpu.stream()?;
+        let in_progress = gpu.begin_capture();
+        let capture = Capture::begin(onto)?;
+        self.state.capturing = Some(Capturing { capture, captured: Captured::default(), _in_progress: in_progress });
         self.stream.captures.store(true, Ordering::Release);
         Ok(())
     }
@@ -247,7 +248,7 @@ impl<'a> StreamGuard<'a> {
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match self.stream.take_capture(&mut self.state) {
-            Some(Capturing { onto, captured, .. }) => Ok((onto.end_capture()?, captured)),
+            Some(Capturing { capture, captured, .. }) => Ok((capture.end()?, captured)),
             None => {
                 Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
             }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::device::cuda::driver::{Allocation, Stream};
+use crate::device::cuda::driver::{Allocation, Capture, Stream};
 use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
@@ -87,9 +87,9 @@ struct State {
 }
 
 struct Capturing {
-    onto: Stream,
+    capture: Capture,
     captured: Captured,
-    /// Given up after `onto`, whose end it tells.
+    /// Given up after `capture`, whose end it tells.
     _in_progress: CaptureInProgress,
 }
 
@@ -121,7 +121,7 @@ impl StreamInner {
         let gpu = &device.gpu;
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
-            raw: Stream::new(&gpu.context)?,
+            raw: gpu.stream()?,
             fault: Arc::new(Fault::new(gpu)?),
             failed: OnceLock::new(),
             causes: Mutex::default(),
@@ -198,12 +198,9 @@ impl StreamInner {
 
     /// Ends a capture in progress, whose work is forgotten.
     pub(crate) fn give_up_capture(&self) {
-        let mut state = lock(&self.state);
-        if let Some(Capturing { onto, captured, .. }) = self.take_capture(&mut state) {
-            let _ = onto.end_capture();
-            drop(state);
-            drop(captured);
-        }
+        let given_up = self.take_capture(&mut lock(&self.state));
+        // Without the lock.
+        drop(given_up);
     }
 
     fn take_capture(&self, state: &mut State) -> Option<Capturing> {
@@ -221,16 +218,9 @@ impl StreamInner {
     fn check(&self, state: &mut State) -> Result<()> {
         let outcome = self.check_with(state.has_causes);
         if outcome.is_err() {
-            self.end_failed_capture(state);
+            drop(self.take_capture(state));
         }
         outcome
-    }
-
-    #[cold]
-    fn end_failed_capture(&self, state: &mut State) {
-        if let Some(given_up) = self.take_capture(state) {
-            let _ = given_up.onto.end_capture();
-        }
     }
 
     /// Fails if the stream has; for who enqueues nothing. Without the state, which a thread may have that is stuck.
