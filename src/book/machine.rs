@@ -144,6 +144,7 @@ fn sampling(results: &Results) -> Table {
         ("stop at a relative error of".to_owned(), rule(error)),
         ("stop after".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
         ("fewest samples".to_owned(), rule(plan.fewest.map(|fewest| fewest.to_string()))),
+        ("passes that share them".to_owned(), Cell::Text(plan.passes.to_string())),
         ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),
     ];
     Table::facts("Sampling", ["rule", "value"], facts)

@@ -7,6 +7,7 @@
 //!
 //! [`Bench::plan`] runs an experiment with no device: every declaration is kept, and nothing else happens.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
@@ -66,7 +67,12 @@ pub struct Bench {
     pub(super) selection: Selection,
     pub(super) interrupted: bool,
     declared: Vec<MetricSpec>,
-    finished: Vec<Row>,
+    /// What earlier passes of the run, or an earlier try of it, left of rows, by their titles.
+    earlier: HashMap<String, Outcome>,
+    /// Which pass it is, from 0, and of how many.
+    pass: (usize, usize),
+    /// Why a row was given up that earlier passes measured.
+    given_up: Option<String>,
     rows: Vec<Row>,
     run: String,
     turn: Turn,
@@ -87,6 +93,7 @@ pub enum Turn {
 }
 
 /// What measures.
+#[derive(Clone)]
 pub(super) struct Measuring {
     pub(super) device: Device,
     pub(super) sampler: Sampler,
@@ -112,7 +119,9 @@ impl Bench {
             selection: Selection::default(),
             interrupted: false,
             declared: Vec::new(),
-            finished: Vec::new(),
+            earlier: HashMap::new(),
+            pass: (0, 1),
+            given_up: None,
             rows: Vec::new(),
             run: run.to_owned(),
             turn: Turn::All,
@@ -155,11 +164,20 @@ impl Bench {
         self
     }
 
-    /// With the finished ones of `rows` taken over from an earlier try of the same run instead of measured again.
+    /// With what earlier passes of the same run, or an earlier try of it, left in `rows`: a pass that stands there is not made
+    /// again.
     #[must_use]
-    pub fn continuing(mut self, rows: &[Row]) -> Self {
-        let finished = |row: &&Row| row.outcome(&self.run).is_some_and(Outcome::is_finished);
-        self.finished = rows.iter().filter(finished).cloned().collect();
+    pub fn continuing<'r>(mut self, rows: impl IntoIterator<Item = &'r Row>) -> Self {
+        let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
+        self.earlier = rows.into_iter().filter_map(whole).collect();
+        self
+    }
+
+    /// As pass `pass`, from 0, of `passes`, each of which takes a share of the samples. What is decided by trials is decided in
+    /// the first.
+    #[must_use]
+    pub fn in_pass(mut self, pass: usize, passes: usize) -> Self {
+        self.pass = (pass, passes);
         self
     }
 
@@ -184,8 +202,9 @@ impl Bench {
     }
 
     /// The rows in the order of `planned`, those that the experiment was to produce. One that it left out is there as
-    /// failed, so that it cannot go unseen; the reason is `failure`, why the experiment ended.
-    pub fn finish(mut self, planned: Vec<MetricSpec>, failure: Option<&str>) -> Vec<Row> {
+    /// failed, so that it cannot go unseen; the reason is `failure`, why the experiment ended. And why a row was given up that
+    /// earlier passes had measured.
+    pub fn finish(mut self, planned: Vec<MetricSpec>, failure: Option<&str>) -> (Vec<Row>, Option<String>) {
         let places: Vec<String> = planned.iter().map(MetricSpec::title).collect();
         for spec in planned {
             if !self.rows.iter().any(|row| row.spec.is(&spec.id, &spec.parameters)) {
@@ -197,7 +216,7 @@ impl Bench {
             let title = row.spec.title();
             places.iter().position(|place| *place == title)
         });
-        self.rows
+        (self.rows, self.given_up)
     }
 
     /// What the next group does in this turn: whether it is of the part, whether it measures, whether it computes.
@@ -213,11 +232,25 @@ impl Bench {
         self.declared.push(spec.clone());
     }
 
-    /// Takes rows over from an earlier try, if that finished all of them.
-    pub(super) fn take_over(&mut self, specs: &[&MetricSpec]) -> bool {
-        let found = |spec: &&MetricSpec| self.finished.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
-        let rows: Option<Vec<Row>> = specs.iter().map(|spec| found(spec).cloned()).collect();
-        rows.map(|rows| self.rows.extend(rows)).is_some()
+    /// Whether this pass is to measure a row; one that it is not to stands here as it was left.
+    pub(super) fn is_due(&mut self, spec: &MetricSpec) -> bool {
+        let (pass, passes) = self.pass;
+        let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove_entry(&spec.title()) };
+        match earlier {
+            Some((_, outcome)) if outcome.passes_done(passes) > pass => {
+                self.push(spec.clone(), outcome);
+                false
+            }
+            earlier => {
+                self.earlier.extend(earlier);
+                true
+            }
+        }
+    }
+
+    /// Whether a row of a group has samples in each pass.
+    pub(super) fn takes_part_in_passes(&self, by_trials: bool) -> bool {
+        self.pass.1 == 1 || !(by_trials || self.part != Some(Part::Timed))
     }
 
     /// How many rows stand here.
@@ -232,7 +265,17 @@ impl Bench {
         }
     }
 
+    /// Leaves what came of a row, behind what earlier passes left of it.
     pub(super) fn push(&mut self, spec: MetricSpec, outcome: Outcome) {
+        let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove(&spec.title()) };
+        if let (Some(Outcome::Measured { .. }), Outcome::Failed { reason }) = (&earlier, &outcome) {
+            let (title, pass) = (spec.title(), self.pass.0 + 1);
+            self.given_up.get_or_insert_with(|| format!("`{title}`, in pass {pass}: {reason}"));
+        }
+        let outcome = match earlier {
+            Some(earlier) => earlier.followed_by(outcome),
+            None => outcome,
+        };
         self.rows.push(Row { spec, series: vec![Series { run: self.run.clone(), outcome }] });
     }
 

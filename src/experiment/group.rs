@@ -2,13 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::rc::Rc;
+use std::time::Instant;
 
 use super::bench::{Bench, Part};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
+    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Work, evaluate_round,
 };
 use crate::units::Unit;
 
@@ -332,13 +333,12 @@ impl<'a, S: 'a> Group<'a, S> {
             match (kind, left_out(bench, &spec)) {
                 (Kind::Sampled(_), Some(absent)) if measures => bench.push(spec, absent),
                 (Kind::Derived, Some(absent)) if computes => bench.push(spec, absent),
-                (Kind::Sampled(make), None) if measures => sampled.push((spec, make)),
+                (Kind::Sampled(make), None) if measures && bench.is_due(&spec) => sampled.push((spec, make)),
                 (Kind::Derived, None) if computes => derived.push(spec),
                 _ => {}
             }
         }
-        let specs: Vec<&MetricSpec> = sampled.iter().map(|(spec, _)| spec).collect();
-        if !specs.is_empty() && !bench.take_over(&specs) {
+        if !sampled.is_empty() {
             sample(bench, setup, sampled, trials);
         }
         for spec in derived {
@@ -372,7 +372,7 @@ fn sample<S>(
     rows: Vec<(MetricSpec, Make<'_, S>)>,
     trials: Option<NonZeroUsize>,
 ) {
-    let Some(measuring) = bench.measuring.take() else { return };
+    let Some(measuring) = bench.measuring.clone() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
     bench.interrupted |= measuring.sampler.is_interrupted();
@@ -399,7 +399,6 @@ fn sample<S>(
             Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
         }
     };
-    bench.measuring = Some(measuring);
     outcomes.into_iter().for_each(|(spec, outcome)| bench.push(spec, outcome));
 }
 
@@ -424,12 +423,16 @@ fn rounds(
     match sampled {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
+            let since = |start: &Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
+            let began = rounds.started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
+            let is_of_pass = bench.takes_part_in_passes(trials.is_some());
             let kept = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).zip(rounds.warmup);
             let outcomes = kept.map(|(((set, order), started), warmup)| {
-                let since = |start: &std::time::Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
                 let started = started.iter().map(since).collect();
                 let samples = set.into_values();
-                Outcome::Measured { samples, order, started, warmup, stopped_by: rounds.stopped_by }
+                let pass = is_of_pass.then_some(Pass { samples: samples.len(), began });
+                let passes = pass.into_iter().collect();
+                Outcome::Measured { samples, order, started, warmup, passes, stopped_by: rounds.stopped_by }
             });
             specs.into_iter().zip(outcomes).collect()
         }

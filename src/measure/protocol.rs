@@ -44,9 +44,24 @@ pub struct Protocol {
         serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
     )]
     pub fewest: Option<NonZeroUsize>,
+    /// In how many passes a run of a suite goes through its experiments. Each row takes its share of `samples`, `fewest` and
+    /// `time_limit` in each pass, so that a disturbance which lasts for seconds meets a part of them. Not for a
+    /// [`Sampler`](super::Sampler) by itself, which takes all at once.
+    #[cfg_attr(feature = "serde", serde(default = "one", skip_serializing_if = "is_one"))]
+    pub passes: NonZeroUsize,
     /// Seeds the order of the cases within a round.
     #[cfg_attr(feature = "serde", serde(default))]
     pub seed: u64,
+}
+
+#[cfg(feature = "serde")]
+fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
+}
+
+#[cfg(feature = "serde")]
+fn is_one(passes: &NonZeroUsize) -> bool {
+    passes.get() == 1
 }
 
 /// Numbers that are refused where they stand.
@@ -129,7 +144,15 @@ impl Protocol {
     }
 
     fn without_rule() -> Self {
-        Self { warmup: default_warmup(), samples: None, relative_error: None, time_limit: None, fewest: None, seed: 0 }
+        Self {
+            warmup: default_warmup(),
+            samples: None,
+            relative_error: None,
+            time_limit: None,
+            fewest: None,
+            passes: NonZeroUsize::MIN,
+            seed: 0,
+        }
     }
 
     /// With `rounds` of warm-up.
@@ -165,6 +188,34 @@ impl Protocol {
     pub fn with_fewest(mut self, count: usize) -> Self {
         self.fewest = NonZeroUsize::new(count);
         self
+    }
+
+    /// In so many passes; 0 is one.
+    #[must_use]
+    pub fn with_passes(mut self, count: usize) -> Self {
+        self.passes = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        self
+    }
+
+    /// The protocol of one of its passes, from 0: a share of what the rules say. What a first warm-up loads is loaded later on,
+    /// so that one round is enough then where nothing moves.
+    #[cfg(any(test, feature = "report"))]
+    #[must_use]
+    pub(crate) fn of_pass(&self, pass: usize) -> Self {
+        let passes = self.passes.get();
+        let share = |count: NonZeroUsize| {
+            let (each, more) = (count.get() / passes, count.get() % passes);
+            NonZeroUsize::new(each + usize::from(pass < more)).unwrap_or(NonZeroUsize::MIN)
+        };
+        let least = NonZeroUsize::new(self.least_rounds());
+        Self {
+            warmup: if pass == 0 { self.warmup } else { self.warmup.min(1) },
+            samples: self.samples.map(share),
+            time_limit: self.time_limit.map(|limit| limit / passes as f64),
+            fewest: if passes == 1 { self.fewest } else { least.map(share) },
+            passes: NonZeroUsize::MIN,
+            ..self.clone()
+        }
     }
 
     /// The fewest rounds that a time limit leaves.
@@ -203,6 +254,10 @@ impl Protocol {
         if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
             return refuse(reason);
         }
+        let (passes, most) = (self.passes.get(), if samples > 0 { samples } else { Self::MAXIMUM });
+        if passes > most {
+            return refuse(format!("`passes` is {passes}, more than {most}, the samples that they are to share"));
+        }
         match (self.relative_error, self.time_limit) {
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
                 refuse(format!("`relative_error` is {share}; it is a share between 0 and 1, such as 0.01 for ± 1 %"))
@@ -229,6 +284,8 @@ pub enum StoppedBy {
     TimeLimit,
     /// The user asked to stop; the samples taken so far are kept.
     Interrupt,
+    /// A later pass of the run failed; the samples of those before it are kept.
+    Failure,
 }
 
 #[cfg(test)]
@@ -249,6 +306,20 @@ mod tests {
     }
 
     #[test]
+    fn the_passes_share_what_the_rules_say() {
+        let whole = Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3).with_passes(3);
+        let shares: Vec<Protocol> = (0..3).map(|pass| whole.of_pass(pass)).collect();
+        let samples = shares.iter().filter_map(|share| share.samples).map(usize::from);
+        assert_eq!(samples.collect::<Vec<_>>(), [4, 4, 3]);
+        assert_eq!(shares.iter().map(Protocol::least_rounds).collect::<Vec<_>>(), [1, 1, 1], "one at least");
+        assert_eq!(shares.iter().map(|share| share.warmup).collect::<Vec<_>>(), [3, 1, 1]);
+        assert!(shares.iter().all(|share| (share.time_limit.unwrap() - 0.3).abs() < 1e-12 && share.validate().is_ok()));
+        assert_eq!(whole.clone().with_warmup(0).of_pass(1).warmup, 0);
+        let one = Protocol::samples(11).with_time_limit(0.9);
+        assert_eq!(one.of_pass(0), one, "one pass has all");
+    }
+
+    #[test]
     fn a_protocol_that_never_stops_is_refused() {
         for protocol in [
             Protocol::samples(0),
@@ -262,6 +333,8 @@ mod tests {
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
             Protocol::samples(5).with_fewest(usize::MAX),
+            Protocol::samples(5).with_passes(6),
+            Protocol::for_seconds(1.0).with_passes(usize::MAX),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

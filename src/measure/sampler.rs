@@ -207,7 +207,8 @@ impl Sampler {
         for case in &mut cases {
             self.prepare(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
         }
-        let mut warmup = Warmup::new(&self.protocol, cases.len());
+        let conditions = || self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
+        let mut warmup = Warmup::new(&self.protocol, cases.len(), conditions().as_ref());
         let mut last_round = 0.0;
         loop {
             let before = seconds();
@@ -219,8 +220,7 @@ impl Sampler {
             if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
-            let conditions = self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
-            warmup.keep(values.iter().map(|(value, _)| *value), conditions.as_ref());
+            warmup.keep(values.iter().map(|(value, _)| *value), conditions().as_ref());
             last_round = seconds() - before;
             if let Some(host) = self.host.as_ref().filter(|_| is_over) {
                 host.charge(last_round);

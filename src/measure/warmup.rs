@@ -2,8 +2,8 @@
 //!
 //! # Method
 //! After the rounds that the protocol asks for, the warm-up goes on until nothing moves any more: the last three samples of
-//! no case rise or fall in one direction by more than 5 %, and between the last two rounds the device's clock rate has moved
-//! by no more than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
+//! no case rise or fall in one direction by more than 5 %, and in the last round the device's clock rate has moved by no more
+//! than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
 //! rounds asked for, or after the time limit: then also before all rounds asked for, but not before three of them. What was
 //! not steady then shows in the samples that are kept, as a trend. A host that is slowed keeps it going as
 //! [`HostSpeed`](super::host::HostSpeed) says.
@@ -27,25 +27,27 @@ pub(crate) struct Warmup<'a> {
     protocol: &'a Protocol,
     /// What was sampled, case by case.
     pub(crate) samples: Vec<Vec<f64>>,
-    /// Clock rate and power after each round, where they can be read.
+    rounds: usize,
+    /// Clock rate and power before the first round and after each, where they can be read.
     conditions: Vec<(Option<f64>, Option<f64>)>,
 }
 
 impl<'a> Warmup<'a> {
-    pub(crate) fn new(protocol: &'a Protocol, cases: usize) -> Self {
-        Self { protocol, samples: vec![Vec::new(); cases], conditions: Vec::new() }
+    /// One that begins under the conditions that `sensors` show.
+    pub(crate) fn new(protocol: &'a Protocol, cases: usize, sensors: Option<&Telemetry>) -> Self {
+        Self { protocol, samples: vec![Vec::new(); cases], rounds: 0, conditions: vec![conditions(sensors)] }
     }
 
     /// The rounds so far.
     pub(crate) fn rounds(&self) -> usize {
-        self.conditions.len()
+        self.rounds
     }
 
     /// Adds a complete round.
     pub(crate) fn keep(&mut self, round: impl Iterator<Item = f64>, sensors: Option<&Telemetry>) {
         self.samples.iter_mut().zip(round).for_each(|(samples, value)| samples.push(value));
-        let clock = sensors.and_then(|sensors| sensors.sm_clock_mhz).map(f64::from);
-        self.conditions.push((clock, sensors.and_then(|sensors| sensors.power_w)));
+        self.rounds += 1;
+        self.conditions.push(conditions(sensors));
     }
 
     /// Whether it has lasted long enough, `elapsed` seconds after it began.
@@ -72,6 +74,12 @@ impl<'a> Warmup<'a> {
     }
 }
 
+/// Clock rate and power.
+fn conditions(sensors: Option<&Telemetry>) -> (Option<f64>, Option<f64>) {
+    let clock = sensors.and_then(|sensors| sensors.sm_clock_mhz).map(f64::from);
+    (clock, sensors.and_then(|sensors| sensors.power_w))
+}
+
 fn is_moving(samples: &[f64]) -> bool {
     let [.., a, b, c] = *samples else { return false };
     let one_way = (a < b && b < c) || (a > b && b > c);
@@ -84,11 +92,11 @@ mod tests {
 
     fn after(rounds: &[f64], clocks: &[u32], asked: usize) -> bool {
         let protocol = Protocol::samples(10).with_warmup(asked);
-        let mut warmup = Warmup::new(&protocol, 1);
+        let sensors = |clock: &u32| Telemetry { sm_clock_mhz: Some(*clock), ..Telemetry::default() };
+        let clocks: Vec<Telemetry> = clocks.iter().map(sensors).collect();
+        let mut warmup = Warmup::new(&protocol, 1, clocks.first());
         for (place, value) in rounds.iter().enumerate() {
-            let sensors =
-                clocks.get(place).map(|clock| Telemetry { sm_clock_mhz: Some(*clock), ..Telemetry::default() });
-            warmup.keep([*value].into_iter(), sensors.as_ref());
+            warmup.keep([*value].into_iter(), clocks.get(place + 1));
         }
         warmup.is_over(0.0)
     }
@@ -104,8 +112,10 @@ mod tests {
 
     #[test]
     fn it_lasts_until_the_clock_no_longer_moves() {
-        assert!(!after(&[1.0; 3], &[1980, 1980, 1600], 3));
-        assert!(after(&[1.0; 4], &[1980, 1980, 1600, 1605], 3));
+        assert!(!after(&[1.0; 3], &[345, 1980, 1980, 1600], 3));
+        assert!(after(&[1.0; 4], &[345, 1980, 1980, 1600, 1605], 3));
+        assert!(!after(&[1.0], &[345, 1980], 1), "the first round raised it");
+        assert!(after(&[1.0; 2], &[345, 1980, 1980], 1));
     }
 
     #[test]
@@ -114,7 +124,7 @@ mod tests {
         assert!(!after(&falling[..8], &[], 3) && after(&falling, &[], 3));
         assert!(after(&[], &[], 0), "none was asked for");
         let protocol = Protocol::samples(10).with_warmup(2).with_time_limit(2.0);
-        let mut warmup = Warmup::new(&protocol, 1);
+        let mut warmup = Warmup::new(&protocol, 1, None);
         [4.0, 3.0, 2.0].into_iter().for_each(|value| warmup.keep([value].into_iter(), None));
         assert!(!warmup.is_over(1.9), "what moves is waited for up to the limit");
         assert!(warmup.is_over(2.0));
@@ -123,7 +133,7 @@ mod tests {
     #[test]
     fn the_time_limit_ends_a_warm_up_of_any_number_of_rounds() {
         let protocol = Protocol::samples(10).with_warmup(usize::MAX).with_time_limit(2.0);
-        let mut warmup = Warmup::new(&protocol, 1);
+        let mut warmup = Warmup::new(&protocol, 1, None);
         warmup.keep([1.0].into_iter(), None);
         assert!(!warmup.is_over(9.0), "one round has loaded and not yet run");
         (0..2).for_each(|_| warmup.keep([1.0].into_iter(), None));

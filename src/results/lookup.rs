@@ -315,6 +315,7 @@ mod tests {
             order,
             started,
             warmup: Vec::new(),
+            passes: Vec::new(),
             stopped_by: StoppedBy::Samples,
         }
     }

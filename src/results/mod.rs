@@ -65,7 +65,7 @@ pub use provenance::code_of;
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
-    Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Series, begins, in_words, titled,
+    Derivation, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Series, begins, in_words, titled,
 };
 pub(crate) use row::{by_size, in_another_unit};
 pub use rows::Rows;

@@ -154,7 +154,14 @@ mod tests {
         let provenance = Provenance::measured(Clock::Host);
         let spec = MetricSpec { id: id.to_owned(), group, label, unit, parameters, provenance, work, floor: None };
         let (order, started, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
-        let outcome = Outcome::Measured { samples: vec![sample; 6], order, started, warmup: Vec::new(), stopped_by };
+        let outcome = Outcome::Measured {
+            samples: vec![sample; 6],
+            order,
+            started,
+            warmup: Vec::new(),
+            passes: Vec::new(),
+            stopped_by,
+        };
         Row { spec, series: vec![Series { run: "1".to_owned(), outcome }] }
     }
 

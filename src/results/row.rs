@@ -114,9 +114,12 @@ pub enum Outcome {
         /// When each sample began, in seconds since the run did; empty where it was not recorded.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         started: Vec<f64>,
-        /// The samples of the warm-up, which no estimate takes in; empty where they were not kept.
+        /// The samples of the warm-ups, which no estimate takes in; empty where they were not kept.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warmup: Vec<f64>,
+        /// The passes of the run in which the samples were taken; empty where these were not recorded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        passes: Vec<Pass>,
         /// Which rule ended the sampling.
         stopped_by: StoppedBy,
     },
@@ -142,6 +145,17 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
+}
+
+/// What one pass of a run left of a row: the next of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pass {
+    /// How many.
+    pub samples: usize,
+    /// When the first round began of which the samples were kept, in seconds since the run did: the same for the rows that
+    /// were sampled together.
+    pub began: f64,
 }
 
 impl MetricSpec {
@@ -208,10 +222,14 @@ impl Row {
                 Outcome::Derived { .. } if !is_computed => {
                     return Err(format!("is measured, and its samples of the run `{run}` are computed"));
                 }
-                Outcome::Measured { samples, order, started, .. } => {
+                Outcome::Measured { samples, order, started, passes, .. } => {
                     let counts = [
                         ("the places of its samples", order.len()),
                         ("the times at which its samples began", started.len()),
+                        (
+                            "the samples of its passes",
+                            passes.iter().fold(0, |sum: usize, pass| sum.saturating_add(pass.samples)),
+                        ),
                     ];
                     let wrong = counts.into_iter().find(|(_, count)| *count != 0 && *count != samples.len());
                     if let Some((what, count)) = wrong {
@@ -233,11 +251,25 @@ impl Row {
         self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)
     }
 
-    /// Whether it was sampled in turn with another row in a run: rows of one group are sampled round by round, so that the
-    /// times in which they were sampled overlap. `None` where the run does not say when.
+    /// Whether it was sampled in turn with another row in a run: rows of one group are sampled round by round. `None` where the
+    /// run does not say when. A run that does not say how it was divided into passes had one: there the times in which such
+    /// rows were sampled overlap.
     pub fn in_turn(&self, other: &Self, run: &str) -> Option<bool> {
-        let (own, [start, end]) = (window(self.outcome(run)?)?, window(other.outcome(run)?)?);
+        let (own, other) = (self.outcome(run)?, other.outcome(run)?);
+        let began = |outcome| passes(outcome).iter().map(|pass| pass.began).collect::<Vec<_>>();
+        let (passes, others) = (began(own), began(other));
+        if !(passes.is_empty() && others.is_empty()) {
+            return Some(passes == others);
+        }
+        let (own, [start, end]) = (window(own)?, window(other)?);
         Some(own[0] <= end && start <= own[1])
+    }
+}
+
+fn passes(outcome: &Outcome) -> &[Pass] {
+    match outcome {
+        Outcome::Measured { passes, .. } => passes,
+        _ => &[],
     }
 }
 
@@ -261,6 +293,62 @@ impl Outcome {
     /// Whether there is nothing left to do for it: an interrupt neither came before it nor cut its sampling short.
     pub fn is_finished(&self) -> bool {
         !matches!(self, Outcome::Interrupted | Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
+    }
+
+    /// How many passes of a run of so many have left something of it: all of them where no further one is to add to it.
+    pub fn passes_done(&self, of: usize) -> usize {
+        match self {
+            Outcome::Interrupted => 0,
+            Outcome::Measured { stopped_by: StoppedBy::Failure, .. } => of,
+            Outcome::Measured { passes, stopped_by, .. } if !passes.is_empty() => {
+                passes.len() - usize::from(*stopped_by == StoppedBy::Interrupt)
+            }
+            Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. } => 0,
+            _ => of,
+        }
+    }
+
+    /// Without what a pass left that was cut short; nothing where nothing is left.
+    #[must_use]
+    pub fn whole_passes(mut self) -> Option<Self> {
+        if self.is_finished() {
+            return Some(self);
+        }
+        let Outcome::Measured { samples, order, started, passes, stopped_by, .. } = &mut self else { return None };
+        let cut = passes.pop()?;
+        let left = samples.len().saturating_sub(cut.samples);
+        samples.truncate(left);
+        order.truncate(left);
+        started.truncate(left);
+        *stopped_by = StoppedBy::Samples;
+        (left > 0).then_some(self)
+    }
+
+    /// What is left of a row after a further pass, which left `later`. What was measured stays where the pass failed or was
+    /// interrupted.
+    #[must_use]
+    pub fn followed_by(mut self, later: Self) -> Self {
+        let Outcome::Measured { samples, order, started, warmup, passes, stopped_by } = &mut self else { return later };
+        match later {
+            Outcome::Measured { samples: s, order: o, started: t, warmup: w, passes: p, stopped_by: by } => {
+                samples.extend(s);
+                order.extend(o);
+                started.extend(t);
+                warmup.extend(w);
+                passes.extend(p);
+                // Where one pass had no more time, the row has fewer samples than were asked for.
+                *stopped_by = match (*stopped_by, by) {
+                    (StoppedBy::TimeLimit, StoppedBy::Samples | StoppedBy::RelativeError) => StoppedBy::TimeLimit,
+                    (_, by) => by,
+                };
+            }
+            Outcome::Interrupted => {
+                passes.push(Pass { samples: 0, began: passes.last().map_or(0.0, |pass| pass.began) });
+                *stopped_by = StoppedBy::Interrupt;
+            }
+            _ => *stopped_by = StoppedBy::Failure,
+        }
+        self
     }
 }
 

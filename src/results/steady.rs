@@ -128,6 +128,7 @@ mod tests {
                 order: Vec::new(),
                 started: Vec::new(),
                 warmup: Vec::new(),
+                passes: Vec::new(),
                 stopped_by: StoppedBy::Samples,
             },
         };

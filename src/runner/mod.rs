@@ -8,7 +8,7 @@ mod length;
 mod schema;
 mod suite;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,25 +153,35 @@ impl Session<'_> {
             Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
         };
         let mut experiments: Vec<&dyn AnyExperiment> = chosen.iter().map(Chosen::get).filter(has_rows).collect();
-        experiments.shuffle(&mut random);
-        for (place, experiment) in experiments.iter().enumerate() {
-            self.observer.keep(&running.so_far());
-            if !self.interrupt.load(Ordering::Relaxed) {
-                self.observer.experiment(place, experiments.len(), experiment.name());
+        let passes = self.suite.sampling.passes.get();
+        for pass in 0..passes {
+            experiments.shuffle(&mut random);
+            for (place, experiment) in experiments.iter().enumerate() {
+                self.observer.keep(&running.so_far());
+                if !self.is_interrupted() {
+                    self.observer.experiment(
+                        pass * experiments.len() + place,
+                        passes * experiments.len(),
+                        experiment.name(),
+                    );
+                }
+                let (device, begun) = (self.device, running.begun);
+                let (left, sensed) = watched(device, begun, experiment.name(), || {
+                    self.measure_part(running, *experiment, Part::Timed, pass, &mut random)
+                });
+                running.run().telemetry.extend(sensed);
+                running.add(left);
             }
-            let (device, begun) = (self.device, running.begun);
-            let (mut left, sensed) = watched(device, begun, experiment.name(), || {
-                self.measure_part(running, *experiment, Part::Timed, &mut random)
-            });
-            running.run().telemetry.extend(sensed);
-            left.duration += running.duration(experiment.name());
-            running.run().order.push(left);
+            if self.is_interrupted() {
+                running.cut_short(passes);
+                break;
+            }
         }
         self.observer.keep(&running.so_far());
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
         self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.
-        if running.results.timelines.is_empty() && !self.interrupt.load(Ordering::Relaxed) {
+        if running.results.timelines.is_empty() && !self.is_interrupted() {
             let id = running.id.clone();
             let planned = planned(self.suite, self.registry, engine);
             let recorded =
@@ -191,36 +201,43 @@ impl Session<'_> {
         random: &mut Xoshiro256PlusPlus,
     ) {
         let engine = self.device.properties().engine;
-        for (place, experiment) in experiments.iter().enumerate() {
+        for experiment in experiments {
             if Bench::plan_of(*experiment, engine, part).is_empty() {
                 continue;
             }
-            let left = self.measure_part(running, *experiment, part, random);
-            let whole = &mut running.run().order[place];
-            whole.duration += left.duration;
-            whole.failure = whole.failure.take().or(left.failure);
+            let left = self.measure_part(running, *experiment, part, 0, random);
+            running.add(left);
         }
         self.observer.keep(&running.so_far());
     }
 
-    /// Measures the rows of an experiment that are of one part of a run.
+    /// Measures the rows of an experiment that are of one part of a run, in one of its passes. Those of the later parts have one.
     fn measure_part(
         &self,
         running: &mut Running,
         experiment: &dyn AnyExperiment,
         part: Part,
+        pass: usize,
         random: &mut Xoshiro256PlusPlus,
     ) -> ExperimentRun {
-        let protocol = Protocol { seed: random.random(), ..self.suite.sampling.clone() };
+        let sampling = &self.suite.sampling;
+        let share = if part == Part::Timed { sampling.of_pass(pass) } else { sampling.clone() };
+        let protocol = Protocol { seed: random.random(), ..share };
         let host = running.host.clone();
         let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
-            .continuing(&running.earlier);
+            .in_pass(pass, sampling.passes.get())
+            .continuing(
+                running.rows.iter().chain(&running.earlier).filter(|row| row.spec.experiment() == experiment.name()),
+            );
         let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
-        running.earlier.retain(|earlier| rows.iter().all(|row| row.spec != earlier.spec));
-        running.rows.extend(rows);
+        running.put(rows);
         left
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
     }
 
     /// Brings the rows into the order of the suite, whatever the order in which they were measured.
@@ -318,10 +335,39 @@ impl Running {
         all
     }
 
-    /// How long the earlier try of an experiment took; counted once.
-    fn duration(&mut self, experiment: &str) -> f64 {
-        let place = self.order.iter().position(|left| left.name == experiment);
-        place.map_or(0.0, |place| self.order.remove(place).duration)
+    /// Adds what a pass or a part left of an experiment to what stands of it; what an earlier try took is counted once.
+    fn add(&mut self, mut left: ExperimentRun) {
+        let is_it = |own: &ExperimentRun| own.name == left.name;
+        if let Some(place) = self.order.iter().position(is_it) {
+            left.duration += self.order.remove(place).duration;
+        }
+        match self.run().order.iter_mut().find(|own| own.name == left.name) {
+            Some(whole) => {
+                whole.duration += left.duration;
+                whole.failure = whole.failure.take().or(left.failure);
+            }
+            None => self.run().order.push(left),
+        }
+    }
+
+    /// Puts rows in the place of what stood of them.
+    fn put(&mut self, rows: Vec<Row>) {
+        let titles: HashSet<String> = rows.iter().map(|row| row.spec.title()).collect();
+        let experiments: HashSet<&str> = rows.iter().map(|row| row.spec.experiment()).collect();
+        let stays = |row: &Row| !(experiments.contains(row.spec.experiment()) && titles.contains(&row.spec.title()));
+        self.earlier.retain(stays);
+        self.rows.retain(stays);
+        self.rows.extend(rows);
+    }
+
+    /// Marks the rows of which passes are missing: the run was interrupted.
+    fn cut_short(&mut self, passes: usize) {
+        for series in self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == self.id) {
+            if series.outcome.is_finished() && series.outcome.passes_done(passes) < passes {
+                let outcome = std::mem::replace(&mut series.outcome, Outcome::Interrupted);
+                series.outcome = outcome.followed_by(Outcome::Interrupted);
+            }
+        }
     }
 }
 
@@ -387,7 +433,8 @@ fn run_parts(
             failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
         }
     }
-    let rows = bench.finish(planned, failure.as_deref());
+    let (rows, given_up) = bench.finish(planned, failure.as_deref());
+    let failure = failure.or(given_up);
     let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
     let code = code_of(&name).map(str::to_owned);
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)

@@ -63,7 +63,14 @@ fn results(rows: &[Made]) -> Results {
                 let one = |(place, samples): (usize, &Vec<f64>)| {
                     let started = (0..samples.len()).map(|round| round as f64).collect();
                     let (samples, order, warmup) = (samples.clone(), Vec::new(), Vec::new());
-                    let outcome = Outcome::Measured { samples, order, started, warmup, stopped_by: StoppedBy::Samples };
+                    let outcome = Outcome::Measured {
+                        samples,
+                        order,
+                        started,
+                        warmup,
+                        passes: Vec::new(),
+                        stopped_by: StoppedBy::Samples,
+                    };
                     Series { run: format!("{system}-{place}"), outcome }
                 };
                 runs.iter().enumerate().map(one).collect()

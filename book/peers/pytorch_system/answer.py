@@ -10,9 +10,25 @@ from . import code
 SCHEMA_VERSION = 2
 
 
-def measured(samples, order, started, warmup, stopped_by):
-    found = {"samples": samples, "order": order, "started": started, "warmup": warmup, "stopped_by": stopped_by}
-    return {"measured": found}
+def measured(samples, order, started, warmup, stopped_by, began=None):
+    """`began`: when the first round began that is kept, of a group that has samples in each pass."""
+    found = {"samples": samples, "order": order, "started": started, "warmup": warmup}
+    if began is not None:
+        found["passes"] = [{"samples": len(samples), "began": began}]
+    return {"measured": {**found, "stopped_by": stopped_by}}
+
+
+def followed(earlier, later):
+    """What is left of a row after a further pass. What was measured stays where the pass failed."""
+    if "measured" not in earlier:
+        return later
+    own, more = earlier["measured"], later.get("measured")
+    if more is None:
+        return {"measured": {**own, "stopped_by": "failure"}}
+    lists = {name: own[name] + more[name] for name in ("samples", "order", "started", "warmup", "passes")}
+    # Where one pass had no more time, the row has fewer samples than were asked for.
+    late = (own["stopped_by"], more["stopped_by"]) == ("time-limit", "samples")
+    return {"measured": {**lists, "stopped_by": "time-limit" if late else more["stopped_by"]}}
 
 
 def derived(samples):
@@ -54,6 +70,15 @@ class Answer:
 
     def put(self, row, outcome):
         self.outcomes[row.key] = outcome
+
+    def add(self, row, outcome):
+        """Puts an outcome behind what earlier passes left of the row."""
+        self.put(row, followed(self.outcomes.get(row.key, {}), outcome))
+
+    def passes(self, key):
+        """How many passes have left something of a row that a further one is to add to; None where none is."""
+        found = self.outcomes.get(key, {}).get("measured")
+        return len(found["passes"]) if found and "passes" in found and found["stopped_by"] != "failure" else None
 
     def outcome(self, key):
         return self.outcomes.get(key)

@@ -2,10 +2,12 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SCHEMA_VERSION = 1
-SAMPLING = {"warmup", "samples", "time_limit", "fewest", "seed"}
+SAMPLING = {"warmup", "samples", "time_limit", "fewest", "passes", "seed"}
+# The fewest rounds that a time limit leaves, where the plan does not say: the interval that is published lies between runs.
+MINIMUM = 3
 
 
 class PlanError(Exception):
@@ -22,6 +24,24 @@ class Sampling:
     seed: int
     # The fewest rounds that a time limit leaves.
     fewest: int | None = None
+    # In how many passes a run goes through its groups, each of which takes a share of the samples.
+    passes: int = 1
+
+    def of_pass(self, number):
+        """The sampling of one pass, from 0. What a first warm-up loads is loaded later on."""
+
+        def share(count):
+            return max(1, count // self.passes + (number < count % self.passes))
+
+        if self.passes == 1:
+            return self
+        return replace(
+            self,
+            warmup=self.warmup if number == 0 else min(1, self.warmup),
+            samples=self.samples and share(self.samples),
+            time_limit=self.time_limit and self.time_limit / self.passes,
+            fewest=share(self.fewest or MINIMUM),
+            passes=1)
 
 
 @dataclass(frozen=True)
@@ -100,8 +120,11 @@ def _sampling(given):
     fewest = given.get("fewest")
     if fewest is not None:
         _count(fewest, "sampling.fewest", least=1)
+    passes = _count(given.get("passes", 1), "sampling.passes", least=1)
+    if samples is not None and passes > samples:
+        raise PlanError(f"`sampling.passes` is {passes}, more than the {samples} samples that they are to share")
     warmup = _count(given.get("warmup", 2), "sampling.warmup")
-    return Sampling(warmup, samples, limit, _count(given.get("seed", 0), "sampling.seed"), fewest)
+    return Sampling(warmup, samples, limit, _count(given.get("seed", 0), "sampling.seed"), fewest, passes)
 
 
 def _device(name):

@@ -1,4 +1,5 @@
-"""Measures the rows of a plan in one process: groups in a random order, recorded groups last, computed rows at the end."""
+"""Measures the rows of a plan in one process: in each pass all groups in a random order, recorded groups last, computed rows
+at the end."""
 
 import gc
 import random
@@ -42,7 +43,7 @@ class Run:
 
     def _measure(self):
         groups, refused = catalogue.divide(self.plan.rows)
-        groups = self.in_order(groups)
+        rounds = self.in_order(groups)
         rows = {row.key: row for row in self.plan.rows}
         for key, reason in refused.items():
             self.answer.put(rows[key], outcomes.failed(reason))
@@ -53,19 +54,19 @@ class Run:
         gc.freeze()
         gc.disable()
         try:
-            for number, group in enumerate(groups):
+            for place, (number, group) in enumerate(rounds):
                 if self.interrupted():
                     break
                 self.keep_now_and_then()
                 try:
-                    self.measure_group(group)
+                    self.measure_group(group, number)
                 except DeviceLost as error:
-                    later = (row for group in groups[number + 1:] for row in group.rows)
-                    self.put_all(later, outcomes.failed(f"the device could not be used any more: {error}"))
+                    self.give_up(rounds[place + 1:], f"the device could not be used any more: {error}")
                     raise
         finally:
             gc.enable()
             gc.unfreeze()
+            self.cut_short()
             derived.compute(self.plan, self.answer)
             self.keep()
 
@@ -77,30 +78,55 @@ class Run:
             self.kept = now
 
     def in_order(self, groups):
-        """The order is drawn from the seed; recorded groups come last."""
+        """The groups, each with the number of its pass. The order in a pass is drawn from the seed; recorded groups come last,
+        once."""
         first = [group for group in groups if not group.recipe.recorded]
         last = [group for group in groups if group.recipe.recorded]
-        self.random.shuffle(first)
+        order = []
+        for number in range(self.plan.sampling.passes):
+            self.random.shuffle(first)
+            order += [(number, group) for group in first]
         self.random.shuffle(last)
-        return first + last
+        return order + [(0, group) for group in last]
 
-    def measure_group(self, group):
+    def measure_group(self, group, number):
         print(group.title, file=sys.stderr, flush=True)
         try:
             self.clear()
-            cases = self.cases(group)
-            if cases:
-                sample = self.sample_recorded if group.recipe.recorded else self.sample
-                for row, outcome in sample(cases):
-                    self.answer.put(row, outcome)
+            cases = self.cases(group, number)
+            if cases and group.recipe.recorded:
+                found = self.sample_recorded(cases)
+            else:
+                found = self.sample(cases, number) if cases else []
+            for row, outcome in found:
+                self.answer.add(row, outcome)
         except Interrupted:
             pass
         except Exception as error:
             reason = one_line(error)
             print(f"  failed: {reason}", file=sys.stderr, flush=True)
-            waiting = [row for row in group.rows if self.answer.outcome(row.key) == outcomes.skipped(NOT_REACHED)]
-            self.put_all(waiting, outcomes.failed(reason))
+            self.give_up([(number, group)], reason)
             self.check_device(reason)
+
+    def is_due(self, row, number):
+        """Whether a pass is to measure a row."""
+        if number == 0:
+            return self.answer.outcome(row.key) == outcomes.skipped(NOT_REACHED)
+        return self.answer.passes(row.key) == number
+
+    def give_up(self, rounds, reason):
+        """The rows that these rounds were to measure have failed."""
+        for number, group in rounds:
+            for row in group.rows:
+                if self.is_due(row, number):
+                    self.answer.add(row, outcomes.failed(reason))
+
+    def cut_short(self):
+        """Rows of which a pass is missing were interrupted."""
+        for outcome in self.answer.outcomes.values():
+            found = outcome.get("measured")
+            if found and found["stopped_by"] != "failure" and 0 < len(found.get("passes", [])) < self.plan.sampling.passes:
+                found["stopped_by"] = "interrupt"
 
     def clear(self):
         """What an earlier group left behind is gone before the next begins."""
@@ -108,8 +134,8 @@ class Run:
         self.lab.synchronize()
         self.lab.torch.cuda.empty_cache()
 
-    def cases(self, group):
-        """The rows of the group that can be measured, each with its case; the others get their outcome."""
+    def cases(self, group, number):
+        """The rows of the group that can be measured, each with its case; the others get their outcome in the first pass."""
         cases = []
         for wanted in group.wanted():
             try:
@@ -117,23 +143,26 @@ class Run:
             except (NotApplicable, Skipped, LeftOut) as absent:
                 made = dict.fromkeys((row.id for row in wanted.rows), absent)
             for row in wanted.rows:
+                if number > 0 and not self.is_due(row, number):
+                    continue
                 case = made.get(row.id, LeftOut())
                 if isinstance(case, LeftOut):
                     self.answer.outcomes.pop(row.key, None)
                 elif isinstance(case, NotApplicable):
-                    self.answer.put(row, outcomes.not_applicable(str(case)))
+                    self.answer.add(row, outcomes.not_applicable(str(case)))
                 elif isinstance(case, Skipped):
-                    self.answer.put(row, outcomes.skipped(str(case)))
+                    self.answer.add(row, outcomes.skipped(str(case)))
                 elif isinstance(case, Exception):
-                    self.answer.put(row, outcomes.failed(one_line(case)))
+                    self.answer.add(row, outcomes.failed(one_line(case)))
                 else:
                     cases.append((row, case))
         return cases
 
-    def sample(self, cases):
-        samples = self.rounds([(row.title, case.measure) for row, case in cases])
+    def sample(self, cases, number):
+        samples = self.rounds([(row.title, case.measure) for row, case in cases], self.plan.sampling.of_pass(number))
+        began = min(started[0] for started in samples.started)
         kept = zip(cases, samples.values, samples.order, samples.started, samples.warmup)
-        return [(row, outcomes.measured(*found, samples.stopped_by)) for (row, _), *found in kept]
+        return [(row, outcomes.measured(*found, samples.stopped_by, began)) for (row, _), *found in kept]
 
     def sample_recorded(self, cases):
         """Samples in a session of the profiler; the samples are what it recorded. Cases that need no record stay as they are."""
@@ -147,7 +176,7 @@ class Run:
         with self.recorder.session() as session:
             called = [(row.title, acting(case) if recorded(case) else case.measure) for row, case in cases]
             # What a case returns is the number of its trial, which rises.
-            samples = self.rounds(called, until_steady=False)
+            samples = self.rounds(called, self.plan.sampling, until_steady=False)
         trials = attempt(lambda: self.recorder.trials(session))
         result = []
         for (row, case), values, order, started, warmup in zip(
@@ -161,9 +190,9 @@ class Run:
                 result.append((row, outcomes.failed(str(error))))
         return result
 
-    def rounds(self, cases, until_steady=True):
+    def rounds(self, cases, rules, until_steady=True):
         return sampling.sample(
-            cases, self.plan.sampling, self.random, self.lab.synchronize, self.interrupted, self.begun, host=self.host,
+            cases, rules, self.random, self.lab.synchronize, self.interrupted, self.begun, host=self.host,
             until_steady=until_steady)
 
     def check_device(self, reason):

@@ -11,8 +11,8 @@ import math
 import time
 from dataclasses import dataclass
 
-# Where no fewest rounds are stated: a few suffice, since the interval that is published lies between runs.
-MINIMUM = 3
+from .plan import MINIMUM
+
 # How far the last three samples of a case may move in one direction in a warm-up, and how often it makes the rounds asked for.
 MOVES = 0.05
 MOST_ROUNDS = 3

@@ -16,7 +16,8 @@ import unittest.mock
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import pytorch  # noqa: E402
-from pytorch_system import gate, host, sampling  # noqa: E402
+from pytorch_system import gate, host, plan, sampling  # noqa: E402
+from pytorch_system import run as run_module  # noqa: E402
 from pytorch_system.plan import Sampling  # noqa: E402
 from tests import plans, standin  # noqa: E402
 from tests.test_rows import answer_of, outcomes  # noqa: E402
@@ -63,6 +64,8 @@ class Refused(unittest.TestCase):
             ({"sampling": {"time_limit": -1}}, "`sampling.time_limit` is -1"),
             ({"sampling": {"fewest": 0}}, "`sampling.fewest` is 0"),
             ({"sampling": {"seed": 0.5}}, "`sampling.seed` is 0.5"),
+            ({"sampling": {"passes": 0}}, "`sampling.passes` is 0"),
+            ({"sampling": {"samples": 2, "passes": 3}}, "more than the 2 samples"),
         ):
             with self.subTest(part):
                 self.refuses(json.dumps({**plans.plan([LOOP], **{k: v for k, v in change.items() if k == "sampling"}),
@@ -123,7 +126,7 @@ class Failures(unittest.TestCase):
         recipe = pytorch.catalogue.RECIPES["synchronize.timing.without"]
         broken = {**pytorch.catalogue.RECIPES, "synchronize.timing.without": type(recipe)(
             spoil, recipe.ids, recipe.parameters, recipe.together, recipe.recorded)}
-        in_order = unittest.mock.patch("pytorch_system.run.Run.in_order", lambda run, groups: groups)
+        in_order = unittest.mock.patch("pytorch_system.run.Run.in_order", lambda run, groups: [(0, group) for group in groups])
         with in_order, unittest.mock.patch.dict("pytorch_system.catalogue.RECIPES", broken):
             code, answer, said = answer_of(rows, gpu=gpu)
         self.assertEqual(code, 1)
@@ -167,6 +170,20 @@ class Interrupts(unittest.TestCase):
         self.assertTrue(later)
         self.assertTrue(all("interrupted before" in outcome["skipped"]["reason"] for outcome in later))
 
+    def test_an_interrupt_between_two_passes_marks_the_rows_that_miss_one(self):
+        plain = run_module.Run.cases
+
+        def cases(run, group, number):
+            if number == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            return plain(run, group, number)
+
+        with unittest.mock.patch.object(run_module.Run, "cases", cases):
+            code, answer, _ = answer_of(Passes.ROWS, sampling=Passes.SAMPLING)
+        found = [(len(row["outcome"]["measured"]["samples"]), row["outcome"]["measured"]["stopped_by"])
+                 for row in answer["rows"]]
+        self.assertEqual((code, found), (130, [(3, "interrupt")] * 3))
+
     def test_what_was_measured_is_written_between_groups_where_the_last_time_is_a_while_ago(self):
         written = []
         write = pytorch.Answer.write
@@ -205,8 +222,8 @@ class Rounds(unittest.TestCase):
     def test_a_time_limit_leaves_a_few_rounds_and_bounds_the_warm_up(self):
         count = []
         kept = self.sample([("a", lambda: count.append(1) or 1.0)], Sampling(50, 100, 1e-9, 0))
-        self.assertEqual((len(kept.values[0]), kept.stopped_by), (sampling.MINIMUM, "time-limit"))
-        self.assertEqual(len(count), sampling.MINIMUM + 1)
+        self.assertEqual((len(kept.values[0]), kept.stopped_by), (plan.MINIMUM, "time-limit"))
+        self.assertEqual(len(count), plan.MINIMUM + 1)
 
     def test_the_fewest_rounds_are_those_that_the_plan_states(self):
         kept = self.sample([("a", lambda: 1.0)], Sampling(1, 100, 1e-9, 0, 7))
@@ -280,6 +297,57 @@ class Gates(unittest.TestCase):
             with self.gate.closed([self.stream], 60.0):
                 numbers.append(self.gate.word.value)
         self.assertEqual((numbers, self.gate.word.value), ([0, 1, 2], 3))
+
+
+class Passes(unittest.TestCase):
+    ROWS = [plans.row("synchronize.same.a", {"size": size}) for size in (2, 3, 4)]
+    SAMPLING = {"samples": 7, "passes": 3, "warmup": 2, "time_limit": 1e9}
+
+    def test_each_pass_goes_through_all_groups_and_adds_its_share(self):
+        _, answer, _ = answer_of(self.ROWS, sampling=self.SAMPLING)
+        found = [row["outcome"]["measured"] for row in answer["rows"]]
+        for one in found:
+            self.assertEqual([part["samples"] for part in one["passes"]], [3, 2, 2])
+            self.assertEqual([len(one[name]) for name in ("samples", "order", "started")], [7, 7, 7])
+            self.assertGreaterEqual(len(one["warmup"]), 2 + 1 + 1)
+            self.assertEqual(one["stopped_by"], "samples")
+        for earlier, later in ((0, 1), (1, 2)):
+            ends = max(one["passes"][earlier]["began"] for one in found)
+            self.assertLess(ends, min(one["passes"][later]["began"] for one in found))
+
+    def test_a_failure_in_a_later_pass_leaves_what_was_measured(self):
+        gpu, made = standin.Gpu(), []
+        plain = run_module.Run.cases
+
+        def cases(run, group, number):
+            made.append(number)
+            if number == 1 and made.count(1) == 1:
+                raise RuntimeError("out of memory")
+            return plain(run, group, number)
+
+        with unittest.mock.patch.object(run_module.Run, "cases", cases):
+            code, answer, said = answer_of(self.ROWS, gpu=gpu, sampling=self.SAMPLING)
+        self.assertIn("out of memory", said)
+        found = sorted((len(row["outcome"]["measured"]["samples"]), row["outcome"]["measured"]["stopped_by"])
+                       for row in answer["rows"])
+        self.assertEqual(found, [(3, "failure"), (7, "samples"), (7, "samples")])
+
+    def test_a_device_that_is_lost_in_a_later_pass_leaves_what_was_measured(self):
+        gpu = standin.Gpu()
+        plain = run_module.Run.cases
+
+        def cases(run, group, number):
+            if number == 1:
+                gpu.broken = "CUDA error: an illegal memory access was encountered"
+                raise RuntimeError(gpu.broken)
+            return plain(run, group, number)
+
+        with unittest.mock.patch.object(run_module.Run, "cases", cases):
+            code, answer, _ = answer_of(self.ROWS, gpu=gpu, sampling=self.SAMPLING)
+        self.assertEqual(code, 1)
+        found = [(len(row["outcome"]["measured"]["samples"]), row["outcome"]["measured"]["stopped_by"])
+                 for row in answer["rows"]]
+        self.assertEqual(found, [(3, "failure")] * 3)
 
 
 class Order(unittest.TestCase):

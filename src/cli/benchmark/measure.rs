@@ -11,7 +11,7 @@ use super::{Benchmarks, Function};
 use crate::device::Device;
 use crate::measure::{Case, Clock, Protocol, Rounds, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
+    Environment, ExperimentRun, MetricSpec, Outcome, Pass, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
     SCHEMA_VERSION, Selection, Series, now,
 };
 use crate::units::Unit;
@@ -133,8 +133,10 @@ fn sampled(
     let by: Vec<usize> = cases.iter().map(Case::iterations).collect();
     let Rounds { sets, order, started, warmup, calls, stopped_by } = Sampler::new(protocol.clone()).sample(cases)?;
     let since = |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
+    let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
     let kept = sets.into_iter().zip(order).zip(started).zip(warmup);
     let outcomes = kept.map(|(((set, order), started), warmup)| Outcome::Measured {
+        passes: vec![Pass { samples: set.len(), began }],
         samples: set.into_values(),
         order,
         started: started.iter().map(since).collect(),

@@ -1,0 +1,255 @@
+//! A run goes through its experiments in passes: each row takes a share of its samples in each, and what a pass left stays,
+//! whatever becomes of a later one.
+
+#![cfg(feature = "report")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use syncscope::device::Device;
+use syncscope::error::DeviceError;
+use syncscope::experiment::{Bench, Experiment, Formula, Registry, RunObserver};
+use syncscope::measure::{Progress, StoppedBy};
+use syncscope::results::{
+    Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
+};
+use syncscope::runner::{Session, Suite, empty_results};
+use syncscope::units::Unit;
+
+const PASSES: usize = 3;
+const SAMPLES: usize = 7;
+/// The warm-up of a pass: nothing moves, so that the fewest rounds are made.
+const WARMUP: [usize; PASSES] = [2, 1, 1];
+
+/// What happens at the calls of the case `passes.a`, which are counted from 0. Each test has its own.
+#[derive(Default)]
+struct Script {
+    calls: usize,
+    interrupt_at: Option<usize>,
+    fail_at: Option<usize>,
+    panic_at: Option<usize>,
+    interrupt: Arc<AtomicBool>,
+}
+
+static SCRIPTS: LazyLock<Mutex<HashMap<u64, Script>>> = LazyLock::new(Mutex::default);
+
+/// The next value of the case: 1, 2, 3, …
+fn call(script: u64) -> Result<f64, DeviceError> {
+    let mut scripts = SCRIPTS.lock().unwrap();
+    let script = scripts.get_mut(&script).unwrap();
+    let call = script.calls;
+    script.calls += 1;
+    if script.interrupt_at == Some(call) {
+        script.interrupt.store(true, Ordering::Relaxed);
+    }
+    let (fails, panics) = (script.fail_at == Some(call), script.panic_at == Some(call));
+    drop(scripts);
+    assert!(!panics, "a defect in a later pass");
+    match fails {
+        true => Err(DeviceError::InvalidArgument { operation: "call", reason: "no luck".to_owned() }),
+        false => Ok(call as f64 + 1.0),
+    }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Passes {
+    script: u64,
+}
+
+impl Experiment for Passes {
+    const NAME: &'static str = "passes";
+    const SUMMARY: &'static str = "Rows that are sampled in passes";
+
+    fn run(&self, bench: &mut Bench) {
+        let script = self.script;
+        bench
+            .group("Together", [])
+            .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
+            .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
+            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
+            .run();
+        bench.group("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+        bench
+            .group("Decided", [])
+            .trials(NonZeroUsize::new(2).unwrap())
+            .observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)))
+            .run();
+        bench.group("Recorded", []).recorded().observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+    }
+}
+
+/// Keeps what a killed process would have left, after each experiment of each pass.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Results>>);
+
+impl RunObserver for Kept {
+    fn experiment(&self, _: usize, _: usize, _: &str) {}
+    fn group(&self, _: &[&str], _: &Parameters) {}
+    fn progress(&self, _: Progress) {}
+    fn keep(&self, results: &Results) {
+        self.0.lock().unwrap().push(results.clone());
+    }
+}
+
+struct Trial {
+    registry: Registry,
+    suite: Suite,
+    device: Device,
+    kept: Arc<Kept>,
+    selection: Selection,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl Trial {
+    fn new(name: u64, script: Script) -> Self {
+        let interrupt = Arc::clone(&script.interrupt);
+        SCRIPTS.lock().unwrap().insert(name, script);
+        let registry = Registry::builtin().with::<Passes>();
+        let sampling = json!({ "samples": SAMPLES, "warmup": WARMUP[0], "passes": PASSES });
+        let source = json!({ "title": "T", "sampling": sampling, "experiments": [{ "passes": { "script": name } }] });
+        let suite = Suite::of_results(&source, "test", &registry).unwrap();
+        let selection = Selection { only: vec!["passes".to_owned()], skip: Vec::new() };
+        let (device, kept) = (Device::open("cpu:0").unwrap(), Arc::default());
+        Self { registry, suite, device, kept, selection, interrupt }
+    }
+
+    fn first(&self) -> Results {
+        let environment = Environment::now(&self.device, Vec::new());
+        let source = self.suite.source.clone();
+        self.next(empty_results(source, self.selection.clone(), Plan::default(), environment))
+    }
+
+    fn next(&self, results: Results) -> Results {
+        let observer: Arc<dyn RunObserver> = self.kept.clone();
+        let (suite, registry, device) = (&self.suite, &self.registry, &self.device);
+        let session = Session { suite, registry, device, observer, interrupt: Arc::clone(&self.interrupt) };
+        session.next(results, Environment::now(device, Vec::new()))
+    }
+}
+
+fn run() -> String {
+    format!("{SYNCSCOPE}-1")
+}
+
+fn row<'a>(results: &'a Results, id: &str) -> &'a Row {
+    results.rows.iter().find(|row| row.spec.id == id).unwrap()
+}
+
+/// The samples, the passes and the rule that ended the sampling of a measured row.
+fn measured<'a>(results: &'a Results, id: &str) -> (&'a [f64], &'a [Pass], StoppedBy) {
+    match row(results, id).outcome(&run()) {
+        Some(Outcome::Measured { samples, passes, stopped_by, .. }) => (samples, passes, *stopped_by),
+        other => panic!("{id}: {other:?}"),
+    }
+}
+
+fn counts(passes: &[Pass]) -> Vec<usize> {
+    passes.iter().map(|pass| pass.samples).collect()
+}
+
+/// That every row has all of its samples, and the file can be read again.
+fn assert_complete(results: &Results) {
+    for id in ["passes.a", "passes.b", "passes.c"] {
+        let (samples, passes, stopped_by) = measured(results, id);
+        assert_eq!((samples.len(), counts(passes), stopped_by), (SAMPLES, vec![3, 2, 2], StoppedBy::Samples), "{id}");
+    }
+    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().samples().unwrap().len(), SAMPLES);
+    assert_eq!(results.run().outcome, RunOutcome::Complete);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.json");
+    results.write(&path).unwrap();
+    assert_eq!(Results::read(&path).unwrap().rows, results.rows);
+}
+
+#[test]
+fn each_pass_takes_a_share_of_the_samples_of_every_row_before_the_next_begins() {
+    let results = Trial::new(1, Script::default()).first();
+    assert_complete(&results);
+    // The case counts its calls: those of the warm-ups are not kept.
+    assert_eq!(measured(&results, "passes.a").0, [3.0, 4.0, 5.0, 7.0, 8.0, 10.0, 11.0]);
+    let began = |id: &str| measured(&results, id).1.iter().map(|pass| pass.began).collect::<Vec<_>>();
+    let (together, apart) = (began("passes.a"), began("passes.c"));
+    assert_eq!(together, began("passes.b"));
+    for pass in 1..PASSES {
+        assert!(together[pass - 1].max(apart[pass - 1]) < together[pass].min(apart[pass]), "{together:?} {apart:?}");
+    }
+    let in_turn = |one: &str, other: &str| row(&results, one).in_turn(row(&results, other), &run());
+    assert_eq!((in_turn("passes.a", "passes.b"), in_turn("passes.a", "passes.c")), (Some(true), Some(false)));
+    assert_eq!(in_turn("passes.a", "passes.d"), Some(false));
+}
+
+#[test]
+fn what_is_decided_by_trials_or_comes_from_recordings_is_measured_once() {
+    let results = Trial::new(2, Script::default()).first();
+    for (id, count) in [("passes.d", 2), ("passes.e", SAMPLES)] {
+        let (samples, passes, _) = measured(&results, id);
+        assert_eq!((samples.len(), passes), (count, &[][..]), "{id}");
+    }
+}
+
+#[test]
+fn an_interrupt_in_a_later_pass_keeps_all_and_the_next_try_adds_what_is_missing() {
+    // In the second round of the second pass that is kept.
+    let at = WARMUP[0] + 3 + WARMUP[1] + 1;
+    let trial = Trial::new(3, Script { interrupt_at: Some(at), ..Script::default() });
+    let cut = trial.first();
+    assert_eq!(cut.run().outcome, RunOutcome::Interrupted);
+    for id in ["passes.a", "passes.b", "passes.c"] {
+        let (samples, passes, stopped_by) = measured(&cut, id);
+        assert_eq!(stopped_by, StoppedBy::Interrupt, "{id}");
+        assert!((3..=5).contains(&samples.len()) && counts(passes)[0] == 3, "{id}: {passes:?}");
+    }
+    trial.interrupt.store(false, Ordering::Relaxed);
+    let whole = trial.next(cut.clone());
+    assert_complete(&whole);
+    assert_eq!(measured(&whole, "passes.a").0[..3], measured(&cut, "passes.a").0[..3]);
+    assert_eq!(measured(&whole, "passes.c").1[0], measured(&cut, "passes.c").1[0], "it was not measured again");
+}
+
+#[test]
+fn a_process_that_is_killed_between_two_passes_leaves_what_the_next_goes_on_with() {
+    let trial = Trial::new(4, Script::default());
+    let first = trial.first();
+    let left = trial.kept.0.lock().unwrap().clone();
+    let passes = |results: &Results| {
+        let row = results.rows.iter().find(|row| row.spec.id == "passes.c");
+        row.map_or(0, |_| measured(results, "passes.c").1.len())
+    };
+    let after_one = left.into_iter().find(|results| passes(results) == 1).unwrap();
+    assert_eq!(after_one.run().outcome, RunOutcome::Interrupted);
+    let whole = trial.next(after_one);
+    assert_complete(&whole);
+    assert_eq!(measured(&whole, "passes.c").1[0], measured(&first, "passes.c").1[0]);
+}
+
+#[test]
+fn a_row_that_fails_in_a_later_pass_keeps_its_samples_and_the_run_says_why() {
+    let at = WARMUP[0] + 3;
+    let results = Trial::new(5, Script { fail_at: Some(at), ..Script::default() }).first();
+    for id in ["passes.a", "passes.b"] {
+        let (samples, passes, stopped_by) = measured(&results, id);
+        assert_eq!((samples.len(), counts(passes), stopped_by), (3, vec![3], StoppedBy::Failure), "{id}");
+    }
+    assert_eq!(measured(&results, "passes.c").0.len(), SAMPLES);
+    let said = results.run().order[0].failure.clone().unwrap();
+    assert!(said.contains("passes.a") && said.contains("pass 2") && said.contains("no luck"), "{said}");
+    assert!(results.has_failures() && results.run().outcome == RunOutcome::Complete);
+}
+
+#[test]
+fn a_panic_in_a_later_pass_keeps_what_was_measured() {
+    let at = WARMUP[0] + 3;
+    let results = Trial::new(6, Script { panic_at: Some(at), ..Script::default() }).first();
+    assert_eq!(measured(&results, "passes.a").0, [3.0, 4.0, 5.0]);
+    assert_eq!(measured(&results, "passes.a").2, StoppedBy::Failure);
+    assert_eq!(measured(&results, "passes.c").0.len(), SAMPLES, "the other groups of the experiment go on");
+    assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect in a later pass"));
+}
