@@ -31,6 +31,10 @@ fn runs() {
         let diagnosed = COUNTS.map(|count| runs_diagnosed(kind, count, n, FILES));
         println!("| {} |{}", kind.label(n), percent([covered, diagnosed].concat()));
     }
+    println!("\n| Passes | covered | half width, in the middle | nine in ten |\n|---|---|---|---|");
+    for passes in Kind::PASSES {
+        println!("| {passes} |{}", percent(disturbed(passes, 12, FILES).into()));
+    }
     println!("\n| Two equal rows | R = 3 | R = 5 | R = 10 |\n|---|---|---|---|");
     for kind in Kind::TIED {
         println!(

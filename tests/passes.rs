@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use syncscope::device::Device;
 use syncscope::error::DeviceError;
@@ -110,10 +110,13 @@ struct Trial {
 
 impl Trial {
     fn new(name: u64, script: Script) -> Self {
+        Self::sampled(name, script, json!({ "samples": SAMPLES, "warmup": WARMUP[0], "passes": PASSES }))
+    }
+
+    fn sampled(name: u64, script: Script, sampling: Value) -> Self {
         let interrupt = Arc::clone(&script.interrupt);
         SCRIPTS.lock().unwrap().insert(name, script);
         let registry = Registry::builtin().with::<Passes>();
-        let sampling = json!({ "samples": SAMPLES, "warmup": WARMUP[0], "passes": PASSES });
         let source = json!({ "title": "T", "sampling": sampling, "experiments": [{ "passes": { "script": name } }] });
         let suite = Suite::of_results(&source, "test", &registry).unwrap();
         let selection = Selection { only: vec!["passes".to_owned()], skip: Vec::new() };
@@ -184,6 +187,18 @@ fn each_pass_takes_a_share_of_the_samples_of_every_row_before_the_next_begins() 
     let in_turn = |one: &str, other: &str| row(&results, one).in_turn(row(&results, other), &run());
     assert_eq!((in_turn("passes.a", "passes.b"), in_turn("passes.a", "passes.c")), (Some(true), Some(false)));
     assert_eq!(in_turn("passes.a", "passes.d"), Some(false));
+}
+
+#[test]
+fn a_row_whose_samples_take_longer_than_the_time_limit_takes_one_in_each_pass_until_it_has_the_fewest() {
+    // Whatever the speed of the machine: no round is as short.
+    let sampling = json!({ "samples": 12, "warmup": 1, "time_limit": 1e-9, "fewest": 3, "passes": 6 });
+    let results = Trial::sampled(7, Script::default(), sampling).first();
+    for id in ["passes.a", "passes.c"] {
+        let (samples, passes, stopped_by) = measured(&results, id);
+        assert_eq!((samples.len(), counts(passes), stopped_by), (3, vec![1, 1, 1], StoppedBy::TimeLimit), "{id}");
+    }
+    assert_eq!(results.run().outcome, RunOutcome::Complete);
 }
 
 #[test]

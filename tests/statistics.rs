@@ -122,6 +122,12 @@ fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
     assert!(plain < 0.1, "{plain}");
 }
 
+#[test]
+fn a_disturbance_that_meets_one_pass_of_several_widens_the_interval_less() {
+    let [[one, _, one_wide], [six, _, six_wide]] = [1, 6].map(|passes| disturbed(passes, 12, TRIALS));
+    assert!(six > one + 0.3 && six_wide < one_wide / 3.0, "{one} and {six} covered, {one_wide} and {six_wide} wide");
+}
+
 /// A verdict about a quantity with two regimes in its runs, of which no table shows an interval, is wrong no more often.
 #[test]
 fn equal_rows_with_two_regimes_within_their_runs_are_said_to_differ_in_no_more_than_one_file_of_twenty() {
@@ -163,6 +169,11 @@ fn the_tables_of_the_method_chapter_hold_what_is_simulated_for_every_kind_of_run
                 row[place + 3]
             );
         }
+    }
+    let passes = table("| Passes |");
+    for count in Kind::PASSES {
+        let ([covered, ..], row) = (disturbed(count, 12, TRIALS), row(&passes, &count.to_string()));
+        assert!(agrees(&row[2], covered), "{count} passes: {covered} covered and not {}", row[2]);
     }
     let tied = table("| Two equal rows |");
     for kind in Kind::TIED {

@@ -19,7 +19,7 @@ use super::group::Group;
 use super::registry::AnyExperiment;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
-use crate::measure::{Progress, Sampler};
+use crate::measure::{Progress, Protocol, Sampler};
 use crate::results::{MetricSpec, Outcome, Parameter, Parameters, Results, Row, Selection, Series};
 use crate::tensor::Tensor;
 
@@ -69,8 +69,9 @@ pub struct Bench {
     declared: Vec<MetricSpec>,
     /// What earlier passes of the run, or an earlier try of it, left of rows, by their titles.
     earlier: HashMap<String, Outcome>,
-    /// Which pass it is, from 0, and of how many.
-    pass: (usize, usize),
+    /// Which pass it is, from 0, of those that this says.
+    pass: usize,
+    sampling: Protocol,
     /// Why a row was given up that earlier passes measured.
     given_up: Option<String>,
     rows: Vec<Row>,
@@ -120,7 +121,8 @@ impl Bench {
             interrupted: false,
             declared: Vec::new(),
             earlier: HashMap::new(),
-            pass: (0, 1),
+            pass: 0,
+            sampling: Protocol::default(),
             given_up: None,
             rows: Vec::new(),
             run: run.to_owned(),
@@ -173,11 +175,11 @@ impl Bench {
         self
     }
 
-    /// As pass `pass`, from 0, of `passes`, each of which takes a share of the samples. What is decided by trials is decided in
-    /// the first.
+    /// As pass `pass`, from 0, of those that the sampling of the run says, each of which takes a share of the samples. What is
+    /// decided by trials is decided in the first.
     #[must_use]
-    pub fn in_pass(mut self, pass: usize, passes: usize) -> Self {
-        self.pass = (pass, passes);
+    pub fn in_pass(mut self, pass: usize, sampling: Protocol) -> Self {
+        (self.pass, self.sampling) = (pass, sampling);
         self
     }
 
@@ -234,10 +236,9 @@ impl Bench {
 
     /// Whether this pass is to measure a row; one that it is not to stands here as it was left.
     pub(super) fn is_due(&mut self, spec: &MetricSpec) -> bool {
-        let (pass, passes) = self.pass;
         let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove_entry(&spec.title()) };
         match earlier {
-            Some((_, outcome)) if outcome.passes_done(passes) > pass => {
+            Some((_, outcome)) if outcome.passes_done(&self.sampling) > self.pass => {
                 self.push(spec.clone(), outcome);
                 false
             }
@@ -250,7 +251,7 @@ impl Bench {
 
     /// Whether a row of a group has samples in each pass.
     pub(super) fn takes_part_in_passes(&self, by_trials: bool) -> bool {
-        self.pass.1 == 1 || !(by_trials || self.part != Some(Part::Timed))
+        self.sampling.passes.get() == 1 || !(by_trials || self.part != Some(Part::Timed))
     }
 
     /// How many rows stand here.
@@ -269,7 +270,7 @@ impl Bench {
     pub(super) fn push(&mut self, spec: MetricSpec, outcome: Outcome) {
         let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove(&spec.title()) };
         if let (Some(Outcome::Measured { .. }), Outcome::Failed { reason }) = (&earlier, &outcome) {
-            let (title, pass) = (spec.title(), self.pass.0 + 1);
+            let (title, pass) = (spec.title(), self.pass + 1);
             self.given_up.get_or_insert_with(|| format!("`{title}`, in pass {pass}: {reason}"));
         }
         let outcome = match earlier {

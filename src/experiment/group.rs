@@ -423,6 +423,7 @@ fn rounds(
     match sampled {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
+            let ended = measuring.begun.elapsed().as_secs_f64();
             let since = |start: &Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
             let began = rounds.started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
             let is_of_pass = bench.takes_part_in_passes(trials.is_some());
@@ -430,7 +431,7 @@ fn rounds(
             let outcomes = kept.map(|(((set, order), started), warmup)| {
                 let started = started.iter().map(since).collect();
                 let samples = set.into_values();
-                let pass = is_of_pass.then_some(Pass { samples: samples.len(), began });
+                let pass = is_of_pass.then_some(Pass { samples: samples.len(), began, ended });
                 let passes = pass.into_iter().collect();
                 Outcome::Measured { samples, order, started, warmup, passes, stopped_by: rounds.stopped_by }
             });

@@ -44,9 +44,10 @@ pub struct Protocol {
         serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
     )]
     pub fewest: Option<NonZeroUsize>,
-    /// In how many passes a run of a suite goes through its experiments. Each row takes its share of `samples`, `fewest` and
-    /// `time_limit` in each pass, so that a disturbance which lasts for seconds meets a part of them. Not for a
-    /// [`Sampler`](super::Sampler) by itself, which takes all at once.
+    /// In how many passes a run of a suite goes through its experiments. Each row takes its share of `samples` and `time_limit`
+    /// in each pass, so that a disturbance which lasts for seconds meets a part of them. A row of which one sample takes longer
+    /// than its share takes one in each pass, until it has the fewest. Not for a [`Sampler`](super::Sampler) by itself, which
+    /// takes all at once.
     #[cfg_attr(feature = "serde", serde(default = "one", skip_serializing_if = "is_one"))]
     pub passes: NonZeroUsize,
     /// Seeds the order of the cases within a round.
@@ -198,7 +199,7 @@ impl Protocol {
     }
 
     /// The protocol of one of its passes, from 0: a share of what the rules say. What a first warm-up loads is loaded later on,
-    /// so that one round is enough then where nothing moves.
+    /// so that one round is enough then where nothing moves; and one sample is, since the other passes add theirs.
     #[cfg(any(test, feature = "report"))]
     #[must_use]
     pub(crate) fn of_pass(&self, pass: usize) -> Self {
@@ -207,12 +208,11 @@ impl Protocol {
             let (each, more) = (count.get() / passes, count.get() % passes);
             NonZeroUsize::new(each + usize::from(pass < more)).unwrap_or(NonZeroUsize::MIN)
         };
-        let least = NonZeroUsize::new(self.least_rounds());
         Self {
             warmup: if pass == 0 { self.warmup } else { self.warmup.min(1) },
             samples: self.samples.map(share),
             time_limit: self.time_limit.map(|limit| limit / passes as f64),
-            fewest: if passes == 1 { self.fewest } else { least.map(share) },
+            fewest: if passes == 1 { self.fewest } else { Some(NonZeroUsize::MIN) },
             passes: NonZeroUsize::MIN,
             ..self.clone()
         }

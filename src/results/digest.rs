@@ -35,6 +35,7 @@ fn put_outcome(hash: &mut Sha256, outcome: &Outcome) {
             if !passes.is_empty() {
                 put_numbers(hash, passes.iter().map(|pass| pass.samples as u64));
                 put_numbers(hash, passes.iter().map(|pass| pass.began.to_bits()));
+                put_numbers(hash, passes.iter().map(|pass| pass.ended.to_bits()));
             }
         }
         Outcome::Derived { samples } => {

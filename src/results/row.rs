@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::formula::FormulaOperand;
 use super::work::Work;
-use crate::measure::{Clock, StoppedBy};
+use crate::measure::{Clock, Protocol, StoppedBy};
 use crate::units::{Unit, counted};
 
 /// A row: what was to be measured, and what came of it in each run.
@@ -156,6 +156,8 @@ pub struct Pass {
     /// When the first round began of which the samples were kept, in seconds since the run did: the same for the rows that
     /// were sampled together.
     pub began: f64,
+    /// When the last round ended.
+    pub ended: f64,
 }
 
 impl MetricSpec {
@@ -295,16 +297,20 @@ impl Outcome {
         !matches!(self, Outcome::Interrupted | Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. })
     }
 
-    /// How many passes of a run of so many have left something of it: all of them where no further one is to add to it.
-    pub fn passes_done(&self, of: usize) -> usize {
+    /// How many passes of a run that samples like this have left something of it: all of them where no further one is to add to
+    /// it. None is where it was sampled for as long as the time limit says and has the fewest samples that this leaves.
+    pub fn passes_done(&self, sampling: &Protocol) -> usize {
+        let all = sampling.passes.get();
         match self {
             Outcome::Interrupted => 0,
-            Outcome::Measured { stopped_by: StoppedBy::Failure, .. } => of,
-            Outcome::Measured { passes, stopped_by, .. } if !passes.is_empty() => {
-                passes.len() - usize::from(*stopped_by == StoppedBy::Interrupt)
+            Outcome::Measured { stopped_by: StoppedBy::Failure, .. } => all,
+            Outcome::Measured { passes, stopped_by: StoppedBy::Interrupt, .. } => passes.len().saturating_sub(1),
+            Outcome::Measured { samples, passes, .. } if !passes.is_empty() => {
+                let spent: f64 = passes.iter().map(|pass| pass.ended - pass.began).sum();
+                let is_late = sampling.time_limit.is_some_and(|limit| spent >= limit);
+                if is_late && samples.len() >= sampling.least_rounds() { all } else { passes.len() }
             }
-            Outcome::Measured { stopped_by: StoppedBy::Interrupt, .. } => 0,
-            _ => of,
+            _ => all,
         }
     }
 
@@ -343,7 +349,8 @@ impl Outcome {
                 };
             }
             Outcome::Interrupted => {
-                passes.push(Pass { samples: 0, began: passes.last().map_or(0.0, |pass| pass.began) });
+                let now = passes.last().map_or(0.0, |pass| pass.ended);
+                passes.push(Pass { samples: 0, began: now, ended: now });
                 *stopped_by = StoppedBy::Interrupt;
             }
             _ => *stopped_by = StoppedBy::Failure,

@@ -42,10 +42,8 @@ pub fn length(rows: &[MetricSpec], sampling: &Protocol, engine: &str) -> Length 
 fn of_group(round: f64, sampling: &Protocol) -> f64 {
     let count = |samples: usize| samples as f64 * round;
     let all = sampling.samples.map(|samples| count(samples.get()));
-    let passes = (0..sampling.passes.get()).map(|pass| sampling.of_pass(pass));
-    let (warmup, least) =
-        passes.fold((0, 0), |(warmup, least), pass| (warmup + pass.warmup, least + pass.least_rounds()));
-    let least = count(least);
+    let warmup: usize = (0..sampling.passes.get()).map(|pass| sampling.of_pass(pass).warmup).sum();
+    let least = count(sampling.least_rounds());
     let sampled = match (all, sampling.time_limit) {
         // What is not known to take time takes none until it is stopped.
         (Some(all), Some(limit)) if round > 0.0 => all.min(limit.max(least)),

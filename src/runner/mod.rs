@@ -173,7 +173,7 @@ impl Session<'_> {
                 running.add(left);
             }
             if self.is_interrupted() {
-                running.cut_short(passes);
+                running.cut_short(&self.suite.sampling);
                 break;
             }
         }
@@ -227,7 +227,7 @@ impl Session<'_> {
         let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
-            .in_pass(pass, sampling.passes.get())
+            .in_pass(pass, sampling.clone())
             .continuing(
                 running.rows.iter().chain(&running.earlier).filter(|row| row.spec.experiment() == experiment.name()),
             );
@@ -361,9 +361,9 @@ impl Running {
     }
 
     /// Marks the rows of which passes are missing: the run was interrupted.
-    fn cut_short(&mut self, passes: usize) {
+    fn cut_short(&mut self, sampling: &Protocol) {
         for series in self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == self.id) {
-            if series.outcome.is_finished() && series.outcome.passes_done(passes) < passes {
+            if series.outcome.is_finished() && series.outcome.passes_done(sampling) < sampling.passes.get() {
                 let outcome = std::mem::replace(&mut series.outcome, Outcome::Interrupted);
                 series.outcome = outcome.followed_by(Outcome::Interrupted);
             }

@@ -10,11 +10,12 @@ from . import code
 SCHEMA_VERSION = 2
 
 
-def measured(samples, order, started, warmup, stopped_by, began=None):
-    """`began`: when the first round began that is kept, of a group that has samples in each pass."""
+def measured(samples, order, started, warmup, stopped_by, window=None):
+    """`window`: when the first round began that is kept, and when the last ended, of a group that has samples in each pass."""
     found = {"samples": samples, "order": order, "started": started, "warmup": warmup}
-    if began is not None:
-        found["passes"] = [{"samples": len(samples), "began": began}]
+    if window is not None:
+        began, ended = window
+        found["passes"] = [{"samples": len(samples), "began": began, "ended": ended}]
     return {"measured": {**found, "stopped_by": stopped_by}}
 
 
@@ -75,10 +76,13 @@ class Answer:
         """Puts an outcome behind what earlier passes left of the row."""
         self.put(row, followed(self.outcomes.get(row.key, {}), outcome))
 
-    def passes(self, key):
+    def passes(self, key, sampling):
         """How many passes have left something of a row that a further one is to add to; None where none is."""
         found = self.outcomes.get(key, {}).get("measured")
-        return len(found["passes"]) if found and "passes" in found and found["stopped_by"] != "failure" else None
+        if not found or "passes" not in found or found["stopped_by"] == "failure":
+            return None
+        spent = sum(one["ended"] - one["began"] for one in found["passes"])
+        return None if sampling.is_enough(len(found["samples"]), spent) else len(found["passes"])
 
     def outcome(self, key):
         return self.outcomes.get(key)

@@ -40,8 +40,12 @@ class Sampling:
             warmup=self.warmup if number == 0 else min(1, self.warmup),
             samples=self.samples and share(self.samples),
             time_limit=self.time_limit and self.time_limit / self.passes,
-            fewest=share(self.fewest or MINIMUM),
+            fewest=1,
             passes=1)
+
+    def is_enough(self, samples, spent):
+        """Whether a row has the fewest samples that the time limit leaves, and was sampled for as long as that."""
+        return self.time_limit is not None and spent >= self.time_limit and samples >= (self.fewest or MINIMUM)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Run:
         """Whether a pass is to measure a row."""
         if number == 0:
             return self.answer.outcome(row.key) == outcomes.skipped(NOT_REACHED)
-        return self.answer.passes(row.key) == number
+        return self.answer.passes(row.key, self.plan.sampling) == number
 
     def give_up(self, rounds, reason):
         """The rows that these rounds were to measure have failed."""
@@ -123,10 +123,10 @@ class Run:
 
     def cut_short(self):
         """Rows of which a pass is missing were interrupted."""
-        for outcome in self.answer.outcomes.values():
-            found = outcome.get("measured")
-            if found and found["stopped_by"] != "failure" and 0 < len(found.get("passes", [])) < self.plan.sampling.passes:
-                found["stopped_by"] = "interrupt"
+        for key, outcome in self.answer.outcomes.items():
+            passes = self.answer.passes(key, self.plan.sampling)
+            if passes is not None and passes < self.plan.sampling.passes:
+                outcome["measured"]["stopped_by"] = "interrupt"
 
     def clear(self):
         """What an earlier group left behind is gone before the next begins."""
@@ -160,9 +160,9 @@ class Run:
 
     def sample(self, cases, number):
         samples = self.rounds([(row.title, case.measure) for row, case in cases], self.plan.sampling.of_pass(number))
-        began = min(started[0] for started in samples.started)
+        window = min(started[0] for started in samples.started), time.perf_counter() - self.begun
         kept = zip(cases, samples.values, samples.order, samples.started, samples.warmup)
-        return [(row, outcomes.measured(*found, samples.stopped_by, began)) for (row, _), *found in kept]
+        return [(row, outcomes.measured(*found, samples.stopped_by, window)) for (row, _), *found in kept]
 
     def sample_recorded(self, cases):
         """Samples in a session of the profiler; the samples are what it recorded. Cases that need no record stay as they are."""

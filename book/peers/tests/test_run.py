@@ -315,6 +315,13 @@ class Passes(unittest.TestCase):
             ends = max(one["passes"][earlier]["began"] for one in found)
             self.assertLess(ends, min(one["passes"][later]["began"] for one in found))
 
+    def test_a_row_that_takes_longer_than_the_limit_is_sampled_in_as_many_passes_as_it_needs(self):
+        _, answer, _ = answer_of(self.ROWS, sampling={"samples": 12, "passes": 6, "time_limit": 1e-9, "fewest": 3})
+        for row in answer["rows"]:
+            found = row["outcome"]["measured"]
+            self.assertEqual([one["samples"] for one in found["passes"]], [1, 1, 1])
+            self.assertEqual(found["stopped_by"], "time-limit")
+
     def test_a_failure_in_a_later_pass_leaves_what_was_measured(self):
         gpu, made = standin.Gpu(), []
         plain = run_module.Run.cases

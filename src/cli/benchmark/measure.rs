@@ -132,11 +132,12 @@ fn sampled(
     }
     let by: Vec<usize> = cases.iter().map(Case::iterations).collect();
     let Rounds { sets, order, started, warmup, calls, stopped_by } = Sampler::new(protocol.clone()).sample(cases)?;
+    let ended = begun.elapsed().as_secs_f64();
     let since = |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
     let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
     let kept = sets.into_iter().zip(order).zip(started).zip(warmup);
     let outcomes = kept.map(|(((set, order), started), warmup)| Outcome::Measured {
-        passes: vec![Pass { samples: set.len(), began }],
+        passes: vec![Pass { samples: set.len(), began, ended }],
         samples: set.into_values(),
         order,
         started: started.iter().map(since).collect(),
