@@ -298,7 +298,7 @@ impl Outcome {
     }
 
     /// How many passes of a run that samples like this have left something of it: all of them where no further one is to add to
-    /// it. None is where it was sampled for as long as the time limit says and has the fewest samples that this leaves.
+    /// it, as where it was sampled for as long as the time limit says and has the fewest samples that this leaves.
     pub fn passes_done(&self, sampling: &Protocol) -> usize {
         let all = sampling.passes.get();
         match self {
