@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, 
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Event, HostPiece, Pool, Stream};
+use super::driver::{Allocation, Context, Event, HostPiece, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
@@ -137,7 +137,7 @@ impl Gpu {
         let Some(_making) = self.may_make() else { return Ok(()) };
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)?;
-        Stream::reserve(&self.context, STREAMS)
+        self.context.reserve_streams(STREAMS)
     }
 
     /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
@@ -153,15 +153,6 @@ impl Gpu {
         }
         let _making = self.may_make().ok_or_else(|| self.used_up("events"))?;
         Event::new(&self.context, timing)
-    }
-
-    /// A stream, while a gate is closed one of those at hand.
-    pub(crate) fn stream(&self) -> Result<Stream> {
-        if let Some(stream) = Stream::at_hand(&self.context) {
-            return Ok(stream);
-        }
-        let _making = self.may_make().ok_or_else(|| self.used_up("streams"))?;
-        Stream::new(&self.context)
     }
 
     /// A cell, while a gate is closed one of those at hand.
@@ -206,7 +197,7 @@ impl Gpu {
 
     /// Everything that may be made behind a gate is in use.
     #[cold]
-    fn used_up(&self, what: &str) -> DeviceError {
+    pub(crate) fn used_up(&self, what: &str) -> DeviceError {
         DeviceError::CallFailed {
             device: self.name().to_owned(),
             call: "reserve",

@@ -44,16 +44,6 @@ impl Stream {
         Some(Self { raw, context: context.clone() })
     }
 
-    /// Has at least so many streams at hand.
-    pub(crate) fn reserve(context: &Context, count: usize) -> Result<()> {
-        let missing = count.saturating_sub(context.given_up().streams.len());
-        for _ in 0..missing {
-            let raw = create(context)?;
-            context.given_up().streams.push(raw);
-        }
-        Ok(())
-    }
-
     /// Its context.
     #[inline]
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -255,6 +245,18 @@ impl Stream {
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
         // Safety: both handles are live; what the graph uses is kept by its owner.
         self.context.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.raw(), self.raw) })
+    }
+}
+
+impl Context {
+    /// Has at least so many streams at hand.
+    pub(crate) fn reserve_streams(&self, count: usize) -> Result<()> {
+        let missing = count.saturating_sub(self.given_up().streams.len());
+        for _ in 0..missing {
+            let raw = create(self)?;
+            self.given_up().streams.push(raw);
+        }
+        Ok(())
     }
 }
 

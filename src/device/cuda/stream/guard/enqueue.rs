@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use super::{Capturing, Scratch, StreamGuard, StreamInner};
+use super::{Capturing, Scratch, StreamGuard, StreamInner, stream_of};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
@@ -147,7 +147,7 @@ impl<'a> StreamGuard<'a> {
     /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
     pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
         let gpu = &self.stream.device.gpu;
-        let apart = gpu.stream()?;
+        let apart = stream_of(gpu)?;
         let _in_progress = gpu.begin_capture();
         let capture = Capture::begin(apart)?;
         enqueue(capture.onto())?;
@@ -237,7 +237,7 @@ impl<'a> StreamGuard<'a> {
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
         let gpu = &self.stream.device.gpu;
-        let onto = gpu.stream()?;
+        let onto = stream_of(gpu)?;
         let in_progress = gpu.begin_capture();
         let capture = Capture::begin(onto)?;
         self.state.capturing = Some(Capturing { capture, captured: Captured::default(), _in_progress: in_progress });

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Opened, lock, now, within};
+use crate::device::cuda::gpu::{CaptureInProgress, Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -109,6 +109,15 @@ impl Drop for StreamGuard<'_> {
     }
 }
 
+/// A stream of the driver, while a gate is closed one of those at hand.
+fn stream_of(gpu: &Gpu) -> Result<Stream> {
+    if let Some(stream) = Stream::at_hand(&gpu.context) {
+        return Ok(stream);
+    }
+    let _making = gpu.may_make().ok_or_else(|| gpu.used_up("streams"))?;
+    Stream::new(&gpu.context)
+}
+
 /// A stream on which nobody enqueues, until it is dropped.
 pub(crate) struct Paused<'a> {
     _state: MutexGuard<'a, State>,
@@ -121,7 +130,7 @@ impl StreamInner {
         let gpu = &device.gpu;
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
-            raw: gpu.stream()?,
+            raw: stream_of(gpu)?,
             fault: Arc::new(Fault::new(gpu)?),
             failed: OnceLock::new(),
             causes: Mutex::default(),
