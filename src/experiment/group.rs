@@ -2,14 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::time::Instant;
 
 use super::bench::{Bench, Part};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Work, evaluate_round,
+    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
 };
 use crate::units::Unit;
 
@@ -423,17 +422,12 @@ fn rounds(
     match sampled {
         Ok(rounds) => {
             bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
-            let ended = measuring.begun.elapsed().as_secs_f64();
-            let since = |start: &Instant| start.saturating_duration_since(measuring.begun).as_secs_f64();
-            let began = rounds.started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
-            let is_of_pass = bench.takes_part_in_passes(trials.is_some());
-            let kept = rounds.sets.into_iter().zip(rounds.order).zip(rounds.started).zip(rounds.warmup);
-            let outcomes = kept.map(|(((set, order), started), warmup)| {
-                let started = started.iter().map(since).collect();
-                let samples = set.into_values();
-                let pass = is_of_pass.then_some(Pass { samples: samples.len(), began, ended });
-                let passes = pass.into_iter().collect();
-                Outcome::Measured { samples, order, started, warmup, passes, stopped_by: rounds.stopped_by }
+            let in_passes = bench.takes_part_in_passes(trials.is_some());
+            let outcomes = Outcome::of_rounds(rounds, measuring.begun).map(|mut outcome| {
+                if let (Outcome::Measured { passes, .. }, false) = (&mut outcome, in_passes) {
+                    passes.clear();
+                }
+                outcome
             });
             specs.into_iter().zip(outcomes).collect()
         }

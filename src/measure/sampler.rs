@@ -208,7 +208,9 @@ impl Sampler {
             self.prepare(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
         }
         let conditions = || self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
-        let mut warmup = Warmup::new(&self.protocol, cases.len(), conditions().as_ref());
+        // Without a warm-up nothing is compared with them, and to read them takes time.
+        let at_first = if self.protocol.warmup > 0 { conditions() } else { None };
+        let mut warmup = Warmup::new(&self.protocol, cases.len(), at_first.as_ref());
         let mut last_round = 0.0;
         loop {
             let before = seconds();

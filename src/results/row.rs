@@ -7,13 +7,14 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::time::Instant;
 
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::formula::FormulaOperand;
 use super::work::Work;
-use crate::measure::{Clock, Protocol, StoppedBy};
+use crate::measure::{Clock, Protocol, Rounds, StoppedBy};
 use crate::units::{Unit, counted};
 
 /// A row: what was to be measured, and what came of it in each run.
@@ -284,6 +285,24 @@ fn window(outcome: &Outcome) -> Option<[f64; 2]> {
 }
 
 impl Outcome {
+    /// What came of the cases that were sampled together, in one pass of a run that began at `begun`. The last of the rounds has
+    /// just ended.
+    pub(crate) fn of_rounds(rounds: Rounds, begun: Instant) -> impl Iterator<Item = Self> {
+        let Rounds { sets, order, started, warmup, stopped_by, .. } = rounds;
+        let ended = begun.elapsed().as_secs_f64();
+        let since = move |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
+        let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
+        let kept = sets.into_iter().zip(order).zip(started).zip(warmup);
+        kept.map(move |(((set, order), started), warmup)| Outcome::Measured {
+            passes: vec![Pass { samples: set.len(), began, ended }],
+            samples: set.into_values(),
+            order,
+            started: started.iter().map(since).collect(),
+            warmup,
+            stopped_by,
+        })
+    }
+
     /// Its samples, where it has some.
     pub fn samples(&self) -> Option<&[f64]> {
         match self {

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::super::processes::command_line;
 use super::{Benchmarks, Function};
 use crate::device::Device;
-use crate::measure::{Case, Clock, Protocol, Rounds, Sampler};
+use crate::measure::{Case, Clock, Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Pass, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
     SCHEMA_VERSION, Selection, Series, now,
 };
 use crate::units::Unit;
@@ -131,19 +131,9 @@ fn sampled(
         specs.push(spec);
     }
     let by: Vec<usize> = cases.iter().map(Case::iterations).collect();
-    let Rounds { sets, order, started, warmup, calls, stopped_by } = Sampler::new(protocol.clone()).sample(cases)?;
-    let ended = begun.elapsed().as_secs_f64();
-    let since = |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
-    let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
-    let kept = sets.into_iter().zip(order).zip(started).zip(warmup);
-    let outcomes = kept.map(|(((set, order), started), warmup)| Outcome::Measured {
-        passes: vec![Pass { samples: set.len(), began, ended }],
-        samples: set.into_values(),
-        order,
-        started: started.iter().map(since).collect(),
-        warmup,
-        stopped_by,
-    });
+    let rounds = Sampler::new(protocol.clone()).sample(cases)?;
+    let calls = rounds.calls.clone();
+    let outcomes = Outcome::of_rounds(rounds, begun);
     let rows = specs.into_iter().zip(outcomes).zip(calls.into_iter().zip(by));
     Ok(rows
         .map(|((mut spec, outcome), (calls, by))| {
