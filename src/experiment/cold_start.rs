@@ -54,7 +54,7 @@ pub struct ColdStart {
 
 impl Default for ColdStart {
     fn default() -> Self {
-        Self { processes: count(3), patience: Seconds::of(60.0) }
+        Self { processes: count(2), patience: Seconds::of(60.0) }
     }
 }
 

@@ -13,10 +13,10 @@
 //! The parameter `wait` says how the thread waits in the driver. A call that waits for the work, as trials behind the gate show,
 //! is timed behind it in each way; for another one the way makes no difference.
 //!
-//! The first trial of each state is made when its row is made ready, so that a state that is not here is told of at once; it
-//! counts as that of the first round.
+//! The first trial of each state, and the first time behind work, are taken when their row is made ready, so that a state that is
+//! not here is told of at once; they count as those of the first round.
 //!
-//! A call that makes or ends a context takes most of a second each time: one trial of each process decides, three times are
+//! A call that makes or ends a context takes most of a second each time: one trial of each process decides, two times are
 //! taken, in one way to wait, and the work lasts longer. A gate is opened after twice the time that such a call takes by itself.
 //!
 //! A call that leaves its trace in the process is measured after all others.
@@ -55,7 +55,7 @@ use crate::results::Parameter;
 use crate::units::{Seconds, Unit};
 
 /// How often a call that makes a context is timed.
-const FEW: NonZeroUsize = count(3);
+const FEW: NonZeroUsize = count(2);
 
 /// Which calls of the driver wait, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -191,8 +191,7 @@ impl DriverCalls {
                         });
                     }
                     let call = Rc::clone(call);
-                    let time = move || call.borrow_mut().time(Some(busy), mode);
-                    time().map(|_| time)
+                    first_kept(move || call.borrow_mut().time(Some(busy), mode))
                 },
             );
         }
@@ -201,7 +200,7 @@ impl DriverCalls {
 }
 
 /// Makes a first trial, so that a state that is not here, or in which the call fails, is a row by itself, and counts it: it is
-/// the trial of the first round. Trials of a context take seconds, and one more than are asked for says nothing new.
+/// that of the first round, or of the warm-up. Trials of a context take seconds, and one more than are asked for says nothing new.
 fn first_kept(
     mut trial: impl FnMut() -> Result<f64, DeviceError> + 'static,
 ) -> Result<impl FnMut() -> Result<f64, DeviceError> + 'static, DeviceError> {
