@@ -26,11 +26,21 @@ pub struct Group<'a, S> {
     /// Those of the rows that are declared from now on.
     current: Parameters,
     part: Part,
-    /// How many rounds there are, where it is not the run's protocol that says so.
-    trials: Option<NonZeroUsize>,
+    rounds: Rounds,
     setup: Setup<'a, S>,
     left_out: Option<String>,
     rows: Vec<Declared<'a, S>>,
+}
+
+/// How its rows are sampled.
+#[derive(Clone, Copy)]
+enum Rounds {
+    /// As the run's protocol says.
+    Stated,
+    /// The same without a warm-up.
+    Unwarmed,
+    /// So many, without a warm-up.
+    Trials(NonZeroUsize),
 }
 
 type Setup<'a, S> = Box<dyn FnOnce(&Device) -> Result<S, DeviceError> + 'a>;
@@ -82,14 +92,14 @@ impl<'a> Group<'a, Device> {
     pub(super) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
         let setup = Box::new(|device: &Device| Ok(device.clone()));
         let (current, part) = (parameters.clone(), Part::Timed);
-        let (heading, trials, left_out) = (heading.to_owned(), None, None);
-        Self { bench, heading, parameters, current, part, trials, setup, left_out, rows: Vec::new() }
+        let (heading, rounds, left_out) = (heading.to_owned(), Rounds::Stated, None);
+        Self { bench, heading, parameters, current, part, rounds, setup, left_out, rows: Vec::new() }
     }
 
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
     pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
-        let Self { bench, heading, parameters, current, part, trials, left_out, .. } = self;
-        Group { bench, heading, parameters, current, part, trials, setup: Box::new(setup), left_out, rows: Vec::new() }
+        let Self { bench, heading, parameters, current, part, rounds, left_out, .. } = self;
+        Group { bench, heading, parameters, current, part, rounds, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
 }
 
@@ -123,7 +133,13 @@ impl<'a, S: 'a> Group<'a, S> {
     /// Its rows are decided by this many rounds, without a warm-up: what they show is a yes or a no, and more rounds would say
     /// it again.
     pub fn trials(mut self, count: NonZeroUsize) -> Self {
-        self.trials = Some(count);
+        self.rounds = Rounds::Trials(count);
+        self
+    }
+
+    /// Its rows are sampled without a warm-up: for work of the host alone that loads nothing and takes most of a second.
+    pub fn without_warmup(mut self) -> Self {
+        self.rounds = Rounds::Unwarmed;
         self
     }
 
@@ -316,7 +332,7 @@ impl<'a, S: 'a> Group<'a, S> {
 
     /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
     pub fn run(self) {
-        let Self { bench, setup, left_out, rows, part, trials, .. } = self;
+        let Self { bench, setup, left_out, rows, part, rounds, .. } = self;
         let (of_part, measures, computes) = bench.next_group(part);
         let before = bench.left();
         if bench.measuring.is_none() {
@@ -338,7 +354,7 @@ impl<'a, S: 'a> Group<'a, S> {
             }
         }
         if !sampled.is_empty() {
-            sample(bench, setup, sampled, trials);
+            sample(bench, setup, sampled, rounds);
         }
         for spec in derived {
             let outcome = compute(bench, &spec);
@@ -365,12 +381,7 @@ fn unmade(error: &DeviceError) -> Outcome {
     }
 }
 
-fn sample<S>(
-    bench: &mut Bench,
-    setup: Setup<'_, S>,
-    rows: Vec<(MetricSpec, Make<'_, S>)>,
-    trials: Option<NonZeroUsize>,
-) {
+fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>, rounds: Rounds) {
     let Some(measuring) = bench.measuring.clone() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
@@ -392,7 +403,7 @@ fn sample<S>(
                     }
                 }
                 drop(shared);
-                outcomes.extend(rounds(bench, &measuring, specs, cases, trials));
+                outcomes.extend(sampled(bench, &measuring, specs, cases, rounds));
                 outcomes
             }
             Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
@@ -402,12 +413,12 @@ fn sample<S>(
 }
 
 /// Samples the cases, one for each of `specs`.
-fn rounds(
+fn sampled(
     bench: &mut Bench,
     measuring: &super::bench::Measuring,
     specs: Vec<MetricSpec>,
     cases: Vec<Case<'static>>,
-    trials: Option<NonZeroUsize>,
+    rounds: Rounds,
 ) -> Vec<(MetricSpec, Outcome)> {
     let all =
         |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
@@ -415,15 +426,16 @@ fn rounds(
         return Vec::new();
     }
     let sampler = &measuring.sampler;
-    let sampled = match trials {
-        Some(trials) => sampler.of_trials(trials).sample(cases),
-        None => sampler.sample(cases),
+    let kept = match rounds {
+        Rounds::Stated => sampler.sample(cases),
+        Rounds::Unwarmed => sampler.without_warmup().sample(cases),
+        Rounds::Trials(count) => sampler.of_trials(count).sample(cases),
     };
-    match sampled {
-        Ok(rounds) => {
-            bench.interrupted |= rounds.stopped_by == StoppedBy::Interrupt;
-            let in_passes = bench.takes_part_in_passes(trials.is_some());
-            let outcomes = Outcome::of_rounds(rounds, measuring.begun).map(|mut outcome| {
+    match kept {
+        Ok(kept) => {
+            bench.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
+            let in_passes = bench.takes_part_in_passes(matches!(rounds, Rounds::Trials(_)));
+            let outcomes = Outcome::of_rounds(kept, measuring.begun).map(|mut outcome| {
                 if let (Outcome::Measured { passes, .. }, false) = (&mut outcome, in_passes) {
                     passes.clear();
                 }

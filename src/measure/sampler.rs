@@ -133,6 +133,12 @@ impl Sampler {
         Self { protocol, ..self.clone() }
     }
 
+    /// The same without a warm-up.
+    #[cfg(feature = "report")]
+    pub(crate) fn without_warmup(&self) -> Self {
+        Self { protocol: self.protocol.clone().with_warmup(0), ..self.clone() }
+    }
+
     /// With the host kept busy before each sample, and with warm-ups that go on while it is slowed.
     #[cfg(any(test, feature = "report"))]
     #[must_use]

@@ -4,6 +4,7 @@
 //! On an engine whose queues are never full the threads here go through. A call that waits for the gate after all fails its
 //! test once nothing could have taken so long; the gate is then opened.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -36,13 +37,15 @@ const LONG: Duration = Duration::from_secs(60);
 const MANY: usize = 3000;
 
 /// What `call` returns while `gate` is closed.
+#[track_caller]
 fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> Result<R, Failed> {
+    let place = Location::caller();
     thread::scope(|scope| {
         let (done, returned) = mpsc::channel();
         scope.spawn(move || done.send(call()));
         returned.recv_timeout(LONG).map_err(|_| {
             gate.open();
-            Failed::from("the call waited for the gate")
+            Failed::from(format!("the call at {place} waited for the gate"))
         })
     })
 }

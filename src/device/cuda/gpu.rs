@@ -36,8 +36,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How many events without and with timing are there when a gate is made.
 const EVENTS: [usize; 2] = [1024, 256];
 
-/// How many streams, also for captures, are there then.
-const STREAMS: usize = 32;
+/// How many streams, also for captures, are there then: with those of a program hardly more than the queues of a device, of which
+/// one would hold two streams else.
+const STREAMS: usize = 16;
 
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);

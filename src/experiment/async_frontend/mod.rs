@@ -126,7 +126,7 @@ fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>, Devic
 }
 
 impl AsyncFrontend {
-    /// The loop by a host array library and on the device: one group.
+    /// The loop on the device, and by a host array library.
     fn loops(&self, bench: &mut Bench) {
         let (iters, n) = (self.iters.get(), self.size.get());
         bench
@@ -145,6 +145,10 @@ impl AsyncFrontend {
                 })
             })
             .work(Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters"))
+            .run();
+        bench
+            .group("Host and device", self.loop_parameters())
+            .without_warmup()
             // The library is a parameter: a host time without its name says nothing.
             .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {

@@ -162,6 +162,10 @@ impl Overlap {
                 })
             })
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
+            .run();
+        bench
+            .group("Execution", [("elements", elements.into())])
+            .without_warmup()
             .having([("library", "rand_distr, fp32, 1 thread".into())])
             .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
                 room_for::<f32>(elements.saturating_mul(3))?;

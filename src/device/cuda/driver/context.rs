@@ -5,6 +5,7 @@
 //!
 //! Some errors end the context: each later call fails. The first cause is kept here, and named by every one of them.
 
+use std::collections::VecDeque;
 use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,8 +41,9 @@ pub(crate) struct Context {
 pub(super) struct GivenUp {
     /// Without and with timing; the next owners use them again.
     pub(super) events: [Vec<CUevent>; 2],
-    /// Used again as well.
-    pub(super) streams: Vec<CUstream>,
+    /// Used again as well, the one that has lain here longest first: streams that were made one after the other are in different
+    /// queues of the device.
+    pub(super) streams: VecDeque<CUstream>,
     /// To be destroyed by the next call that makes one.
     pub(super) graphs: Vec<CUgraphExec>,
 }

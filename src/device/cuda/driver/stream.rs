@@ -40,7 +40,7 @@ impl Stream {
 
     /// A stream of an earlier owner, or of the reserve.
     pub(crate) fn at_hand(context: &Arc<Context>) -> Option<Self> {
-        let raw = context.given_up().streams.pop()?;
+        let raw = context.given_up().streams.pop_front()?;
         Some(Self { raw, context: context.clone() })
     }
 
@@ -254,7 +254,7 @@ impl Context {
         let missing = count.saturating_sub(self.given_up().streams.len());
         for _ in 0..missing {
             let raw = create(self)?;
-            self.given_up().streams.push(raw);
+            self.given_up().streams.push_back(raw);
         }
         Ok(())
     }
@@ -271,7 +271,7 @@ fn create(context: &Context) -> Result<CUstream> {
 impl Drop for Stream {
     /// What was enqueued runs to its end: before the work of the next owner, so that nothing may be pending that a gate holds.
     fn drop(&mut self) {
-        self.context.given_up().streams.push(self.raw);
+        self.context.given_up().streams.push_back(self.raw);
     }
 }
 
