@@ -125,7 +125,10 @@ fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
 #[test]
 fn a_disturbance_that_meets_one_pass_of_several_widens_the_interval_less() {
     let [[one, _, one_wide], [five, _, five_wide]] = [1, 5].map(|passes| disturbed(passes, 12, TRIALS));
-    assert!(five > one + 0.3 && five_wide < one_wide / 3.0, "{one} and {five} covered, {one_wide} and {five_wide} wide");
+    assert!(
+        five > one + 0.3 && five_wide < one_wide / 3.0,
+        "{one} and {five} covered, {one_wide} and {five_wide} wide"
+    );
 }
 
 /// A verdict about a quantity with two regimes in its runs, of which no table shows an interval, is wrong no more often.

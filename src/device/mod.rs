@@ -379,8 +379,8 @@ impl fmt::Debug for Event {
 /// drops wait for nothing, and a thread that waits keeps no other from calls that do not.
 ///
 /// What a GPU would have to wait for when it is made is made with the first gate: flags for 256 gates and streams, 1,024
-/// events without times and 256 with times, and 32 streams at least, of which a capture takes one for as long as it lasts.
-/// While a gate is closed, more of them are refused with an error.
+/// events without times and 256 with times, 16 streams at least, of which a capture takes one for as long as it lasts, and room
+/// for the graphs of 32 captures at least. While a gate is closed, more of them are refused with an error.
 /// A gate begins to hold a stream once calls under way that wait for the whole GPU have returned.
 ///
 /// On a GPU, streams share its queues: 8 of them, or as many as the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` says

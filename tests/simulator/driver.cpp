@@ -139,6 +139,20 @@ static void may_wait(const char *call) {
     }
 }
 
+// A driver keeps streams and executable graphs in memory of its own; to take more of it waits for all streams, and keeps other
+// calls out. What is destroyed gives its place back.
+static int places = 15, placed = 0;
+static void take_place() {
+    std::lock_guard<std::mutex> lock(driver_mutex);
+    if (++placed <= places) return;
+    places += 43;
+    wait_for_all();
+}
+static void give_place() {
+    std::lock_guard<std::mutex> lock(driver_mutex);
+    --placed;
+}
+
 struct Stream {
     std::shared_ptr<Queue> queue = std::make_shared<Queue>();
     std::mutex mutex;
@@ -232,8 +246,8 @@ API int cuCtxSetFlags(u32 flags) {
 }
 API int cuGetErrorString(int, const char **words) { *words = "of the simulated driver"; return OK; }
 
-API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); *stream = new Stream; return OK; }
-API int cuStreamDestroy_v2(Stream *stream) { may_wait("cuStreamDestroy"); delete stream; return OK; }
+API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); take_place(); *stream = new Stream; return OK; }
+API int cuStreamDestroy_v2(Stream *stream) { may_wait("cuStreamDestroy"); give_place(); delete stream; return OK; }
 API int cuStreamQuery(Stream *stream) {
     stream = of(stream);
     if (!stream->plain()) return CAPTURING;
@@ -278,9 +292,9 @@ API int cuCtxSynchronize() {
     wait_for_all();
     return OK;
 }
-API int cuGraphInstantiateWithFlags(Graph **made, Graph *graph, unsigned long long) { may_wait("cuGraphInstantiate"); *made = new Graph(*graph); return OK; }
+API int cuGraphInstantiateWithFlags(Graph **made, Graph *graph, unsigned long long) { may_wait("cuGraphInstantiate"); take_place(); *made = new Graph(*graph); return OK; }
 API int cuGraphDestroy(Graph *graph) { delete graph; return OK; }
-API int cuGraphExecDestroy(Graph *graph) { may_wait("cuGraphExecDestroy"); delete graph; return OK; }
+API int cuGraphExecDestroy(Graph *graph) { may_wait("cuGraphExecDestroy"); give_place(); delete graph; return OK; }
 API int cuGraphUpload(Graph *graph, Stream *stream) {
     if (!stream->plain()) return CAPTURING;
     may_wait("cuGraphUpload");

@@ -30,23 +30,25 @@ def attempt(make):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a few rows are measured. `recorded` ones run last, since a profiler that is attached changes times."""
+    """How a few rows are measured. `recorded` ones run last, since a profiler that is attached changes times. Long work of the host
+    alone needs no `warmup`."""
 
     make: object
     ids: tuple
     parameters: frozenset
     together: frozenset
     recorded: bool
+    warmup: bool = True
 
 
 RECIPES = {}
 
 
-def produces(*ids, parameters=(), together=(), recorded=False):
+def produces(*ids, parameters=(), together=(), recorded=False, warmup=True):
     """Declares the rows that a function measures."""
 
     def declare(make):
-        recipe = Recipe(make, ids, frozenset(parameters), frozenset(together), recorded)
+        recipe = Recipe(make, ids, frozenset(parameters), frozenset(together), recorded, warmup)
         for name in ids:
             if name in RECIPES:
                 raise ValueError(f"two functions measure `{name}`")

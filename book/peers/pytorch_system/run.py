@@ -5,6 +5,7 @@ import gc
 import random
 import sys
 import time
+from dataclasses import replace
 
 from . import answer as outcomes
 from . import affinity, catalogue, derived, sampling
@@ -92,12 +93,12 @@ class Run:
     def measure_group(self, group, number):
         print(group.title, file=sys.stderr, flush=True)
         try:
-            self.clear()
+            self.clear(number)
             cases = self.cases(group, number)
             if cases and group.recipe.recorded:
                 found = self.sample_recorded(cases)
             else:
-                found = self.sample(cases, number) if cases else []
+                found = self.sample(cases, group.recipe, number) if cases else []
             for row, outcome in found:
                 self.answer.add(row, outcome)
         except Interrupted:
@@ -128,11 +129,13 @@ class Run:
             if passes is not None and passes < self.plan.sampling.passes:
                 outcome["measured"]["stopped_by"] = "interrupt"
 
-    def clear(self):
-        """What an earlier group left behind is gone before the next begins."""
+    def clear(self, number):
+        """What an earlier group left behind is gone before the next begins. In later passes its memory stays reserved, as the
+        next one's own does after a warm-up."""
         gc.collect()
         self.lab.synchronize()
-        self.lab.torch.cuda.empty_cache()
+        if number == 0:
+            self.lab.torch.cuda.empty_cache()
 
     def cases(self, group, number):
         """The rows of the group that can be measured, each with its case; the others get their outcome in the first pass."""
@@ -158,8 +161,11 @@ class Run:
                     cases.append((row, case))
         return cases
 
-    def sample(self, cases, number):
-        samples = self.rounds([(row.title, case.measure) for row, case in cases], self.plan.sampling.of_pass(number))
+    def sample(self, cases, recipe, number):
+        rules = self.plan.sampling.of_pass(number)
+        if not recipe.warmup:
+            rules = replace(rules, warmup=0)
+        samples = self.rounds([(row.title, case.measure) for row, case in cases], rules)
         window = min(started[0] for started in samples.started), time.perf_counter() - self.begun
         kept = zip(cases, samples.values, samples.order, samples.started, samples.warmup)
         return [(row, outcomes.measured(*found, samples.stopped_by, window)) for (row, _), *found in kept]

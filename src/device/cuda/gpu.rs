@@ -40,6 +40,9 @@ const EVENTS: [usize; 2] = [1024, 256];
 /// one would hold two streams else.
 const STREAMS: usize = 16;
 
+/// For how many graphs the driver has room when a gate is made; at least for half of them.
+const GRAPHS: usize = 64;
+
 /// Host memory and the copies of it that may be pending.
 type Leaving = (Box<dyn HostMemory>, Vec<Arc<dyn EngineEvent>>);
 
@@ -131,14 +134,18 @@ impl Gpu {
     }
 
     /// Makes now what cannot be made without a risk while a gate is closed: to load code, to page-lock memory and to make
-    /// events and streams can wait for the whole GPU.
+    /// events, streams and graphs can wait for the whole GPU.
     pub(crate) fn prepare_to_hold(&self) -> Result<()> {
         // Where there is no compiler, the operations that need one say so.
         let _ = self.kernels.load_all();
         let Some(_making) = self.may_make() else { return Ok(()) };
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)?;
-        self.context.reserve_streams(STREAMS)
+        self.context.reserve_streams(STREAMS)?;
+        let cell = self.pinned.take_cell(Purpose::Gate)?;
+        let reserved = self.context.reserve_graphs(GRAPHS, cell.span());
+        self.pinned.return_cell(cell, Purpose::Gate);
+        reserved
     }
 
     /// The right to make what could wait for a closed gate, until which none begins to hold; nothing while one does.
@@ -154,6 +161,12 @@ impl Gpu {
         }
         let _making = self.may_make().ok_or_else(|| self.used_up("events"))?;
         Event::new(&self.context, timing)
+    }
+
+    /// The right to make a graph ready, while a gate is closed as long as there is room for it.
+    pub(crate) fn may_make_graph(&self) -> Result<Option<RwLockReadGuard<'_, ()>>> {
+        let (making, has_room) = (self.may_make(), self.context.take_room());
+        if making.is_some() || has_room { Ok(making) } else { Err(self.used_up("graphs")) }
     }
 
     /// A cell, while a gate is closed one of those at hand.

@@ -11,7 +11,7 @@ def loop(lab, p):
     return b
 
 
-@produces("async-frontend.host", parameters=["iters", "size", "library"])
+@produces("async-frontend.host", parameters=["iters", "size", "library"], warmup=False)
 def host(lab, p):
     """A time of the host means something with its library's name alone: only a row of NumPy is PyTorch's neighbour."""
     if not p["library"].startswith("NumPy"):

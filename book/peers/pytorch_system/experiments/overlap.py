@@ -8,7 +8,7 @@ def three_random_tensors(lab, elements, place):
     return [lab.torch.randn(elements, device=place) for _ in range(3)]
 
 
-@produces("overlap.execution.host", parameters=["elements", "library"])
+@produces("overlap.execution.host", parameters=["elements", "library"], warmup=False)
 def execution_by_host(lab, p):
     """A time of the host means something with its library's name alone."""
     if not p["library"].startswith("PyTorch"):

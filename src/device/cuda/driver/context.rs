@@ -33,6 +33,8 @@ pub(crate) struct Context {
     elapsed_time: ElapsedTime,
     lost: OnceLock<DeviceError>,
     given_up: Mutex<GivenUp>,
+    /// For how many executable graphs and streams the driver has memory of its own, at least: see [`Context::reserve_graphs`].
+    pub(super) room: Mutex<usize>,
 }
 
 /// Handles whose owners are gone. A drop calls the driver for nothing: where another thread is stuck in it, because a gate
@@ -137,7 +139,15 @@ impl Context {
         let mut raw = ptr::null_mut();
         // Safety: writes one handle, which is released on drop.
         check(&name, "cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
-        let context = Self { device, raw, name, elapsed_time, lost: OnceLock::new(), given_up: Mutex::default() };
+        let context = Self {
+            device,
+            raw,
+            name,
+            elapsed_time,
+            lost: OnceLock::new(),
+            given_up: Mutex::default(),
+            room: Mutex::default(),
+        };
         context.bind()?;
         Ok(context)
     }

@@ -262,6 +262,7 @@ impl Context {
 
 fn create(context: &Context) -> Result<CUstream> {
     context.bind()?;
+    let _ = context.take_room();
     let mut raw = ptr::null_mut();
     // Safety: writes one handle, which is never destroyed, but used again.
     let status = unsafe { sys::cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) };
@@ -301,11 +302,15 @@ impl Capture {
     /// hold it: behind a gate it would keep back what makes other graphs ready.
     pub(crate) fn end(mut self) -> Result<Executable> {
         let graph = self.graph()?;
-        Executable::instantiate(&self.onto.context, graph, self.onto.raw)
+        let made = Executable::instantiate(&self.onto.context, &graph)?;
+        // So that the first launch costs what the others do.
+        // Safety: both handles are live.
+        let status = unsafe { sys::cuGraphUpload(made.raw(), self.onto.raw) };
+        self.onto.context.check("cuGraphUpload", status).map(|()| made)
     }
 
     /// Ends the capture: what was captured.
-    fn graph(&mut self) -> Result<Graph> {
+    pub(super) fn graph(&mut self) -> Result<Graph> {
         self.ended = true;
         self.onto.bind()?;
         let mut raw = ptr::null_mut();

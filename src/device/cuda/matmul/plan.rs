@@ -2,7 +2,8 @@
 //!
 //! The vendor's library takes some microseconds to turn a multiplication into its launch, each time. So one whose operands
 //! lie where they lay before is kept as a graph of its own, which is launched in one call: the first time it is enqueued by
-//! the library, the second time its graph is made, and from then on launched.
+//! the library, the second time its graph is made, and from then on launched. Behind a closed gate there may be no room for a
+//! graph: then it is made at a later time.
 //!
 //! A graph belongs to one stream: launched on two, it would order them, as it cannot run beside itself.
 
@@ -88,7 +89,11 @@ impl MatmulPlan {
             let blas = guard.stream().device.gpu.blas()?;
             apart.multiply(blas, &self.descriptors, &self.algorithm, workspace, operands)
         });
-        let made = captured.map_or(Launch::Library, |graph| Launch::Graph(Arc::new(graph)));
+        let made = match captured {
+            Ok(graph) => Launch::Graph(Arc::new(graph)),
+            Err(_) if guard.stream().device.gpu.is_held() => return Launch::Once,
+            Err(_) => Launch::Library,
+        };
         // Only this thread has the guard of the stream. The place may have had to go.
         if let Some((_, launch)) = lock(&self.places).iter_mut().rfind(|(place, _)| same(place)) {
             *launch = made.clone();

@@ -151,6 +151,7 @@ impl<'a> StreamGuard<'a> {
         let _in_progress = gpu.begin_capture();
         let capture = Capture::begin(apart)?;
         enqueue(capture.onto())?;
+        let _making = gpu.may_make_graph()?;
         capture.end()
     }
 
@@ -248,7 +249,10 @@ impl<'a> StreamGuard<'a> {
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match self.stream.take_capture(&mut self.state) {
-            Some(Capturing { capture, captured, .. }) => Ok((capture.end()?, captured)),
+            Some(Capturing { capture, captured, .. }) => {
+                let _making = self.stream.device.gpu.may_make_graph()?;
+                Ok((capture.end()?, captured))
+            }
             None => {
                 Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
             }
