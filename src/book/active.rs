@@ -1,17 +1,40 @@
 //! What a browser would run of a course's own files: a course is somebody else's, and its pages run the program's scripts alone.
 //!
 //! A script is taken where it is the program's, byte by byte. A picture in SVG is a document of its own where a reader opens it,
-//! and no policy can stand in it: one that could do more than show itself is refused, as is any other kind of XML.
+//! and no policy can stand in it: one that could do more than show itself is refused. Which other names a browser takes for
+//! documents that can hold scripts differs from system to system: so the endings that are taken are listed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use roxmltree::{Document, Node};
 
+use super::policy::MARKUP;
+
 /// What a browser takes for a script by its name.
 const SCRIPTS: [&str; 3] = [".js", ".mjs", ".cjs"];
-/// What it may take for a document that can hold scripts, and that holds no policy.
-const DOCUMENTS: [&str; 8] = [".xml", ".xsl", ".xslt", ".rdf", ".mml", ".svgz", ".mht", ".mhtml"];
+/// The endings of pages, which get a policy, and of files that hold no scripts for a browser, by what they are: text, code, data,
+/// pictures, sound and films, fonts, documents, archives. What has no ending is text.
+const TAKEN: [&[&str]; 9] = [
+    &MARKUP,
+    &["css", "md", "markdown", "txt", "text", "log", "tex", "bib", "rst", "adoc", "org", "diff", "patch", "vtt", "srt"],
+    &[
+        "rs", "py", "pyi", "cu", "cuh", "c", "h", "cc", "cpp", "cxx", "hh", "hpp", "f90", "jl", "go", "java", "r", "m",
+        "hip", "cl", "wgsl", "metal", "ptx", "sass", "asm", "s", "ll", "mlir", "sh", "bash", "zsh", "fish", "ps1",
+        "bat", "cmake", "mk", "lua", "sql", "j2", "hbs", "in", "sbatch", "slurm", "dot", "gv", "mmd", "puml", "ts",
+        "ipynb",
+    ],
+    &[
+        "json", "jsonl", "yaml", "yml", "toml", "lock", "ini", "cfg", "conf", "env", "csv", "tsv", "parquet", "npy",
+        "npz", "bin",
+    ],
+    &["svg", "png", "jpg", "jpeg", "gif", "webp", "avif", "bmp", "ico", "tif", "tiff"],
+    &["mp3", "ogg", "oga", "wav", "flac", "m4a", "mp4", "m4v", "webm", "mov"],
+    &["woff", "woff2", "ttf", "otf", "eot"],
+    &["pdf", "docx", "xlsx", "pptx", "odt", "ods", "odp"],
+    &["zip", "gz", "tgz", "tar", "xz", "bz2", "zst", "7z", "nsys-rep", "ncu-rep", "sqlite", "db"],
+];
 
 /// The first file that would run something, and why it is refused.
 pub(super) fn found(files: &BTreeMap<PathBuf, Vec<u8>>, own: &BTreeMap<PathBuf, Vec<u8>>) -> Option<(PathBuf, String)> {
@@ -26,10 +49,11 @@ fn refusal(path: &Path, content: &[u8]) -> Option<String> {
         let message = "a course has no scripts of its own: take it away, or put the program's in its place, as `report init` writes it";
         return Some(message.to_owned());
     }
-    if is_one(&DOCUMENTS) {
-        return Some(
-            "a browser may run scripts in such a file: take it away, or make a text or a picture of it".to_owned(),
-        );
+    let ending = Path::new(&name).extension().and_then(OsStr::to_str).filter(|ending| !ending.is_empty());
+    if let Some(ending) = ending.filter(|ending| !TAKEN.iter().any(|known| known.contains(ending))) {
+        return Some(format!(
+            "a browser may run scripts in a file whose name ends with `.{ending}`: take it away, or make a text or a picture of it"
+        ));
     }
     let why = is_one(&[".svg"]).then(|| acts(content))??;
     Some(format!("this picture can do more than show itself: {why}; take that out of it, or make a PNG of it"))
@@ -106,9 +130,22 @@ mod tests {
             found(&BTreeMap::from([(PathBuf::from(path), content.to_vec())]), &own).is_none()
         };
         assert!(taken("templates/own.js", b"own()") && taken("src/x.cu", b"x") && taken("src/js", b"x"));
-        for path in
-            ["templates/own.js", "templates/book.js", "src/own.js", "src/book-1a2b3c4d.JS", "src/a/x.mjs", "src/x.xml"]
-        {
+        for path in ["src/Makefile", "src/a.tar.gz", "src/x.HTML", "src/x.", "src/x.ipynb", ".nojekyll", ".gitignore"] {
+            assert!(taken(path, b"x"), "{path}");
+        }
+        for path in [
+            "templates/own.js",
+            "templates/book.js",
+            "src/own.js",
+            "src/book-1a2b3c4d.JS",
+            "src/a/x.mjs",
+            "src/x.xml",
+            "src/x.atom",
+            "src/x.Shtm",
+            "src/x.html.ehtml",
+            "src/x.hta",
+            "src/x.webmanifest",
+        ] {
             assert!(!taken(path, b"foreign()"), "{path}");
         }
         assert!(!taken("src/own.js", b"own()"));

@@ -19,8 +19,8 @@ use crate::error::BookError;
 const TITLES: &str = "+ result.doc.breadcrumbs + '</a>'";
 const TITLES_AS_TEXT: &str = "+ escapeHTML(result.doc.breadcrumbs) + '</a>'";
 
-/// What a browser takes for a page by its name.
-const MARKUP: [&str; 5] = [".html", ".htm", ".xhtml", ".xht", ".shtml"];
+/// What a browser takes for a page by the ending of its name.
+pub(super) const MARKUP: [&str; 5] = ["html", "htm", "xhtml", "xht", "shtml"];
 
 /// Whose script elements of a page are.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub(super) fn apply(site: &Path, scripts: Scripts, is_own: impl Fn(&Path) -> boo
     each_file(site, &mut |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let own = path.strip_prefix(site).is_ok_and(&is_own);
-        if MARKUP.iter().any(|ending| name.ends_with(ending)) {
+        if name.rsplit_once('.').is_some_and(|(_, ending)| MARKUP.contains(&ending)) {
             let page = fs::read(path).map_err(at(path))?;
             let page = match std::str::from_utf8(&page) {
                 Ok(page) if !own => with_policy(page, scripts).into_bytes(),

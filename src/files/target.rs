@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fill::make_folder;
 use super::lock::Lock;
 
-/// How long another process may take to write the same file.
+/// How long another process may take to write the same file, or to begin to read a pipe.
 const WAIT: Duration = Duration::from_secs(10);
 /// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`.
 const PART: &str = ".syncscope-part";
@@ -85,7 +85,7 @@ impl Target {
     pub(crate) fn write(&self, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Stream(path) => {
-                let mut stream = fs::File::options().write(true).open(path)?;
+                let mut stream = opened(path, WAIT)?;
                 stream.write_all(content)?;
                 stream.flush()
             }
@@ -99,6 +99,31 @@ impl Target {
             }
         }
     }
+}
+
+/// A pipe, once another process reads it, or a device.
+#[cfg(unix)]
+fn opened(path: &Path, wait: Duration) -> io::Result<fs::File> {
+    use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
+    let begun = std::time::Instant::now();
+    // By itself the call would wait for a reader, and no signal would end it.
+    let stream = loop {
+        match open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()) {
+            Err(rustix::io::Errno::NXIO) if begun.elapsed() < wait => std::thread::sleep(Duration::from_millis(10)),
+            Err(rustix::io::Errno::NXIO) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("nobody has read from it for {wait:?}")));
+            }
+            opened => break opened?,
+        }
+    };
+    fcntl_setfl(&stream, OFlags::empty())?;
+    Ok(stream.into())
+}
+
+/// As above.
+#[cfg(not(unix))]
+fn opened(path: &Path, _wait: Duration) -> io::Result<fs::File> {
+    fs::File::options().write(true).open(path)
 }
 
 /// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
@@ -313,6 +338,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = opened(&pipe, Duration::from_millis(30)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         let reader = std::thread::spawn({
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()

@@ -40,6 +40,9 @@ impl Results {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
         }
+        if self.runs.len() > MOST_RUNS {
+            return Err(format!("it holds {} runs, and {MOST_RUNS} are the most", self.runs.len()));
+        }
         if self.plan.runs == 0 {
             return Err("its plan is of 0 runs, and one is the fewest".to_owned());
         }
@@ -127,6 +130,8 @@ const ALTERED: &str = "its samples are not those that were written: their digest
 
 /// The most bytes of a results file, or of what another system measured, that are read.
 pub(super) const MOST_BYTES: usize = 256 << 20;
+/// How many runs one may hold: ten systems, each with as many as a suite may have.
+const MOST_RUNS: usize = 10_000;
 
 fn io(path: &Path, source: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), source }
@@ -168,6 +173,16 @@ mod tests {
                 "/runs/0/started",
                 "yesterday".into(),
                 Some("the run `syncscope-1` began at `yesterday`, which is no time"),
+            ),
+            (
+                "/runs",
+                vec![whole["runs"][0].clone(); 10_001].into(),
+                Some("it holds 10001 runs, and 10000 are the most"),
+            ),
+            (
+                "/runs/0/environment/device/facts",
+                vec![serde_json::json!(["a", "b"]); 10_001].into(),
+                Some("facts of its environment, and 10000 are the most"),
             ),
             ("/runs/0/started", "2026-13-01T00:00:00Z".into(), Some("which is no time")),
             ("/runs/0/order/0/duration", (-1.0).into(), Some("the run `syncscope-1` took -1 s for `")),

@@ -168,6 +168,9 @@ pub enum Recorded {
     Failed(String),
 }
 
+/// How many facts a run may state of its environment: some hundred times as many as a machine has.
+const MOST_FACTS: usize = 10_000;
+
 impl Run {
     /// Finds what cannot be of a run, to be read behind its name.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -176,6 +179,10 @@ impl Run {
             std::iter::once(("began", &self.started)).chain(self.resumed.iter().map(|time| ("was resumed", time)));
         if let Some((what, time)) = times.into_iter().find(|(_, time)| is_no_time(time)) {
             return Err(format!("{what} at `{time}`, which is no time such as `2026-11-01T12:00:00Z`"));
+        }
+        let facts = self.environment.facts().count();
+        if facts > MOST_FACTS {
+            return Err(format!("states {facts} facts of its environment, and {MOST_FACTS} are the most"));
         }
         match self.order.iter().find(|left| left.duration < 0.0) {
             Some(left) => Err(format!("took {} s for `{}`", left.duration, left.name)),
