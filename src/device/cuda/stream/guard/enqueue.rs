@@ -148,10 +148,11 @@ impl<'a> StreamGuard<'a> {
     pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
         let gpu = &self.stream.device.gpu;
         let apart = stream_of(gpu)?;
+        // Before the capture, which would be for nothing.
+        let _making = gpu.may_make_graph()?;
         let _in_progress = gpu.begin_capture();
         let capture = Capture::begin(apart)?;
         enqueue(capture.onto())?;
-        let _making = gpu.may_make_graph()?;
         capture.end()
     }
 
