@@ -142,7 +142,7 @@ fn sampling(results: &Results) -> Table {
         ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
         ("stop after samples".to_owned(), rule(plan.samples.map(|samples| samples.to_string()))),
         ("stop at a relative error of".to_owned(), rule(error)),
-        ("stop after".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
+        ("stop after, for each row".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
         ("fewest samples".to_owned(), rule(plan.fewest.map(|fewest| fewest.to_string()))),
         ("passes that share them".to_owned(), Cell::Text(plan.passes.to_string())),
         ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),

@@ -44,8 +44,8 @@ pub(super) struct Arguments {
     /// Samples of each row
     #[arg(long, default_value = "15")]
     samples: NonZeroUsize,
-    /// Seconds after which the sampling of a group of rows ends
-    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    /// Seconds that each row has: the sampling of a group ends when the time of all its rows is over
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
     time_limit: f64,
     /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
     #[arg(long, value_name = "FILE")]

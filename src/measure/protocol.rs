@@ -33,8 +33,9 @@ pub struct Protocol {
     /// of 0 may never reach it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub relative_error: Option<f64>,
-    /// Stop after this many seconds of sampling, counted from the first round that is kept. A round is always completed,
-    /// and at least `fewest` rounds are kept, unless `samples` is lower.
+    /// Stop after this many seconds of sampling for each case, counted from the first round that is kept: cases that are
+    /// sampled together share what each of them has. A round is always completed, and at least `fewest` rounds are kept, unless
+    /// `samples` is lower.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub time_limit: Option<f64>,
     /// The fewest samples that a time limit leaves; where it is not stated, [`Protocol::MINIMUM`]. Fewer do where several runs
@@ -98,10 +99,10 @@ fn default_warmup() -> usize {
     2
 }
 
-/// Two warm-up rounds, then 30 samples or 2 seconds, whichever comes first.
+/// Two warm-up rounds, then 30 samples or a second for each case, whichever comes first.
 impl Default for Protocol {
     fn default() -> Self {
-        Self::samples(30).with_time_limit(2.0)
+        Self::samples(30).with_time_limit(1.0)
     }
 }
 
@@ -139,7 +140,7 @@ impl Protocol {
         Self::without_rule().with_relative_error(share)
     }
 
-    /// Stops after `seconds`.
+    /// Stops after `seconds` for each case.
     pub fn for_seconds(seconds: f64) -> Self {
         Self::without_rule().with_time_limit(seconds)
     }
@@ -177,7 +178,7 @@ impl Protocol {
         self
     }
 
-    /// Also stops after `seconds`.
+    /// Also stops after `seconds` for each case.
     #[must_use]
     pub fn with_time_limit(mut self, seconds: f64) -> Self {
         self.time_limit = Some(seconds);
@@ -216,6 +217,11 @@ impl Protocol {
             passes: NonZeroUsize::MIN,
             ..self.clone()
         }
+    }
+
+    /// The time limit of so many cases that are sampled together, in seconds.
+    pub(crate) fn time_limit_of(&self, cases: usize) -> Option<f64> {
+        self.time_limit.map(|limit| limit * cases as f64)
     }
 
     /// The fewest rounds that a time limit leaves.
@@ -302,7 +308,7 @@ mod tests {
         ] {
             assert!(protocol.validate().is_ok(), "{protocol:?}");
         }
-        assert_eq!((Protocol::default().warmup, Protocol::default().time_limit), (2, Some(2.0)));
+        assert_eq!((Protocol::default().warmup, Protocol::default().time_limit), (2, Some(1.0)));
     }
 
     #[test]

@@ -45,6 +45,10 @@ impl<'a> Stopping<'a> {
         self.protocol.samples.map_or(Protocol::MAXIMUM, usize::from)
     }
 
+    fn time_limit(&self) -> Option<f64> {
+        self.protocol.time_limit_of(self.sorted.len())
+    }
+
     /// The rule that is met, `elapsed` seconds after the first kept round began.
     pub(crate) fn met(&self, elapsed: f64) -> Option<StoppedBy> {
         if self.rounds >= self.most_rounds() {
@@ -53,7 +57,7 @@ impl<'a> Stopping<'a> {
         if self.protocol.relative_error.zip(self.worst_error).is_some_and(|(stated, reached)| reached <= stated) {
             return Some(StoppedBy::RelativeError);
         }
-        let late = self.protocol.time_limit.is_some_and(|limit| elapsed >= limit);
+        let late = self.time_limit().is_some_and(|limit| elapsed >= limit);
         (late && self.rounds >= self.protocol.least_rounds()).then_some(StoppedBy::TimeLimit)
     }
 
@@ -67,8 +71,7 @@ impl<'a> Stopping<'a> {
         let error = self.protocol.relative_error.zip(self.worst_error);
         let error = error.map_or(0.0, |(stated, reached)| if reached > 0.0 { (stated / reached).powi(2) } else { 1.0 });
         let time = self
-            .protocol
-            .time_limit
+            .time_limit()
             .map_or(0.0, |limit| elapsed / limit)
             .min(rounds / self.protocol.least_rounds() as f64);
         samples.max(error).max(time).clamp(0.0, 1.0)
@@ -100,6 +103,15 @@ mod tests {
         let mut stopping = after(&protocol, 200, around_zero);
         stopping.rounds = Protocol::MAXIMUM;
         assert_eq!(stopping.met(0.0), Some(StoppedBy::Samples));
+    }
+
+    #[test]
+    fn cases_that_are_sampled_together_share_the_time_of_each() {
+        let protocol = Protocol::for_seconds(2.0).with_fewest(1);
+        let mut stopping = Stopping::new(&protocol, 3);
+        stopping.keep([1.0; 3]);
+        assert_eq!((stopping.met(5.9), stopping.met(6.0)), (None, Some(StoppedBy::TimeLimit)));
+        assert_eq!(stopping.share(3.0), 0.5);
     }
 
     #[test]

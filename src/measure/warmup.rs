@@ -53,7 +53,8 @@ impl<'a> Warmup<'a> {
     /// Whether it has lasted long enough, `elapsed` seconds after it began.
     pub(crate) fn is_over(&self, elapsed: f64) -> bool {
         let (rounds, asked) = (self.rounds(), self.protocol.warmup);
-        let is_late = self.protocol.time_limit.is_some_and(|limit| elapsed >= limit);
+        let limit = self.protocol.time_limit_of(self.samples.len());
+        let is_late = limit.is_some_and(|limit| elapsed >= limit);
         let asked = if is_late { asked.min(FEWEST_ROUNDS) } else { asked };
         // Without a warm-up asked for there is none.
         let is_long = || is_late || rounds >= asked.saturating_mul(MOST_ROUNDS);

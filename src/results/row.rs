@@ -154,11 +154,19 @@ pub enum Outcome {
 pub struct Pass {
     /// How many.
     pub samples: usize,
+    /// How many rows were sampled together with it, itself among them: they shared the time.
+    #[serde(default = "alone")]
+    pub rows: usize,
     /// When the first round began of which the samples were kept, in seconds since the run did: the same for the rows that
     /// were sampled together.
     pub began: f64,
     /// When the last round ended.
     pub ended: f64,
+}
+
+/// Of results that do not say it.
+fn alone() -> usize {
+    1
 }
 
 impl MetricSpec {
@@ -292,9 +300,10 @@ impl Outcome {
         let ended = begun.elapsed().as_secs_f64();
         let since = move |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
         let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
+        let rows = sets.len();
         let kept = sets.into_iter().zip(order).zip(started).zip(warmup);
         kept.map(move |(((set, order), started), warmup)| Outcome::Measured {
-            passes: vec![Pass { samples: set.len(), began, ended }],
+            passes: vec![Pass { samples: set.len(), rows, began, ended }],
             samples: set.into_values(),
             order,
             started: started.iter().map(since).collect(),
@@ -325,7 +334,7 @@ impl Outcome {
             Outcome::Measured { stopped_by: StoppedBy::Failure, .. } => all,
             Outcome::Measured { passes, stopped_by: StoppedBy::Interrupt, .. } => passes.len().saturating_sub(1),
             Outcome::Measured { samples, passes, .. } if !passes.is_empty() => {
-                let spent: f64 = passes.iter().map(|pass| pass.ended - pass.began).sum();
+                let spent: f64 = passes.iter().map(|pass| (pass.ended - pass.began) / pass.rows as f64).sum();
                 let is_late = sampling.time_limit.is_some_and(|limit| spent >= limit);
                 if is_late && samples.len() >= sampling.least_rounds() { all } else { passes.len() }
             }
@@ -368,8 +377,8 @@ impl Outcome {
                 };
             }
             Outcome::Interrupted => {
-                let now = passes.last().map_or(0.0, |pass| pass.ended);
-                passes.push(Pass { samples: 0, began: now, ended: now });
+                let (rows, now) = passes.last().map_or((1, 0.0), |pass| (pass.rows, pass.ended));
+                passes.push(Pass { samples: 0, rows, began: now, ended: now });
                 *stopped_by = StoppedBy::Interrupt;
             }
             _ => *stopped_by = StoppedBy::Failure,

@@ -25,26 +25,28 @@ pub struct Length {
 
 /// How long one run of these rows may take on a device of `engine`.
 pub fn length(rows: &[MetricSpec], sampling: &Protocol, engine: &str) -> Length {
-    let mut groups: BTreeMap<(&str, &str, String), f64> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, String), Vec<f64>> = BTreeMap::new();
     let mut longest: Option<(String, f64)> = None;
     for spec in rows {
         let Some(seconds) = sample(spec, engine) else { continue };
-        *groups.entry((spec.experiment(), &spec.group, in_words(&spec.parameters))).or_default() += seconds;
+        groups.entry((spec.experiment(), &spec.group, in_words(&spec.parameters))).or_default().push(seconds);
         if longest.as_ref().is_none_or(|(_, most)| seconds > *most) {
             longest = Some((spec.title(), seconds));
         }
     }
-    let seconds: f64 = groups.values().map(|round| of_group(*round, sampling)).sum();
+    let seconds: f64 = groups.values().map(|rows| of_group(rows, sampling)).sum();
     let longest = longest.map(|(title, seconds)| (title, duration(seconds)));
     Length { run: duration(seconds), longest }
 }
 
-fn of_group(round: f64, sampling: &Protocol) -> f64 {
+/// `rows` are sampled together: how long a sample of each takes.
+fn of_group(rows: &[f64], sampling: &Protocol) -> f64 {
+    let round: f64 = rows.iter().sum();
     let count = |samples: usize| samples as f64 * round;
     let all = sampling.samples.map(|samples| count(samples.get()));
     let warmup: usize = (0..sampling.passes.get()).map(|pass| sampling.of_pass(pass).warmup).sum();
     let least = count(sampling.least_rounds());
-    let sampled = match (all, sampling.time_limit) {
+    let sampled = match (all, sampling.time_limit_of(rows.len())) {
         // What is not known to take time takes none until it is stopped.
         (Some(all), Some(limit)) if round > 0.0 => all.min(limit.max(least)),
         (Some(all), None) => all,

@@ -11,11 +11,12 @@ SCHEMA_VERSION = 2
 
 
 def measured(samples, order, started, warmup, stopped_by, window=None):
-    """`window`: when the first round began that is kept, and when the last ended, of a group that has samples in each pass."""
+    """`window`: of a group that has samples in each pass, how many rows it has, when the first round began that is kept, and when
+    the last ended."""
     found = {"samples": samples, "order": order, "started": started, "warmup": warmup}
     if window is not None:
-        began, ended = window
-        found["passes"] = [{"samples": len(samples), "began": began, "ended": ended}]
+        rows, began, ended = window
+        found["passes"] = [{"samples": len(samples), "rows": rows, "began": began, "ended": ended}]
     return {"measured": {**found, "stopped_by": stopped_by}}
 
 
@@ -81,7 +82,7 @@ class Answer:
         found = self.outcomes.get(key, {}).get("measured")
         if not found or "passes" not in found or found["stopped_by"] == "failure":
             return None
-        spent = sum(one["ended"] - one["began"] for one in found["passes"])
+        spent = sum((one["ended"] - one["began"]) / one["rows"] for one in found["passes"])
         return None if sampling.is_enough(len(found["samples"]), spent) else len(found["passes"])
 
     def outcome(self, key):

@@ -44,7 +44,7 @@ class Sampling:
             passes=1)
 
     def is_enough(self, samples, spent):
-        """Whether a row has the fewest samples that the time limit leaves, and was sampled for as long as that."""
+        """Whether a row has the fewest samples that the time limit leaves, and has spent its time."""
         return self.time_limit is not None and spent >= self.time_limit and samples >= (self.fewest or MINIMUM)
 
 

@@ -166,7 +166,8 @@ class Run:
         if not recipe.warmup:
             rules = replace(rules, warmup=0)
         samples = self.rounds([(row.title, case.measure) for row, case in cases], rules)
-        window = min(started[0] for started in samples.started), time.perf_counter() - self.begun
+        began = min(started[0] for started in samples.started)
+        window = len(cases), began, time.perf_counter() - self.begun
         kept = zip(cases, samples.values, samples.order, samples.started, samples.warmup)
         return [(row, outcomes.measured(*found, samples.stopped_by, window)) for (row, _), *found in kept]
 

@@ -3,8 +3,8 @@
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
 rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
 than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. Then it goes on
-only while the host is slowed, as `host` says. The rules are checked after each complete round. A time limit leaves the fewest
-rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
+only while the host is slowed, as `host` says. The rules are checked after each complete round. The time limit is that of each
+case: together they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
 """
 
 import math
@@ -46,7 +46,7 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`. A `host`
     is kept busy before each sample, and waited for while it is slowed. A warm-up goes on `until_steady`, where that is asked for.
     """
-    rules = _Rules(sampling, until_steady)
+    rules = _Rules(sampling, len(cases), until_steady)
     kept = Samples(*([[] for _ in cases] for _ in range(4)), "samples")
     order = list(range(len(cases)))
 
@@ -114,11 +114,12 @@ def _run(case, between, clock, host):
 @dataclass
 class _Rules:
     sampling: object
+    cases: int
     until_steady: bool
 
     def late(self, elapsed):
         limit = self.sampling.time_limit
-        return limit is not None and elapsed >= limit
+        return limit is not None and elapsed >= limit * self.cases
 
     def is_warm(self, samples, elapsed):
         rounds, asked = len(samples[0]), self.sampling.warmup
