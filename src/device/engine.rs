@@ -29,7 +29,8 @@ pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 /// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
 ///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
 ///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
-///   whose last handle is gone is returned by the next wait for the device, once.
+///   whose last handle is gone is returned by the next wait for the device, once. A failure in a graph may also be returned to
+///   who waited for its stream after the capture and before the launch.
 /// * **A call that fails** has enqueued nothing, and new work succeeds.
 /// * **A lost device** fails every later call with the first cause. Drops end all the same.
 /// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
@@ -237,10 +238,10 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// Notes an operation.
+    /// Notes an operation. The memory of one that failed is kept, too: a part of it may have been captured.
     #[cold]
-    pub(crate) fn take(&mut self, operation: &Operation<'_>) {
-        self.operations += 1;
+    pub(crate) fn take(&mut self, operation: &Operation<'_>, succeeded: bool) {
+        self.operations += usize::from(succeeded);
         for region in operation.regions() {
             if !self.memory.iter().any(|known| Arc::ptr_eq(known, region.memory)) {
                 self.memory.push(Arc::clone(region.memory));

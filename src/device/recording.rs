@@ -73,6 +73,7 @@ impl Recording {
     /// A failure of work.
     pub(crate) fn finish(self) -> Result<Log> {
         let end = Instant::now();
+        self.engine.tracer().close();
         self.engine.synchronize()?;
         let (Traced { work, stalls, dropped, failure }, calls, threads) = self.engine.tracer().finish();
         let (mut source, origin) = (self.source.clone(), self.origin);

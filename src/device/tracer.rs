@@ -39,6 +39,8 @@ pub(crate) struct Tracer {
 
 #[derive(Default)]
 struct State {
+    /// Whether the region is over: its calls are known.
+    is_over: bool,
     /// Which recording this is: what began in an earlier one is not written into a later one.
     generation: u64,
     /// The last that was given to a call, in any recording.
@@ -96,6 +98,9 @@ impl Tracer {
     #[cold]
     fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
         let mut state = self.lock();
+        if state.is_over {
+            return None;
+        }
         let correlation = state.correlation + 1;
         let Some(thread) = state.thread() else {
             state.dropped += 1;
@@ -178,7 +183,13 @@ impl Tracer {
         self.lock().source = source;
     }
 
-    /// Ends the recording. The device is idle.
+    /// The region is over: calls that have not ended, and later ones, are no part of the recording. Those that have ended have
+    /// enqueued their work.
+    pub(crate) fn close(&self) {
+        self.lock().is_over = true;
+    }
+
+    /// Ends the recording, which was [closed](Self::close). The device has done the work of its calls.
     pub(crate) fn finish(&self) -> (Traced, Pile<TracedCall>, HashMap<ThreadId, String>) {
         let State { calls, work, dropped, threads, source, .. } = self.renew();
         let own = || Traced { work, ..Traced::default() };
@@ -273,7 +284,7 @@ impl Drop for OpenCall<'_> {
             source.leave();
         }
         let mut state = self.tracer.lock();
-        if state.generation != self.generation {
+        if state.generation != self.generation || state.is_over {
             return;
         }
         if let Some(thread) = state.thread() {
@@ -333,6 +344,20 @@ mod tests {
         drop(first);
         assert_eq!((entered, source.0.lock().unwrap().len()), (1, 0));
         assert_eq!(tracer.finish().1.len(), 1);
+    }
+
+    #[test]
+    fn calls_that_have_not_ended_when_the_region_does_are_not_of_it() {
+        let tracer = Tracer::default();
+        assert!(tracer.begin());
+        drop(tracer.call(note(), None));
+        let under_way = tracer.call(note(), None);
+        tracer.close();
+        drop(under_way);
+        assert!(tracer.call(note(), None).is_none());
+        assert_eq!(tracer.finish().1.len(), 1);
+        tracer.end();
+        assert!(tracer.begin() && tracer.call(note(), None).is_some(), "the next recording has its own");
     }
 
     #[test]

@@ -70,10 +70,8 @@ impl<'a> Stopping<'a> {
         let samples = rounds / self.most_rounds() as f64;
         let error = self.protocol.relative_error.zip(self.worst_error);
         let error = error.map_or(0.0, |(stated, reached)| if reached > 0.0 { (stated / reached).powi(2) } else { 1.0 });
-        let time = self
-            .time_limit()
-            .map_or(0.0, |limit| elapsed / limit)
-            .min(rounds / self.protocol.least_rounds() as f64);
+        let time =
+            self.time_limit().map_or(0.0, |limit| elapsed / limit).min(rounds / self.protocol.least_rounds() as f64);
         samples.max(error).max(time).clamp(0.0, 1.0)
     }
 }

@@ -128,11 +128,7 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn copy_from(&self, source: &HostBuffer<T>) -> Result<()> {
         self.same_size("copy_from", source.len())?;
-        if self.is_empty() {
-            Ok(())
-        } else {
-            source.enqueue_upload(&self.stream, self.region(), Some(Location::caller()))
-        }
+        source.enqueue_upload(&self.stream, self.region(), Some(Location::caller()))
     }
 
     /// Enqueues a copy of this tensor into all of `target`, on this tensor's stream.
@@ -142,11 +138,7 @@ impl<T: Element> Tensor<T> {
     #[track_caller]
     pub fn copy_to(&self, target: &mut HostBuffer<T>) -> Result<()> {
         self.same_size("copy_to", target.len())?;
-        if self.is_empty() {
-            Ok(())
-        } else {
-            target.enqueue_download(&self.stream, self.region(), Some(Location::caller()))
-        }
+        target.enqueue_download(&self.stream, self.region(), Some(Location::caller()))
     }
 
     fn same_size(&self, operation: &'static str, len: usize) -> Result<()> {

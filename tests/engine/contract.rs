@@ -12,6 +12,8 @@ use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("objects_of_another_opened_device_are_refused", foreign_objects),
+    ("a_copy_of_nothing_is_refused_where_any_copy_is", copies_of_nothing),
+    ("streams_end_while_tensors_live_that_they_used", streams_of_a_living_tensor),
     ("affine_is_rounded_once", fused),
     ("a_device_is_waited_for_while_a_stream_captures", device_wait_in_capture),
     ("a_bare_launch_loop_is_no_part_of_a_capture", bare_launches_in_capture),
@@ -33,6 +35,38 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 
 fn is_foreign<T>(outcome: Result<T, DeviceError>) -> bool {
     matches!(outcome, Err(DeviceError::ForeignObject { .. }))
+}
+
+fn copies_of_nothing(device: &Device) -> Result<(), Failed> {
+    let other = Device::open(device.name())?;
+    let stream = device.stream()?;
+    let nothing = stream.empty::<f32>([0])?;
+    let mut theirs = other.host_buffer::<f32>(HostKind::Pageable, 0)?;
+    let foreign = [is_foreign(nothing.copy_from(&theirs)), is_foreign(nothing.copy_to(&mut theirs))];
+    ensure(foreign == [true; 2], || format!("{foreign:?}"))?;
+    let mut own = device.host_buffer::<f32>(HostKind::Pageable, 0)?;
+    let (refused, _) = stream.capture(|| Ok([nothing.copy_from(&own), nothing.copy_to(&mut own)]))?;
+    let captured = refused.iter().all(|outcome| matches!(outcome, Err(DeviceError::Capturing { .. })));
+    ensure(captured, || format!("{refused:?}"))?;
+    nothing.copy_to(&mut own)?;
+    ensure(own.read()?.is_empty(), || "an empty buffer holds values".to_owned())
+}
+
+/// More than are made with a gate: behind one, the streams that are over are used again.
+fn streams_of_a_living_tensor(device: &Device) -> Result<(), Failed> {
+    const STREAMS: usize = 60;
+    let (home, held, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let x = home.ones::<f32>([64])?;
+    home.synchronize()?;
+    let used: Vec<_> = (0..STREAMS).map(|_| device.stream()).collect::<Result<_, _>>()?;
+    for stream in &used {
+        ensure(x.on(stream)?.sum()?.item()? == 64.0, || "a sum is wrong".to_owned())?;
+    }
+    drop(used);
+    device.synchronize()?;
+    held.wait_gate(&gate)?;
+    let again: Vec<_> = (0..STREAMS).map(|_| device.stream()).collect::<Result<_, _>>()?;
+    ensure(again.len() == STREAMS && x.get([63])?.item()? == 1.0, || "a tensor lost its values".to_owned())
 }
 
 /// The other device is the same hardware: two openings of one name are two devices.

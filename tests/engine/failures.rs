@@ -20,6 +20,11 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_failure_reaches_every_stream_and_event_that_waited_for_it", failure_spreads),
     ("a_failure_does_not_reach_who_waited_for_earlier_work", failure_stays_behind),
     ("a_failure_of_a_dropped_stream_is_told_by_the_device_once", failure_of_a_dropped_stream),
+    ("a_failure_of_a_dropped_stream_is_told_once_while_its_tensors_live", failure_beside_living_tensors),
+    ("a_stream_that_has_failed_gives_memory_and_refuses_work", on_a_failed_stream),
+    ("a_read_that_fails_halfway_writes_into_nothing_of_others", half_a_read),
+    ("a_failed_launch_is_no_operation_of_a_graph", failed_launch_in_a_graph),
+    ("a_device_that_is_lost_in_a_capture_gives_no_graph", lost_in_a_capture),
     ("a_refused_allocation_leaves_everything_as_it_was", refused_allocation),
     ("a_failed_launch_has_enqueued_nothing_and_new_work_succeeds", failed_launch),
     ("a_copy_that_fails_at_its_call_gives_no_data_and_new_work_succeeds", copy_fails_at_its_call),
@@ -261,6 +266,93 @@ fn failure_of_a_dropped_stream(device: &Device) -> Result<(), Failed> {
     let _sweeps = device.stream()?;
     is_gather("the device, in the end", device.synchronize())?;
     Ok(device.synchronize()?)
+}
+
+fn failure_beside_living_tensors(device: &Device) -> Result<(), Failed> {
+    // A tensor of another stream that the failed one used, and one of its own that another stream has.
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let (guest, own) = (other.ones::<f32>([3, 2])?, stream.ones::<f32>([3, 2])?);
+    let elsewhere = own.on(&other)?;
+    let rows = stream.tensor(&[0i64, 99], [2])?;
+    device.synchronize()?;
+    stream.wait_gate(&gate)?;
+    guest.on(&stream)?.gather(&rows)?;
+    drop((rows, own, stream));
+    gate.open();
+    is_gather("the device", device.synchronize())?;
+    device.synchronize()?;
+    ensure(guest.sum()?.item()? + elsewhere.sum()?.item()? == 12.0, || "a tensor lost its values".to_owned())?;
+    drop((guest, elsewhere));
+    Ok(device.synchronize()?)
+}
+
+fn on_a_failed_stream(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let (start, end, never) = (device.timing_event()?, device.timing_event()?, device.event()?);
+    let failed = fail_behind(&stream, &gate)?;
+    stream.record(&start)?;
+    gate.open();
+    is_gather("the stream", stream.synchronize())?;
+    is_gather("an event that was never recorded", stream.wait(&never))?;
+    is_gather("an operation", failed.add_scalar(1.0).map(drop))?;
+    // New memory, and such as the stream has freed.
+    drop((stream.empty::<f32>([4321])?, stream.empty::<f32>([4321])?));
+    other.record(&end)?;
+    other.synchronize()?;
+    is_gather("the time since an event that failed", end.elapsed_since(&start).map(drop))?;
+    drop((failed, stream));
+    device.synchronize().or_else(|failure| is_gather("the device", Err(failure)))
+}
+
+fn half_a_read(device: &Device) -> Result<(), Failed> {
+    const LEN: usize = 1 << 19;
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    let x = stream.ones::<f32>([LEN])?;
+    x.to_vec()?;
+    for nth in 1..5 {
+        stream.spin(std::time::Duration::from_millis(100))?;
+        device.inject(Injected::Copy, nth);
+        // An engine that reads in one piece has one copy.
+        if let Err(error) = x.to_vec() {
+            is_injected("the read", Err(error))?;
+        }
+        device.trim()?;
+        let fresh = device.host_buffer::<f32>(crate::contract::host_kind(device), LEN)?;
+        stream.synchronize()?;
+        let written = fresh.read()?.iter().filter(|value| **value != 0.0).count();
+        ensure(written == 0, || format!("{written} elements of a new buffer were written"))?;
+        // What is left of the injection is used up.
+        while x.get([0])?.item().is_err() {}
+    }
+    drop(gate);
+    ensure(x.to_vec()?.iter().all(|value| *value == 1.0), || "a read lost values".to_owned())
+}
+
+fn failed_launch_in_a_graph(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([4])?;
+    device.inject(Injected::Launch, 2);
+    let (_, graph) = stream.capture(|| {
+        (0..3).for_each(|_| drop(x.affine_in_place(1.0, 1.0)));
+        Ok(())
+    })?;
+    graph.launch()?;
+    let (len, value) = (graph.len(), x.get([0])?.item()?);
+    ensure((len, value) == (2, 3.0), || format!("a graph of {len} operations came to {value}"))
+}
+
+/// Of a device of its own: it is of no use afterwards.
+fn lost_in_a_capture(device: &Device) -> Result<(), Failed> {
+    let device = Device::open(device.name())?;
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([4])?;
+    let captured = stream.capture(|| {
+        x.affine_in_place(1.0, 1.0)?;
+        device.inject(Injected::DeviceLoss, 1);
+        drop(x.affine_in_place(1.0, 1.0));
+        Ok(())
+    });
+    is_injected("the capture", captured.map(drop))
 }
 
 fn refused_allocation(device: &Device) -> Result<(), Failed> {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Gate};
+use syncscope::device::{Device, Gate, HostKind};
 use syncscope::error::DeviceError;
 
 use crate::contract::host_kind;
@@ -24,6 +24,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
     ("an_allocation_returns_beside_a_held_stream_with_a_full_queue", allocation_beside_a_full_queue),
+    ("whatever_waits_for_room_in_a_queue_keeps_nothing_else_waiting", any_call_that_waits_for_room),
+    ("reads_of_a_held_stream_leave_room_to_those_of_others", reads_of_a_held_stream),
     ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
     ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
     ("streams_and_captures_behind_a_gate_are_made_or_refused", streams_behind_a_gate),
@@ -214,6 +216,76 @@ fn allocation_beside_a_full_queue(device: &Device) -> Result<(), Failed> {
         )?;
         let value = x.get([0])?.item()?;
         ensure(value == count as f32, || format!("{value} in place of {count}"))?;
+    }
+    Ok(())
+}
+
+/// What a stream can be told last, when its queue is full or nearly so.
+const LAST: [&str; 5] = ["launch", "pageable copy", "large upload", "second gate", "bare launches"];
+
+fn any_call_that_waits_for_room(device: &Device) -> Result<(), Failed> {
+    const DEPTH: usize = 1024;
+    const LEN: usize = 100_000;
+    for (last, free) in LAST.into_iter().flat_map(|last| [0, 1, 2].map(|free| (last, free))) {
+        let (stream, other, third) = (device.stream()?, device.stream()?, device.stream()?);
+        let (gate, second) = (device.gate()?, device.gate()?);
+        let (guest, x, y) = (other.ones::<f32>([512])?, stream.zeros::<f32>([16])?, third.zeros::<f32>([16])?);
+        let (values, target, event) = (vec![1.0f32; LEN], stream.empty::<f32>([LEN])?, device.event()?);
+        let buffer = device.host_buffer::<f32>(HostKind::Pageable, LEN)?;
+        drop(stream.empty::<f32>([LEN])?);
+        device.raw_launch_loop(&stream, 1)?;
+        device.synchronize()?;
+        stream.wait_gate(&gate)?;
+        guest.on(&stream)?.affine_in_place(1.0, 1.0)?;
+        // Beside the gate, that launch and the last call.
+        let (count, made) = (DEPTH - 3 - free, AtomicUsize::new(0));
+        let call = || match last {
+            "bare launches" => device.raw_launch_loop(&stream, DEPTH - 3 - free).map(drop),
+            _ if made.fetch_add(1, Ordering::Relaxed) < count => x.affine_in_place(1.0, 1.0),
+            "pageable copy" => target.copy_from(&buffer),
+            "large upload" => stream.tensor(&values, [LEN]).map(drop),
+            "second gate" => stream.wait_gate(&second),
+            _ => (0..MANY).try_for_each(|_| x.affine_in_place(1.0, 1.0)),
+        };
+        let calls = if last == "bare launches" { 1 } else { count + 1 };
+        let told = beside_a_stuck_thread(&gate, calls, call, || {
+            drop(guest);
+            let told = returns(&gate, || {
+                stream.is_complete()?;
+                device.trim()?;
+                y.affine_in_place(1.0, 1.0)?;
+                third.record(&event)?;
+                Ok::<_, DeviceError>((other.ones::<f32>([12_345])?.sum()?.item()?, y.to_vec()?))
+            })
+            .map_err(|failed| format!("behind `{last}`: {:?}", failed.message()));
+            second.open();
+            Ok(told??)
+        })?;
+        ensure(told == (12_345.0, vec![1.0; 16]), || format!("behind `{last}`: {told:?}"))?;
+        device.synchronize()?;
+    }
+    Ok(())
+}
+
+fn reads_of_a_held_stream(device: &Device) -> Result<(), Failed> {
+    for (threads, len) in [(8, 1 << 18), (300, 1)] {
+        let (held, free, gate) = (device.stream()?, device.stream()?, device.gate()?);
+        let (x, y) = (held.full::<f32>([len], 2.0)?, free.full::<f32>([len], 3.0)?);
+        device.synchronize()?;
+        held.wait_gate(&gate)?;
+        thread::scope(|scope| {
+            let reads: Vec<_> = (0..threads).map(|_| scope.spawn(|| x.to_vec())).collect();
+            // As long as it takes to stand in the waits. One that stands there later makes the test easier.
+            thread::sleep(Duration::from_millis(100));
+            let read = returns(&gate, || y.to_vec());
+            gate.open();
+            let held: Vec<_> = reads.into_iter().map(|read| read.join().map_err(|_| "a reader panicked")).collect();
+            ensure(read?? == vec![3.0; len], || "a read of a free stream lost values".to_owned())?;
+            for read in held {
+                ensure(read?? == vec![2.0; len], || "a read of a held stream lost values".to_owned())?;
+            }
+            Ok::<_, Failed>(())
+        })?;
     }
     Ok(())
 }

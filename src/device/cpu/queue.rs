@@ -148,7 +148,7 @@ impl StreamInner {
         state.check()?;
         match &mut state.capturing {
             Some((steps, captured)) => {
-                captured.take(operation);
+                captured.take(operation, true);
                 steps.push((name, run));
                 return Ok(());
             }
@@ -180,6 +180,11 @@ impl StreamInner {
         lock(&self.state).not_captured(call)
     }
 
+    /// What [`push`](Self::push) finds, for a call that enqueues nothing.
+    pub(super) fn check(&self, call: &'static str) -> Result<()> {
+        self.push(call, [])
+    }
+
     /// From now on operations are captured.
     pub(super) fn begin_capture(&self) -> Result<()> {
         self.device.check()?;
@@ -194,7 +199,7 @@ impl StreamInner {
     pub(super) fn end_capture(&self) -> Result<(Vec<Step>, Captured)> {
         let mut state = lock(&self.state);
         let taken = state.capturing.take();
-        let outcome = state.check();
+        let outcome = self.device.check().and_then(|()| state.check());
         drop(state);
         // Without the lock, also where it is of no use: it may hold the last handles of memory.
         outcome.map(|()| taken.unwrap_or_default())

@@ -118,7 +118,7 @@ impl EngineStream for CpuStream {
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
         match CpuEvent::of(event, &self.inner.device)?.latest() {
             Some(mark) => self.inner.push("wait", [Job::Wait(mark)]),
-            None => self.inner.not_captured("wait"),
+            None => self.inner.check("wait"),
         }
     }
 

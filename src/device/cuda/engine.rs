@@ -103,9 +103,10 @@ impl Engine for CudaEngine {
 
     /// To begin and end CUPTI's records can wait for the whole GPU.
     fn source(&self) -> TraceSource {
-        if self.device.gpu.is_held() {
+        // Until they are on no gate begins to hold.
+        let Some(_making) = self.device.gpu.may_make() else {
             return TraceSource::Events("a closed gate holds a stream".to_owned());
-        }
+        };
         match Cupti::begin(&self.device.gpu) {
             Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
             Err(reason) => TraceSource::Events(reason),

@@ -194,9 +194,13 @@ impl Gpu {
         }
     }
 
-    /// What `take` finds, for a call that then waits for the device: it waits for one that another read gives back, too, for a
-    /// time.
-    pub(crate) fn for_a_read<T>(&self, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
+    /// What `take` finds, for a call that then waits for `stream`: it waits for one that another read gives back, too, for a
+    /// time. While a gate is closed, which may hold the stream, it waits for that first: reads of other streams find the few
+    /// that there are.
+    pub(crate) fn for_a_read<T>(&self, stream: &StreamInner, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
+        if self.is_held() {
+            stream.synchronize()?;
+        }
         let mut begin = None;
         loop {
             if let Some(taken) = take()? {
@@ -432,7 +436,7 @@ impl Opened {
         let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
         let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
         // All are waited for before a failure is reported: nothing may still run after this.
-        let outcomes: Vec<_> = streams.iter().map(|stream| stream.wait_unless_idle()).collect();
+        let outcomes: Vec<_> = streams.iter().map(|stream| stream.wait_for_device()).collect();
         drop(streams);
         self.gpu.sweep();
         let orphaned = lock(&self.orphaned).take();

@@ -51,17 +51,25 @@ const SEED: u64 = 1;
 /// The length of the pattern of integers that fills the operands of the check: a prime, so that rows differ.
 const PATTERN: usize = 65_521;
 
-/// The fastest of the proposed algorithms that is right; the first one, unchecked, where there is no room to try them.
-pub(super) fn search(device: &Arc<Opened>, shape: &MatmulShape, descriptors: &Descriptors) -> Result<Algorithm> {
+/// An algorithm, and whether it was tried.
+pub(super) enum Found {
+    /// The fastest of the proposed algorithms that is right.
+    Right(Algorithm),
+    /// The first of them: there is nothing to try them with now.
+    Proposed(Algorithm),
+}
+
+/// Searches the algorithm for a shape.
+pub(super) fn search(device: &Arc<Opened>, shape: &MatmulShape, descriptors: &Descriptors) -> Result<Found> {
     let candidates = descriptors.candidates(shape, device.gpu.blas()?, WORKSPACE_BYTES)?;
     let Some(&first) = candidates.first() else {
         return Err(blas::no_algorithm(shape, device.name()));
     };
-    let Ok(autotune) = Autotune::new(device, shape, descriptors) else { return Ok(first) };
+    let Ok(autotune) = Autotune::new(device, shape, descriptors) else { return Ok(Found::Proposed(first)) };
     let timed = autotune.fastest_first(&candidates)?;
     let patterns = autotune.integers()?;
     let right = timed.iter().find(|algorithm| autotune.is_right(algorithm, &patterns));
-    right.copied().ok_or_else(|| DeviceError::CallFailed {
+    right.map(|right| Found::Right(*right)).ok_or_else(|| DeviceError::CallFailed {
         device: device.name().to_owned(),
         call: "cublasLtMatmul",
         reason: format!("none of {} algorithms computes {:?} rightly", timed.len(), shape.sizes),

@@ -20,6 +20,7 @@ use super::gpu::lock;
 use super::stream::guard::StreamGuard;
 use crate::device::DType;
 use crate::device::engine::{MatmulPrecision, Result};
+use autotune::Found;
 use plan::MatmulPlan;
 use recent::Recent;
 
@@ -72,18 +73,20 @@ impl Matmul {
         found
     }
 
-    /// A new plan; its algorithm is searched if it is not known.
+    /// A new plan; its algorithm is searched if it is not known. One that was not tried is for this time alone.
     #[cold]
     fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<MatmulPlan>> {
         let descriptors = Descriptors::new(&shape, guard.stream().device.name())?;
         let mut algorithms = lock(&self.algorithms);
         let algorithm = match algorithms.get(&shape) {
             Some(&known) => known,
-            None => {
-                let found = autotune::search(&guard.stream().device, &shape, &descriptors)?;
-                algorithms.insert(shape, found);
-                found
-            }
+            None => match autotune::search(&guard.stream().device, &shape, &descriptors)? {
+                Found::Right(found) => {
+                    algorithms.insert(shape, found);
+                    found
+                }
+                Found::Proposed(first) => return Ok(Arc::new(MatmulPlan::new(descriptors, first))),
+            },
         };
         drop(algorithms);
         let plan = Arc::new(MatmulPlan::new(descriptors, algorithm));

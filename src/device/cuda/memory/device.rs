@@ -1,12 +1,12 @@
 //! Device memory that is freed in stream order, whichever streams used it.
 //!
 //! Memory belongs to the stream it was allocated on, its home, and is freed there: no event, no call of the driver,
-//! one pointer comparison a use. Another stream that uses it is remembered, and held on to. If there were others, the memory
-//! goes home when each of them is past its last use: no stream is ordered behind another by a drop, and no free waits for
-//! another.
+//! one pointer comparison a use. Another stream that uses it is remembered, and not held on to: one that is gone is past its
+//! work. If there were others, the memory goes home when each of them is past its last use: no stream is ordered behind
+//! another by a drop, and no free waits for another.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::pinned::Slot;
 use super::transfers::SLOTS_OF_READS;
@@ -26,7 +26,7 @@ pub(crate) struct CudaMemory {
     dtype: DType,
     len: usize,
     home: Arc<StreamInner>,
-    guests: Mutex<Vec<Arc<StreamInner>>>,
+    guests: Mutex<Vec<Weak<StreamInner>>>,
 }
 
 /// Where the elements lie.
@@ -102,8 +102,9 @@ impl CudaMemory {
             return Err(foreign(stream));
         }
         let mut guests = lock(&self.guests);
-        if !guests.iter().any(|guest| Arc::ptr_eq(guest, stream)) {
-            guests.push(stream.clone());
+        if !guests.iter().any(|guest| std::ptr::eq(guest.as_ptr(), Arc::as_ptr(stream))) {
+            guests.retain(|guest| guest.strong_count() > 0);
+            guests.push(Arc::downgrade(stream));
         }
         Ok(())
     }
@@ -130,6 +131,7 @@ impl Drop for CudaMemory {
     /// Pushes on lists, and calls the driver for nothing.
     fn drop(&mut self) {
         let guests = std::mem::take(self.guests.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let guests: Vec<_> = guests.iter().filter_map(Weak::upgrade).collect();
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => {}
             Place::Host(slot) if slot.is_done() => {}

@@ -12,6 +12,7 @@ use crate::affinity;
 use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, PoolSpan};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
+use crate::device::cuda::stream::limbo::Kept;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -56,7 +57,7 @@ pub(crate) fn download(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());
     let next = || lock(&pieces).next().map(|(i, piece)| (i * size, piece));
     let gpu = &stream.device.gpu;
-    let own = || drain(stream, from, &next, gpu.for_a_read(|| gpu.staging_buffer())?);
+    let own = || drain(stream, from, &next, gpu.for_a_read(stream, || gpu.staging_buffer())?);
     if threads == 1 {
         return own();
     }
@@ -79,12 +80,27 @@ fn panicked(stream: &StreamInner) -> DeviceError {
     DeviceError::CallFailed { device, call: "download", reason }
 }
 
-/// Drains pieces until there are none. After an error the staging buffer is not used again: a copy may still fill it.
+/// Drains pieces until there are none.
 fn drain<'a>(
     stream: &Arc<StreamInner>,
     from: PoolSpan,
     next: &impl Fn() -> Option<Piece<'a>>,
     buffer: StagingBuffer,
+) -> Result<()> {
+    let drained = drain_through(stream, from, next, &buffer);
+    match drained {
+        Ok(()) => stream.device.gpu.pinned.return_staging_buffer(buffer),
+        // A copy may still fill it.
+        Err(_) => stream.keep(Kept::Staging { _buffer: buffer }),
+    }
+    drained.and_then(|()| stream.check_failure())
+}
+
+fn drain_through<'a>(
+    stream: &Arc<StreamInner>,
+    from: PoolSpan,
+    next: &impl Fn() -> Option<Piece<'a>>,
+    buffer: &StagingBuffer,
 ) -> Result<()> {
     let mut filling: Option<(usize, Piece<'a>)> = None;
     for half in (0..2).cycle() {
@@ -106,8 +122,7 @@ fn drain<'a>(
             None => break,
         }
     }
-    stream.device.gpu.pinned.return_staging_buffer(buffer);
-    stream.check_failure()
+    Ok(())
 }
 
 #[cold]

@@ -126,7 +126,7 @@ fn through_slot(
     bytes: usize,
     take: impl FnOnce(&Slot) -> Result<()>,
 ) -> Result<()> {
-    let slot = stream.device.gpu.for_a_read(|| stream.device.gpu.slot(bytes, 0))?;
+    let slot = stream.device.gpu.for_a_read(stream, || stream.device.gpu.slot(bytes, 0))?;
     slot.expect();
     let copied = stream.enter_uncaptured("download").and_then(|guard| guard.download_piece(from, &slot));
     let taken = copied.and_then(|()| take(&slot));

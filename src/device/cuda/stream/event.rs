@@ -109,7 +109,7 @@ impl EngineEvent for CudaEvent {
         }
         self.device.check()?;
         match self.handle.elapsed_since(&start.handle)? {
-            Some(time) => self.check().map(|()| time),
+            Some(time) => start.check().and_then(|()| self.check()).map(|()| time),
             None => not_ready("the device has not reached both yet"),
         }
     }

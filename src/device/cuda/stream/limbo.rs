@@ -1,4 +1,4 @@
-//! What was given up while work of a stream may still use it: pinned slots, and memory of other streams.
+//! What was given up while work of a stream may still use it: pinned memory, and memory of other streams.
 //!
 //! To give something up is a push on a list. Marks are put behind it by the next call on the stream that wants something
 //! back, never by the drop itself: a call of the driver can block while a gate holds the stream and its queue is full. Each
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::device::cuda::driver::{Allocation, Event};
 use crate::device::cuda::memory::pinned::Slot;
+use crate::device::cuda::memory::staging::StagingBuffer;
 use crate::device::cuda::stream::guard::StreamInner;
 
 /// A mark is an entry of the queue, too: so many slots share one.
@@ -18,6 +19,8 @@ const SLOTS_A_MARK: usize = 8;
 pub(crate) enum Kept {
     /// A pinned slot that a copy or a kernel uses.
     Slot { _slot: Slot },
+    /// Pinned memory that a copy may still fill which nobody waits for any more.
+    Staging { _buffer: StagingBuffer },
     /// Memory of another stream.
     Memory { _memory: Arc<LimboState> },
 }
@@ -64,10 +67,10 @@ impl Limbo {
         std::mem::take(&mut self.unmarked)
     }
 
-    /// As [`unmarked`](Self::unmarked), where a mark is due: for memory at once, which may be large.
+    /// As [`unmarked`](Self::unmarked), where a mark is due: at once for what may be large.
     pub(crate) fn due(&mut self) -> Vec<Kept> {
-        let memory = self.unmarked.iter().any(|kept| matches!(kept, Kept::Memory { .. }));
-        if memory || self.unmarked.len() >= SLOTS_A_MARK { self.unmarked() } else { Vec::new() }
+        let large = self.unmarked.iter().any(|kept| !matches!(kept, Kept::Slot { .. }));
+        if large || self.unmarked.len() >= SLOTS_A_MARK { self.unmarked() } else { Vec::new() }
     }
 
     /// Adds what a mark was put behind; marks come in the order of the stream.

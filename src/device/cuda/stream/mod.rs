@@ -56,6 +56,12 @@ impl CudaStream {
     }
 }
 
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        self.inner.close();
+    }
+}
+
 impl EngineStream for CudaStream {
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
         Ok(Arc::new(CudaMemory::new(self.inner.clone(), dtype, len)?))
@@ -68,8 +74,9 @@ impl EngineStream for CudaStream {
     #[inline]
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
         let mut guard = self.inner.enter()?;
-        guard.keep(operation);
-        operations::enqueue(&mut guard, operation)
+        let outcome = operations::enqueue(&mut guard, operation);
+        guard.keep(operation, &outcome);
+        outcome
     }
 
     fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()> {
@@ -126,7 +133,9 @@ impl EngineStream for CudaStream {
     }
 
     fn end_capture(&self) -> Result<(Arc<dyn EngineGraph>, Captured)> {
-        let (graph, captured) = self.inner.enter()?.end_capture()?;
+        let ended = self.inner.enter().and_then(|mut guard| guard.end_capture());
+        // Of a device that is lost.
+        let (graph, captured) = ended.inspect_err(|_| self.inner.give_up_capture())?;
         Ok((Arc::new(CudaGraph::new(self.inner.clone(), graph)), captured))
     }
 

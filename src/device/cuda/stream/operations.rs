@@ -16,6 +16,7 @@ use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
 use crate::device::engine::{Binary, Operation, Region, Result};
 use crate::device::philox;
+use crate::error::DeviceError;
 
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
@@ -174,6 +175,10 @@ fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_
 }
 
 fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
+    if guard.is_capturing() {
+        // Another thread began: what this takes from the stream would be another's when the graph runs.
+        return Err(DeviceError::Capturing { call: "nonzero" });
+    }
     let total = CudaMemory::of(count, guard.stream())?;
     if x.len == 0 {
         return guard.clear(total);
@@ -244,6 +249,7 @@ pub(crate) fn raw_launch_loop(stream: &Arc<StreamInner>, launches: usize) -> Res
         (0..launches).try_for_each(|_| guard.launch_bare(function, THREADS, arguments))?;
         Ok(start.elapsed())
     });
+    guard.count_bare(launches);
     stream.free(memory);
     run
 }

@@ -125,13 +125,19 @@ impl ActivitySource for Cupti {
 
     fn finish(&self) -> Traced {
         let mut dropped = 0;
-        // Safety: gives all buffers back through the callback, which lives as long as the process; then writes one
-        // number.
-        unsafe {
-            sys::cuptiActivityFlushAll(FORCED);
-            sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
+        {
+            // A gate of another opening of the GPU may hold work of its own: the records of what is over come without force,
+            // and stay enabled.
+            let making = self.gpu.may_make();
+            // Safety: gives buffers back through the callback, which lives as long as the process; then writes one number.
+            unsafe {
+                sys::cuptiActivityFlushAll(if making.is_some() { FORCED } else { 0 });
+                sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
+            }
+            if making.is_some() {
+                disable();
+            }
         }
-        disable();
         let end = RecordReader::take().unwrap_or(self.begin);
         let mut collected = self.collected();
         collected.dropped += dropped as u64;
@@ -141,7 +147,7 @@ impl ActivitySource for Cupti {
     /// To disable records can wait for the whole GPU: while a gate holds it they stay enabled, and are thrown away.
     fn abandon(&self) {
         drop(self.collected());
-        if !self.gpu.is_held() {
+        if let Some(_making) = self.gpu.may_make() {
             disable();
         }
     }

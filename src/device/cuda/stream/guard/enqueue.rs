@@ -67,11 +67,11 @@ impl<'a> StreamGuard<'a> {
         self.state.capturing.is_some()
     }
 
-    /// Has a capture in progress hold on to what `operation` uses.
+    /// Has a capture in progress hold on to what `operation`, which came to `outcome`, uses.
     #[inline]
-    pub(crate) fn keep(&mut self, operation: &Operation<'_>) {
+    pub(crate) fn keep(&mut self, operation: &Operation<'_>, outcome: &Result<()>) {
         if let Some(capturing) = &mut self.state.capturing {
-            capturing.captured.take(operation);
+            capturing.captured.take(operation, outcome.is_ok());
         }
     }
 
@@ -105,6 +105,11 @@ impl<'a> StreamGuard<'a> {
     #[inline]
     pub(crate) fn launch_bare(&self, function: Function, threads: u32, arguments: &mut [Argument<'_>]) -> Result<()> {
         self.stream.raw.launch_bare(function, threads, arguments)
+    }
+
+    /// So many bare launches were enqueued: as much as by as many guards.
+    pub(crate) fn count_bare(&self, launches: usize) {
+        self.stream.count_more(launches as u64);
     }
 
     /// The ticket of a launch that can report a fault.
@@ -185,9 +190,7 @@ impl<'a> StreamGuard<'a> {
     /// Copies borrowed bytes, and waits for that without the lock.
     pub(crate) fn upload_and_wait(self, from: &[u8], to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
-        let stream = self.stream;
-        drop(self);
-        stream.raw.upload_and_wait(from, to)
+        self.without_state(|stream| stream.upload_and_wait(from, to)).map(drop)
     }
 
     /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
@@ -225,8 +228,12 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::alone`](crate::device::cuda::gpu::Gpu::alone).
+    /// Where the queue may be full, the call may wait for room, and the others do not wait with it.
     pub(crate) fn begin_to_hold<R>(&self, enqueue: impl FnOnce() -> R) -> R {
         let gpu = &self.stream.device.gpu;
+        if !self.stream.has_room() {
+            return enqueue();
+        }
         let _alone = if self.alone.is_none() { gpu.alone() } else { None };
         gpu.pause_others(self.stream, enqueue)
     }

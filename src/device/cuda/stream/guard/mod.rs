@@ -63,6 +63,8 @@ pub(crate) struct StreamInner {
     causes: Mutex<Causes>,
     /// Whether a capture is in progress.
     captures: AtomicBool,
+    /// Whether its user has dropped the last handle of it.
+    closed: AtomicBool,
     /// How many guards have ended, each with its work enqueued, and how many of them are known to have nothing pending any
     /// more.
     left: AtomicU64,
@@ -135,6 +137,7 @@ impl StreamInner {
             failed: OnceLock::new(),
             causes: Mutex::default(),
             captures: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             left: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             state: Mutex::default(),
@@ -164,6 +167,14 @@ impl StreamInner {
         Ok(StreamGuard { stream: self, state, alone })
     }
 
+    /// The guard, for memory: also of a stream that has failed.
+    fn enter_for_memory(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
+        let state = lock(&self.state);
+        self.is_there()?;
+        self.raw.bind()?;
+        Ok(StreamGuard { stream: self, state, alone: None })
+    }
+
     /// The guard again, of who has just enqueued without it.
     fn enter_again(self: &Arc<Self>) -> StreamGuard<'_> {
         StreamGuard { stream: self, state: lock(&self.state), alone: None }
@@ -172,7 +183,13 @@ impl StreamInner {
     /// Something was enqueued; the caller holds the state.
     #[inline]
     fn count(&self) {
-        self.left.store(self.left.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.count_more(1);
+    }
+
+    /// As much was enqueued as by so many guards; the caller holds the state.
+    #[inline]
+    fn count_more(&self, guards: u64) {
+        self.left.store(self.left.load(Ordering::Relaxed) + guards, Ordering::Release);
     }
 
     #[inline]
@@ -215,6 +232,25 @@ impl StreamInner {
     fn take_capture(&self, state: &mut State) -> Option<Capturing> {
         self.captures.store(false, Ordering::Release);
         state.capturing.take()
+    }
+
+    /// The state, of who asks the driver about the stream or marks what is kept. Nothing while another thread is in a call that
+    /// enqueues: it may wait for room, and the driver lets a question about that stream wait with it.
+    fn undisturbed(&self) -> Option<MutexGuard<'_, State>> {
+        now(&self.state).filter(|_| self.copying.load(Ordering::Acquire) == 0)
+    }
+
+    /// Whether its queue surely has room for a few entries more; the caller holds the state.
+    fn has_room(&self) -> bool {
+        let left = self.left.load(Ordering::Acquire);
+        if left - self.idle_since.load(Ordering::Acquire) <= ROOM {
+            return true;
+        }
+        let is_over = self.is_over();
+        if is_over {
+            self.idle_since.fetch_max(left, Ordering::Release);
+        }
+        is_over
     }
 
     /// Keeps others from enqueueing here; nothing where one does so until the end of the time.
@@ -287,14 +323,12 @@ impl StreamInner {
 
     /// As [`is_over_for_others`](Self::is_over_for_others), of who holds the state, or has the last handle of the stream.
     pub(crate) fn is_over(&self) -> bool {
-        self.raw.is_complete().unwrap_or(true)
+        self.copying.load(Ordering::Acquire) == 0 && self.raw.is_complete().unwrap_or(true)
     }
 
-    /// What the driver says of its work. Nothing while another thread is in a call that enqueues: it may wait for room, and the
-    /// driver lets a question about that stream wait with it.
+    /// What the driver says of its work; nothing while another thread is in a call that enqueues.
     fn asked(&self) -> Option<Result<bool>> {
-        let _state = now(&self.state)?;
-        (self.copying.load(Ordering::Acquire) == 0).then(|| self.raw.is_complete())
+        self.undisturbed().map(|_state| self.raw.is_complete())
     }
 
     /// 0 and 1 in turn: whether a kernel goes through its data backward (see `kernels/elementwise.cu`).
@@ -313,7 +347,7 @@ impl StreamInner {
     pub(crate) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<Allocation> {
         match self.recycled(bytes)? {
             Some(allocation) => Ok(allocation),
-            None => self.enter()?.new_memory(bytes),
+            None => self.enter_for_memory()?.new_memory(bytes),
         }
     }
 
@@ -346,12 +380,12 @@ impl StreamInner {
         }
         let mut past = Vec::new();
         // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
-        if let Some(state) = now(&self.state) {
+        if let Some(state) = self.undisturbed() {
             let (unmarked, left) = (lock(&self.limbo).unmarked(), self.left.load(Ordering::Acquire));
             if self.is_over() {
                 self.idle_since.fetch_max(left, Ordering::Release);
                 past = unmarked;
-            } else if self.device.gpu.is_held() && left - self.idle_since.load(Ordering::Acquire) > ROOM {
+            } else if self.device.gpu.is_held() && !self.has_room() {
                 lock(&self.limbo).still_unmarked(unmarked);
             } else {
                 self.mark(unmarked);
@@ -381,7 +415,7 @@ impl StreamInner {
     /// Gives the memory that is kept for the next allocations back to the pool; nothing while another thread enqueues, or
     /// where the call could wait for room behind a gate.
     pub(crate) fn give_back_free(&self) {
-        if let Some(state) = now(&self.state) {
+        if let Some(state) = self.undisturbed() {
             self.give_back_own();
             drop(state);
         }
@@ -394,6 +428,17 @@ impl StreamInner {
         }
         let freed = lock(&self.free).take_all();
         freed.into_iter().for_each(|allocation| self.raw.free(allocation));
+    }
+
+    /// Its user has no handle of it any more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// What a wait for the device says of it. A failure of a stream that its user has dropped is told once.
+    pub(crate) fn wait_for_device(&self) -> Result<()> {
+        let told = self.closed.load(Ordering::Acquire).then(|| self.failed.get()).flatten();
+        self.wait_unless_idle().or_else(|failure| if Some(&failure) == told { Ok(()) } else { Err(failure) })
     }
 
     /// Ends a stream whose work is over and that nobody has a handle of.
