@@ -20,7 +20,7 @@
 //! Files that the system has read before are in its memory, and the process that starts the others holds the device
 //! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -83,7 +83,8 @@ impl Experiment for ColdStart {
     const SUMMARY: &'static str = "What a process pays once, before its first work on a device is done";
 
     fn run(&self, bench: &mut Bench) {
-        CASES.into_iter().for_each(|case| self.case(bench, case));
+        let filled = Rc::default();
+        CASES.into_iter().for_each(|case| self.case(bench, case, &filled));
         same(bench);
     }
 }
@@ -100,16 +101,18 @@ fn same(bench: &mut Bench) {
 }
 
 impl ColdStart {
-    fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str)) {
-        let patience = self.patience.duration();
+    /// The processes of a case; `filled` is whether one has left compiled kernels on disk for the others.
+    fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str), filled: &Rc<Cell<bool>>) {
+        let (patience, filled) = (self.patience.duration(), Rc::clone(filled));
         let parameters = [("loading", loading.into()), ("cache", cache.into())];
         let mut group =
             bench.group("First steps of a process", parameters).trials(self.processes).setup(move |device| {
                 let processes = Processes::new(device, loading, cache, patience)?;
                 // A first process shows which steps there are, and leaves compiled kernels on disk.
                 let first = Rc::new(processes.start()?);
-                // With an empty folder it is a process like any other: that of the first round.
-                let unused = RefCell::new(processes.is_cache_empty.then(|| Rc::clone(&first)));
+                // Where its folder is empty, or was filled before, it is a process like any other: that of the first round.
+                let counts = processes.is_cache_empty || filled.replace(true);
+                let unused = RefCell::new(counts.then(|| Rc::clone(&first)));
                 let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
                 Ok((first, EachRound::new(next)))
             });

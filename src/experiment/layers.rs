@@ -6,7 +6,7 @@
 //! one such operation (*graph*). The rows *above* are differences, round by round, to the call of the driver that the layer
 //! makes itself, with the same attribute: permission to start while the kernel before ends.
 //!
-//! - *graph.launch* by the number of operations in the graph: a constant and a cost of each node, through the smallest and the
+//! - *graph.launch* by the number of operations in the graph, of single launches with nothing pending: a constant and a cost of each node, through the smallest and the
 //!   largest number; *graph.update* and *graph.set-parameters*: what an executable graph of one kernel takes to be changed;
 //! - *programmatic*: a chain of kernels until it is over, per kernel, each of which may start while the one before it ends, or
 //!   not: launched by the same call, whose one attribute says it. A kernel takes several times as long as a launch (parameter
@@ -28,9 +28,12 @@ use crate::device::calls::layer::Layer;
 use crate::device::calls::{CallUnderTest, On};
 use crate::device::{Device, Graph};
 use crate::error::DeviceError;
-use crate::measure::Clock;
+use crate::measure::{Clock, Stopwatch};
 use crate::results::{Parameters, Work};
 use crate::units::{Seconds, Unit};
+
+/// How many calls of some microseconds a sample is the mean of, where each is timed by itself, with nothing pending.
+const SINGLE: usize = 16;
 
 /// Where the time of a launch goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,14 +140,17 @@ impl Layers {
     fn graphs(&self, bench: &mut Bench) {
         let mut group = bench.group("Launch of a graph by its size", []);
         for nodes in self.nodes.iter().map(|nodes| nodes.get()) {
-            group = group.having([("nodes", nodes.into())]).host_time(
-                "layers.graph.launch",
-                "Launch a graph",
-                move |device| {
-                    let graph = captured(device, nodes)?;
-                    Ok(move || graph.launch())
-                },
-            );
+            let launches = move |device: &Device| {
+                let graph = captured(device, nodes)?;
+                Ok(move |watch: &mut Stopwatch| {
+                    (0..SINGLE)
+                        .try_for_each(|_| watch.time(|| graph.launch()).and_then(|()| graph.stream().synchronize()))
+                })
+            };
+            group = group
+                .having([("nodes", nodes.into())])
+                .host_time_within("layers.graph.launch", "Launch a graph", launches)
+                .per(SINGLE);
         }
         group = group.having([]);
         if let (Some(first), Some(last)) = (self.nodes.first(), self.nodes.last())
@@ -217,7 +223,10 @@ impl Layers {
 fn updates(bench: &mut Bench) {
     let change = |name: &'static str, action: GraphCall| {
         let call = Call { name, way: None, memory: None, bytes: None, on: On::Nothing, action: Action::Graph(action) };
-        move |device: &Device| timed(device, &call)
+        move |device: &Device| {
+            let mut time = timed(device, &call)?;
+            Ok(move || (0..SINGLE).try_fold(0.0, |sum, _| time().map(|seconds| sum + seconds)))
+        }
     };
     bench
         .group("Changing a graph", [])
@@ -227,12 +236,14 @@ fn updates(bench: &mut Bench) {
             "Update a graph of one kernel",
             change("cuGraphExecUpdate", GraphCall::Update),
         )
+        .per(SINGLE)
         .time_by(
             Clock::Host,
             "layers.graph.set-parameters",
             "Set the arguments of its kernel",
             change("cuGraphExecKernelNodeSetParams", GraphCall::SetParameters),
         )
+        .per(SINGLE)
         .run();
 }
 

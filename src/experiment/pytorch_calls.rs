@@ -4,6 +4,8 @@
 //! code twice.
 //!
 //! - *blocks*: the call came back only after a closed gate on its stream was opened: 1, else 0;
+//! - *blocks-other*: the same, while the gate holds another stream;
+//! - *ready*: the host's time in the call with nothing pending; *behind*: behind work of a millisecond on its stream;
 //! - *warns*: PyTorch warns of the call where `torch.cuda.set_sync_debug_mode("warn")` is in force: 1, else 0. The call is made
 //!   with nothing pending: the mode looks at what is called, not at what waits.
 //! - *agrees*, *missed*, *false-alarm*: whether the two say the same, the call waits and the mode is silent, or the mode warns and
@@ -84,6 +86,9 @@ impl Experiment for PytorchCalls {
             group = group
                 .having([("call", call.as_str().into())])
                 .foreign(both[0], "Waited for the gate", Unit::Ratio, PYTORCH)
+                .foreign("pytorch-calls.blocks-other", "Waited for another stream", Unit::Ratio, PYTORCH)
+                .foreign_time("pytorch-calls.ready", "Time of the call, nothing pending", PYTORCH)
+                .foreign_time("pytorch-calls.behind", "Time of the call behind work", PYTORCH)
                 .foreign(both[1], "The debug mode warns", Unit::Ratio, PYTORCH)
                 .derived("pytorch-calls.agrees", "Both say the same", Unit::Ratio, of("blocks = warns"))
                 .derived(

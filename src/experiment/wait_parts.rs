@@ -147,9 +147,9 @@ fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
 fn kind_of_copy(copy: Copy) -> Option<(&'static Kind, &'static str)> {
     let kind = if copy.bytes == SIZES[0] { &ITEM } else { &ARRAY };
     let name = match (copy.direction, copy.memory, copy.asynchronous) {
-        (CopyDirection::ToHost, Memory::Pageable | Memory::Pinned, false) => "read",
-        (CopyDirection::ToDevice, Memory::Pageable | Memory::Pinned, false) => "write",
-        (CopyDirection::WithinHost, Memory::Pageable | Memory::Pinned, false) => "host to host",
+        (CopyDirection::ToHost, _, false) => "read",
+        (CopyDirection::ToDevice, _, false) => "write",
+        (CopyDirection::WithinHost, _, false) => "host to host",
         (CopyDirection::ToHost, Memory::Pageable, true) => "asynchronous read",
         (CopyDirection::ToDevice, Memory::Pageable, true) if copy.bytes != SIZES[0] => "asynchronous write",
         _ => return None,
@@ -284,7 +284,15 @@ mod tests {
             assert_eq!(found(OTHER.heading).iter().filter(|(found, ..)| *found == name).count(), 1, "{name}");
         }
         let copies = |heading| found(heading).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
-        assert_eq!(copies(ITEM.heading).iter().filter(|name| **name == "host to host").count(), 2);
+        for (name, heading) in
+            ["read", "write", "host to host"].into_iter().zip([ITEM.heading, ARRAY.heading].into_iter().cycle())
+        {
+            assert_eq!(
+                copies(heading).iter().filter(|found| **found == name).count(),
+                4,
+                "{name}: of each kind of memory"
+            );
+        }
         assert!(!copies(ITEM.heading).contains(&"asynchronous write"), "four bytes are taken along with the call");
         assert!(copies(ARRAY.heading).contains(&"asynchronous write"));
     }

@@ -84,6 +84,21 @@ class Lab:
 
         return Case(HOST, measure)
 
+    def host_singly(self, region, count):
+        """Times `region` on the host so many times, each by itself with nothing pending, and takes the mean."""
+
+        def measure():
+            seconds = 0.0
+            for _ in range(count):
+                start = time.perf_counter()
+                made = region()
+                seconds += time.perf_counter() - start
+                self.synchronize()
+                del made
+            return seconds / count
+
+        return Case(HOST, measure)
+
     def read(self, make, read, ready=False, stream=None):
         """Times `read` on the host. The work of `make` is pending, or complete if `ready`."""
 

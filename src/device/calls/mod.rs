@@ -189,7 +189,7 @@ pub(crate) trait Steps {
     /// What it needs, made anew for each time. Nothing is held.
     fn prepare(&mut self) -> Result<()>;
 
-    /// What is enqueued behind the gate before the call: an event that is recorded there.
+    /// What stands before the call, behind the gate where one holds its stream: an event that is recorded there.
     fn enqueue(&mut self) -> Result<()>;
 
     /// The call itself.

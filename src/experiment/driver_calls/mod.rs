@@ -6,7 +6,7 @@
 //!   with the default flags; `non-blocking`, another stream that is ordered against no other; `legacy`, the legacy default
 //!   stream; `thread`, a non-blocking stream of another thread, which waits for it meanwhile; `device`, a stream of another
 //!   device.
-//! - *ready*: the host's time in the call with nothing pending before it but what the call itself needs there.
+//! - *ready*: the host's time in the call with nothing pending: what stands before it, such as the record of an event, is over.
 //! - *behind*: the host's time in the call behind work of a known length, on the stream that it is given or, where it is given
 //!   none, on another stream with the default flags. A gate holds the work until the call begins.
 //!

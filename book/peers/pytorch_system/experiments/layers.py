@@ -54,7 +54,7 @@ def graphs(lab, p):
         graph.replay()
         return kept
 
-    return {"layers.graph.launch": lab.host(replay)}
+    return {"layers.graph.launch": lab.host_singly(replay, p.iterations("layers.graph.launch"))}
 
 
 @produces("layers.same.a", "layers.same.b", parameters=["launches"])

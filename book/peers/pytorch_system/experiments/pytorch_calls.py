@@ -12,6 +12,9 @@ LARGE = 10_000_000
 # After how long a call behind a closed gate counts as one that waits: well above what most of them cost by themselves.
 PATIENCE = 0.004
 
+# The length of the work before a timed call, in seconds.
+WORK = 0.001
+
 
 class Prepared:
     """A call before which something is done each time."""
@@ -192,11 +195,28 @@ def prepares(call):
     return getattr(call, "prepare", lambda: None)
 
 
-@produces("pytorch-calls.blocks", "pytorch-calls.warns", parameters=["call"], together=["call"])
+@produces(
+    "pytorch-calls.blocks", "pytorch-calls.blocks-other", "pytorch-calls.ready", "pytorch-calls.behind",
+    "pytorch-calls.warns", parameters=["call"], together=["call"],
+)
 def calls(lab, p):
-    def blocks():
+    def blocks(held=None):
         call = made(lab, p["call"])
-        return lab.blocks(call, patience=PATIENCE, prepare=prepares(call))
+        return lab.blocks(call, held=held, patience=PATIENCE, prepare=prepares(call))
+
+    def timed(work=None):
+        call, stream = made(lab, p["call"]), lab.stream()
+
+        def begin():
+            prepares(call)()
+            lab.synchronize()
+            if work:
+                lab.spin(work)
+
+        # What it loads and allocates for the first time is not what it does each time.
+        case = lab.read(begin, lambda _: call(), stream=stream)
+        case.measure()
+        return case
 
     def warned():
         call = made(lab, p["call"])
@@ -207,7 +227,14 @@ def calls(lab, p):
         lab.synchronize()
         return lab.observed(lambda: warns(lab, call))
 
-    return {"pytorch-calls.blocks": attempt(blocks), "pytorch-calls.warns": attempt(warned)}
+    return {
+        "pytorch-calls.blocks": attempt(blocks),
+        # Another stream than the one that `wait-stream` is about.
+        "pytorch-calls.blocks-other": attempt(lambda: blocks(lab.stream(2))),
+        "pytorch-calls.ready": attempt(timed),
+        "pytorch-calls.behind": attempt(lambda: timed(WORK)),
+        "pytorch-calls.warns": attempt(warned),
+    }
 
 
 @produces("pytorch-calls.same.a", "pytorch-calls.same.b", parameters=["elements"])

@@ -56,16 +56,15 @@ pub(super) fn steps(calls: &Arc<Calls>, call: GraphCall) -> Result<Box<dyn Steps
         GraphCall::Update => {
             let made = move || Ok((executable(&c)?, one_kernel(&c)?.0));
             let c = Arc::clone(calls);
-            Made::new(made, move |(executable, graph)| {
-                let mut result = CUgraphExecUpdateResultInfo {
-                    result: CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS,
-                    errorNode: ptr::null_mut(),
-                    errorFromNode: ptr::null_mut(),
-                };
-                // Safety: both are live, of the same nodes; writes one result.
-                let status = unsafe { sys::cuGraphExecUpdate_v2(executable.raw.get()?, graph.get()?, &mut result) };
-                c.check("cuGraphExecUpdate", status)
-            })
+            Made::new(made, move |(executable, graph)| update(&c, executable, graph.get()?)).boxed()
+        }
+        GraphCall::UpdatePending => {
+            let (launcher, updater) = (Arc::clone(calls), Arc::clone(calls));
+            Made::new(
+                move || Ok((launched(&c, own)?, one_kernel(&c)?.0)),
+                move |(executable, graph)| update(&updater, executable, graph.get()?),
+            )
+            .behind(move |(executable, _)| launch(&launcher, executable.raw.get()?, own))
             .boxed()
         }
         GraphCall::SetParameters => {
@@ -100,6 +99,12 @@ pub(super) fn steps(calls: &Arc<Calls>, call: GraphCall) -> Result<Box<dyn Steps
             let made = move || launched(&c, own);
             let c = Arc::clone(calls);
             Made::new(made, move |executable| launch(&c, executable.raw.get()?, own)).boxed()
+        }
+        GraphCall::LaunchPending => {
+            let (launcher, again) = (Arc::clone(calls), Arc::clone(calls));
+            Made::new(move || launched(&c, own), move |executable| launch(&again, executable.raw.get()?, own))
+                .behind(move |executable| launch(&launcher, executable.raw.get()?, own))
+                .boxed()
         }
         GraphCall::DestroyExecutable => {
             Made::new(move || launched(&c, own), |executable| executable.raw.end("cuGraphExecDestroy")).boxed()
@@ -233,6 +238,19 @@ fn launched(calls: &Calls, own: CUstream) -> Result<Executable> {
     launch(calls, executable.raw.get()?, own)?;
     calls.synchronize(RigStream::Own)?;
     Ok(executable)
+}
+
+/// Gives an executable graph the arguments of a graph of the same nodes. Launches that are enqueued keep theirs.
+#[inline]
+fn update(calls: &Calls, executable: &Executable, graph: CUgraph) -> Result<()> {
+    let mut result = CUgraphExecUpdateResultInfo {
+        result: CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS,
+        errorNode: ptr::null_mut(),
+        errorFromNode: ptr::null_mut(),
+    };
+    // Safety: both are live, of the same nodes; writes one result.
+    let status = unsafe { sys::cuGraphExecUpdate_v2(executable.raw.get()?, graph, &mut result) };
+    calls.check("cuGraphExecUpdate", status)
 }
 
 #[inline]

@@ -23,7 +23,8 @@ const THREADS: u32 = 1024;
 const LENGTH: Duration = Duration::from_micros(20);
 
 pub(super) fn steps(calls: &Arc<Calls>, layer: Layer) -> Result<Box<dyn Steps>> {
-    let (c, own) = (Arc::clone(calls), calls.own.get()?);
+    // Ordered against no other, as those of `cudarc` and of this library are.
+    let (c, own) = (Arc::clone(calls), calls.non_blocking.get()?);
     Ok(match layer {
         Layer::Driver(count) => {
             Made::new(|| Ok(()), move |()| (0..count).try_for_each(|_| c.launch(own, Duration::ZERO))).boxed()
@@ -55,7 +56,8 @@ pub(super) fn steps(calls: &Arc<Calls>, layer: Layer) -> Result<Box<dyn Steps>> 
                 // Safety: the stream is live.
                 c.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(stream.get()?) })
             };
-            Made::new(|| Ok(()), move |()| call()).behind(move |()| occupy(&before, other)).boxed()
+            // Pending when the call is made.
+            Made::new(move || occupy(&before, other), move |()| call()).boxed()
         }
     })
 }

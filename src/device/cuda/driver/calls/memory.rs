@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
@@ -36,6 +37,12 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
             )
             .boxed()
         }
+        Allocate::AllocFromPool(bytes) => {
+            let (own, mut pool) = (calls.own.get()?, keeping_pool(calls, bytes)?);
+            // The memory is freed by the plain call, as above, before its pool ends.
+            let made = move || Ok((Owned::empty(&context, sys::cuMemFree_v2), pool()?));
+            Made::new(made, move |(place, pool)| allocate_from(place, bytes, pool.get()?, own)).boxed()
+        }
         Allocate::FreeAsync(bytes) => {
             let own = calls.own.get()?;
             let made = move || {
@@ -43,13 +50,7 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
                 c.synchronize(RigStream::Own).map(|()| place)
             };
             let c = Arc::clone(calls);
-            Made::new(made, move |place: &mut Owned<CUdeviceptr>| {
-                let address = place.get()?;
-                place.forget();
-                // Safety: allocated, and not used again.
-                c.check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, own) })
-            })
-            .boxed()
+            Made::new(made, move |place| free_async(&c, place, own)).boxed()
         }
         Allocate::HostAlloc(bytes) => {
             Made::new(move || Ok(Owned::empty(&context, sys::cuMemFreeHost)), move |p| allocate_pinned(p, bytes))
@@ -108,12 +109,20 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
         Allocate::Prefetch => {
             c.require("cuMemPrefetchAsync_v2")?;
             let (block, here, own) = (Block::new(&context, Memory::Managed, PIECE)?, here(calls), calls.own.get()?);
-            let address = block.address()?;
-            plain(move || {
+            let (address, block) = (block.address()?, Rc::new(block));
+            let touched = Rc::clone(&block);
+            // What the host has written lies with it, and moves.
+            let touch = move || {
+                // Safety: managed memory of that size, which no work uses now.
+                unsafe { touched.start()?.cast::<u8>().write_bytes(1, touched.bytes()) };
+                Ok(())
+            };
+            Made::new(touch, move |()| {
                 // Safety: managed memory of that size.
                 let status = unsafe { sys::cuMemPrefetchAsync_v2(address, block.bytes(), here, 0, own) };
                 c.check("cuMemPrefetchAsync", status)
             })
+            .boxed()
         }
         Allocate::Advise => {
             c.require("cuMemAdvise_v2")?;
@@ -169,6 +178,13 @@ fn allocate_async(place: &mut Owned<CUdeviceptr>, bytes: usize, stream: CUstream
     place.keep("cuMemAllocAsync", address, status)
 }
 
+fn free_async(calls: &Calls, place: &mut Owned<CUdeviceptr>, stream: CUstream) -> Result<()> {
+    let address = place.get()?;
+    place.forget();
+    // Safety: allocated, and not used again.
+    calls.check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, stream) })
+}
+
 /// The device, as a place of memory.
 pub(super) fn here(calls: &Calls) -> CUmemLocation {
     CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: calls.context.device() }
@@ -193,27 +209,36 @@ fn create_pool(place: &mut Owned<CUmemoryPool>, properties: &CUmemPoolProps) -> 
     place.keep("cuMemPoolCreate", raw, status)
 }
 
-/// Of a pool that holds memory which nobody uses.
-fn trim(calls: &Arc<Calls>) -> Result<Box<dyn Steps>> {
+fn allocate_from(place: &mut Owned<CUdeviceptr>, bytes: usize, pool: CUmemoryPool, stream: CUstream) -> Result<()> {
+    let mut address = 0;
+    // Safety: writes one address; pool and stream are live.
+    let status = unsafe { sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
+    place.keep("cuMemAllocFromPoolAsync", address, status)
+}
+
+/// A new pool each time that keeps so much memory, which nobody uses.
+fn keeping_pool(calls: &Arc<Calls>, bytes: usize) -> Result<impl FnMut() -> Result<Owned<CUmemoryPool>> + use<>> {
     let (properties, own, context) = (pool_properties(calls), calls.own.get()?, calls.context.clone());
-    let (filler, c) = (Arc::clone(calls), Arc::clone(calls));
-    let filled = move || {
+    let filler = Arc::clone(calls);
+    Ok(move || {
         let pool = made(Owned::empty(&context, sys::cuMemPoolDestroy), |place| create_pool(place, &properties))?;
         let mut threshold = u64::MAX;
         let keep = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // Safety: the attribute is a 64-bit size.
         let status = unsafe { sys::cuMemPoolSetAttribute(pool.get()?, keep, (&raw mut threshold).cast::<c_void>()) };
         filler.check("cuMemPoolSetAttribute", status)?;
-        let mut address = 0;
-        // Safety: writes one address; pool and stream are live.
-        let status = unsafe { sys::cuMemAllocFromPoolAsync(&mut address, PIECE, pool.get()?, own) };
-        filler.check("cuMemAllocFromPoolAsync", status)?;
-        // Safety: allocated, and not used again.
-        filler.check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, own) })?;
+        let mut piece = Owned::empty(&context, sys::cuMemFree_v2);
+        allocate_from(&mut piece, bytes, pool.get()?, own)?;
+        free_async(&filler, &mut piece, own)?;
         filler.synchronize(RigStream::Own)?;
         Ok(pool)
-    };
-    Ok(Made::new(filled, move |pool: &mut Owned<CUmemoryPool>| {
+    })
+}
+
+/// Of a pool that keeps memory.
+fn trim(calls: &Arc<Calls>) -> Result<Box<dyn Steps>> {
+    let c = Arc::clone(calls);
+    Ok(Made::new(keeping_pool(calls, PIECE)?, move |pool: &mut Owned<CUmemoryPool>| {
         // Safety: the pool is live; memory in use is not touched.
         c.check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool.get()?, 0) })
     })

@@ -113,7 +113,7 @@ impl Block {
             }
             Memory::Managed => {
                 let mut managed = Owned::empty(context, sys::cuMemFree_v2);
-                allocate_managed(&mut managed, bytes)?;
+                allocate_managed(&mut managed, bytes.max(MOVED_ALONE))?;
                 // Safety: new and that long; no work uses it.
                 unsafe { (managed.get()? as *mut u8).write_bytes(1, bytes) };
                 Kind::Managed(managed)
@@ -162,6 +162,10 @@ impl Block {
 
 /// The least size of pageable memory: the host's allocator gives it pages that nothing else lies in.
 const ALONE: usize = 256 << 10;
+
+/// The least size of managed memory: the driver moves whole pages, in which small blocks lie beside each other, and in its
+/// largest pages, of this size, nothing else lies.
+const MOVED_ALONE: usize = 2 << 20;
 
 /// Pageable memory, written once.
 pub(super) fn pageable(context: &Arc<Context>, bytes: usize) -> Result<HostBlock> {
