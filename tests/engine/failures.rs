@@ -301,7 +301,7 @@ fn on_a_failed_stream(device: &Device) -> Result<(), Failed> {
     other.synchronize()?;
     is_gather("the time since an event that failed", end.elapsed_since(&start).map(drop))?;
     drop((failed, stream));
-    device.synchronize().or_else(|failure| is_gather("the device", Err(failure)))
+    device.synchronize().or_else(|failure| is_gather::<()>("the device", Err(failure)))
 }
 
 fn half_a_read(device: &Device) -> Result<(), Failed> {
@@ -314,7 +314,7 @@ fn half_a_read(device: &Device) -> Result<(), Failed> {
         device.inject(Injected::Copy, nth);
         // An engine that reads in one piece has one copy.
         if let Err(error) = x.to_vec() {
-            is_injected("the read", Err(error))?;
+            is_injected::<()>("the read", Err(error))?;
         }
         device.trim()?;
         let fresh = device.host_buffer::<f32>(crate::contract::host_kind(device), LEN)?;

@@ -226,14 +226,19 @@ const LAST: [&str; 5] = ["launch", "pageable copy", "large upload", "second gate
 fn any_call_that_waits_for_room(device: &Device) -> Result<(), Failed> {
     const DEPTH: usize = 1024;
     const LEN: usize = 100_000;
-    for (last, free) in LAST.into_iter().flat_map(|last| [0, 1, 2].map(|free| (last, free))) {
+    // An engine whose queue is its lowest level has no bare launches.
+    let has_bare = device.raw_launch_loop(&device.stream()?, 1).is_ok();
+    let lasts = LAST.into_iter().filter(|last| has_bare || *last != "bare launches");
+    for (last, free) in lasts.flat_map(|last| [0, 1, 2].map(|free| (last, free))) {
         let (stream, other, third) = (device.stream()?, device.stream()?, device.stream()?);
         let (gate, second) = (device.gate()?, device.gate()?);
         let (guest, x, y) = (other.ones::<f32>([512])?, stream.zeros::<f32>([16])?, third.zeros::<f32>([16])?);
         let (values, target, event) = (vec![1.0f32; LEN], stream.empty::<f32>([LEN])?, device.event()?);
         let buffer = device.host_buffer::<f32>(HostKind::Pageable, LEN)?;
         drop(stream.empty::<f32>([LEN])?);
-        device.raw_launch_loop(&stream, 1)?;
+        if has_bare {
+            device.raw_launch_loop(&stream, 1)?;
+        }
         device.synchronize()?;
         stream.wait_gate(&gate)?;
         guest.on(&stream)?.affine_in_place(1.0, 1.0)?;
