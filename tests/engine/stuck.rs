@@ -20,6 +20,7 @@ use crate::{Check, ensure};
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
     ("a_copy_from_a_buffer_is_enqueued_beside_one_that_waits_for_room", copy_beside_a_stuck_copy),
+    ("calls_on_a_held_stream_go_on_beside_a_copy_into_pageable_memory", calls_beside_a_pageable_read),
     ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
@@ -120,6 +121,42 @@ fn copy_beside_a_stuck_copy(device: &Device) -> Result<(), Failed> {
     )??;
     ensure(read == [5.0; 16] && x.to_vec()? == [5.0; 16], || format!("{read:?}"))?;
     buffer.write()?.fill(6.0);
+    Ok(())
+}
+
+/// The copy waits in its call; what others enqueue on the stream does not wait with it.
+fn calls_beside_a_pageable_read(device: &Device) -> Result<(), Failed> {
+    for len in [64, 1 << 20] {
+        let (stream, gate, event) = (device.stream()?, device.gate()?, device.event()?);
+        let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, len)?;
+        let (x, y) = (stream.full::<f32>([len], 3.0)?, stream.zeros::<f32>([16])?);
+        drop(stream.empty::<i64>([5])?);
+        device.synchronize()?;
+        stream.wait_gate(&gate)?;
+        thread::scope(|scope| {
+            let (about, began) = mpsc::channel();
+            let (x, target) = (&x, &mut buffer);
+            let copy = scope.spawn(move || {
+                let _ = about.send(());
+                x.copy_to(target)
+            });
+            began.recv()?;
+            // As long as it takes to stand in the call. One that stands there later makes the test easier.
+            thread::sleep(Duration::from_millis(50));
+            let enqueued = returns(&gate, || {
+                let uploaded = stream.tensor(&[1i64, 2, 3, 4, 5], [5])?;
+                y.affine_in_place(1.0, 1.0)?;
+                stream.record(&event)?;
+                stream.is_complete()?;
+                Ok::<_, DeviceError>(uploaded)
+            });
+            gate.open();
+            copy.join().map_err(|_| "the copying thread panicked")??;
+            let read = (enqueued??.to_vec()?, y.to_vec()?);
+            ensure(read == (vec![1, 2, 3, 4, 5], vec![1.0; 16]), || format!("{read:?}"))
+        })?;
+        ensure(buffer.read()?.iter().all(|value| *value == 3.0), || "a copy lost values".to_owned())?;
+    }
     Ok(())
 }
 

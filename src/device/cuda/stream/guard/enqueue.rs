@@ -196,7 +196,23 @@ impl<'a> StreamGuard<'a> {
     /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
     pub(crate) fn download(self, from: PoolSpan, to: &HostBlock, done: &CudaEvent) -> Result<()> {
         self.may_fail(Injected::Copy, "download")?;
-        self.copy_block(to, done, |stream| stream.download(from, to))
+        let guard = match to.kind() {
+            HostKind::Pageable if self.stream.device.gpu.is_held() => self.once_over("copy_to")?,
+            _ => self,
+        };
+        guard.copy_block(to, done, |stream| stream.download(from, to))
+    }
+
+    /// The guard again, once the stream's work is over: for a call that waits for it in the driver, which may keep others from
+    /// the stream as long. Behind a gate one of them may be the thread that is to open it.
+    fn once_over(mut self, call: &'static str) -> Result<Self> {
+        while !self.stream.is_over() {
+            let stream = self.stream;
+            drop(self);
+            stream.raw.synchronize()?;
+            self = stream.enter_again();
+        }
+        if self.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(self) }
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
