@@ -4,7 +4,8 @@
 //! Source: *Trace Event Format*, the document of the Chromium project.
 //!
 //! # Limits
-//! A trace may be anybody's: it is read up to [`MOST_BYTES`] and [`MOST_EVENTS`], and numbers that no clock has are passed over.
+//! A trace may be anybody's: it is read up to [`MOST_BYTES`], events of no use are not kept, of the others [`MOST_EVENTS`] at most, and
+//! numbers that no clock has are passed over.
 //! Times of a day's clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the
 //! profiler was asked for them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
 
@@ -14,7 +15,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::lanes::THREAD;
@@ -27,8 +28,11 @@ use crate::files::{read_packed, text_of};
 use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
-pub(super) const MOST_EVENTS: usize = 20_000_000;
-/// The most streams, devices and open Python functions of a trace: none has so many, and each is looked at for each call.
+/// A trace of [`MOST_BYTES`] by the profiler has fewer.
+const MOST_EVENTS: usize = 5_000_000;
+/// The most processes, streams, devices and open Python functions of a trace: none has so many, each process is a part of the
+/// report, and the others are looked at for each call.
+const MOST_PROCESSES: usize = 4096;
 const MOST_STREAMS: usize = 4096;
 const MOST_DEVICES: usize = 64;
 pub(super) const MOST_DEEP: usize = 256;
@@ -39,13 +43,48 @@ const YEAR: f64 = 3.2e13;
 const FARTHEST: f64 = 4e15;
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
+/// What an audit uses of this library's own traces.
+const KINDS: [Kind; 5] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy];
+const NAME_OF_THREAD: &str = "thread_name";
 
 #[derive(Deserialize)]
 struct Trace<'a> {
     #[serde(rename = "traceEvents", borrow)]
-    events: Vec<Event<'a>>,
+    events: Events<'a>,
     #[serde(rename = "otherData")]
     other: Option<serde_json::Value>,
+}
+
+/// The events that are used. An event takes some hundred bytes, and two in the text are enough for one.
+struct Events<'a>(Vec<Event<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Events<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
+            type Value = Events<'a>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of events")
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, mut events: S) -> Result<Self::Value, S::Error> {
+                let mut used = Vec::new();
+                while let Some(event) = events.next_element::<Event<'a>>()? {
+                    if event.is_used() {
+                        used.push(event);
+                    }
+                    if used.len() > MOST_EVENTS {
+                        let message =
+                            format!("it has more than {MOST_EVENTS} events of CUDA and Python, the most that are read");
+                        return Err(S::Error::custom(message));
+                    }
+                }
+                Ok(Events(used))
+            }
+        }
+        deserializer.deserialize_seq(Read(PhantomData))
+    }
 }
 
 /// An event. There are millions, so nothing of the text is copied that need not be, and of the arguments only some are kept.
@@ -154,6 +193,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
 }
 
 impl Event<'_> {
+    /// Whether it is one of those that `kineto` and [`own_processes`] look at.
+    fn is_used(&self) -> bool {
+        match &*self.ph {
+            "X" => kineto::is_used(self) || KINDS.iter().any(|kind| kind.name() == self.cat),
+            "M" => self.name == NAME_OF_THREAD,
+            _ => false,
+        }
+    }
+
     /// The process and the thread.
     pub(super) fn track(&self) -> String {
         format!("{} {}", self.pid, self.tid)
@@ -232,34 +280,36 @@ fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
         false => serde_json::from_str(text),
     };
     let trace = trace.map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
-    if trace.events.len() > MOST_EVENTS {
-        return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
-    }
     within(recording(trace), origin)
 }
 
-/// A recording that has no more streams and devices than any.
+/// A recording that has no more processes, streams and devices than any.
 fn within(recording: ProgramRecording, origin: &str) -> Result<ProgramRecording, FileError> {
     let count = |of: fn(&RecordedWork) -> (u32, u32)| {
         let all = recording.processes.iter().flat_map(|process| &process.work);
         all.map(of).collect::<HashSet<(u32, u32)>>().len()
     };
-    if count(|work| (work.context, work.stream)) > MOST_STREAMS || count(|work| (work.device, 0)) > MOST_DEVICES {
-        let message =
-            format!("it has more than {MOST_STREAMS} streams or {MOST_DEVICES} devices, the most that are read");
-        return Err(FileError::whole(origin, message));
+    let counts = [
+        (recording.processes.len(), MOST_PROCESSES, "processes"),
+        (count(|work| (work.context, work.stream)), MOST_STREAMS, "streams"),
+        (count(|work| (work.device, 0)), MOST_DEVICES, "devices"),
+    ];
+    match counts.into_iter().find(|(count, most, _)| count > most) {
+        Some((_, most, what)) => {
+            Err(FileError::whole(origin, format!("it has more than {most} {what}, the most that are read")))
+        }
+        None => Ok(recording),
     }
-    Ok(recording)
 }
 
 fn recording(trace: Trace<'_>) -> ProgramRecording {
     let (events, untimed): (Vec<&Event<'_>>, Vec<&Event<'_>>) =
-        trace.events.iter().filter(|event| event.ph == "X").partition(|event| event.is_timed());
+        trace.events.0.iter().filter(|event| event.ph == "X").partition(|event| event.is_timed());
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
     let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
     let (source, kineto::Read { processes, homeless }) = match own {
         Some(timelines) => {
-            let processes = own_processes(&trace.events, &events, first, timelines);
+            let processes = own_processes(&trace.events.0, &events, first, timelines);
             ("a trace of syncscope", kineto::Read { processes, homeless: 0 })
         }
         None => (
@@ -289,7 +339,6 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
         ));
     }
     match (has_calls, has_stacks) {
-        (false, _) if events.is_empty() => missing.push("the trace has no events with a time".to_owned()),
         (false, _) => missing.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
         (true, false) => {
             warnings.push(
@@ -303,9 +352,8 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
 
 /// The processes of a trace of this library: each timeline has two of the format, its host and its device.
 fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
-    const KINDS: [Kind; 5] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy];
     const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
-    let named = all.iter().filter(|event| event.ph == "M" && event.name == "thread_name");
+    let named = all.iter().filter(|event| event.ph == "M" && event.name == NAME_OF_THREAD);
     let numbered =
         named.filter_map(|event| Some((event.track(), event.args.name.rsplit_once(THREAD)?.1.parse().ok()?)));
     let mut threads: HashMap<String, usize> = numbered.collect();
@@ -337,4 +385,22 @@ fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines
         Process { number: number as u32, ..own::process(device, &spans) }
     });
     settled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_nothing_looks_at_are_not_kept() {
+        let used = [
+            r#"{"ph":"X","cat":"cuda_runtime","name":"cudaFree","ts":1,"dur":1}"#,
+            r#"{"ph":"X","cat":"synchronize","name":"item","ts":1,"dur":1}"#,
+            r#"{"ph":"M","name":"thread_name"}"#,
+        ];
+        let unused = [r#"{"ph":"X","cat":"cpu_op","ts":1,"dur":1}"#, r#"{"ph":"s","cat":"ac2g"}"#, "{}"];
+        let text = format!("{{\"traceEvents\":[{},{}]}}", used.join(","), vec![unused.join(","); 1000].join(","));
+        let trace: Trace<'_> = serde_json::from_str(&text).unwrap();
+        assert_eq!(trace.events.0.len(), used.len());
+    }
 }

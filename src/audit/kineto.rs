@@ -25,6 +25,15 @@ fn is_call(event: &Event<'_>) -> bool {
     matches!(&*event.cat, "cuda_runtime" | "cuda_driver")
 }
 
+fn is_work(event: &Event<'_>) -> bool {
+    matches!(&*event.cat, "kernel" | "gpu_memcpy" | "gpu_memset")
+}
+
+/// Whether a complete event of a trace is one that is looked at here.
+pub(super) fn is_used(event: &Event<'_>) -> bool {
+    is_call(event) || is_work(event) || matches!(&*event.cat, "user_annotation" | "python_function")
+}
+
 pub(super) fn read(events: &[&Event<'_>], first: f64) -> Read {
     if events.is_empty() {
         return Read::default();
@@ -49,7 +58,7 @@ pub(super) fn read(events: &[&Event<'_>], first: f64) -> Read {
     let (is_alone, mut homeless) = (all.len() == 1, 0);
     let mut python: BTreeMap<usize, Vec<&Event<'_>>> = BTreeMap::new();
     for event in events {
-        let is_work = matches!(&*event.cat, "kernel" | "gpu_memcpy" | "gpu_memset");
+        let is_work = is_work(event);
         let home = match () {
             () if is_alone => Some(0),
             () if is_work => event.args.correlation.and_then(|own| *callers.get(&own)?),
