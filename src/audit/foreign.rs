@@ -2,8 +2,9 @@
 //! profiler's events say is read by `kineto`, and exports of Nsight Systems by `nsys`.
 //!
 //! # Limits
-//! A trace may be anybody's: it is read up to [`MOST_BYTES`], and numbers that no clock has are passed over. Times of a day's clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the
-//! profiler was asked for them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
+//! A trace may be anybody's: it is read up to [`MOST_BYTES`], and numbers that no clock has are passed over. Times of a day's
+//! clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the profiler was asked for
+//! them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
