@@ -67,7 +67,7 @@ pub(crate) enum Cause {
     Unknown,
 }
 
-/// The work of one stream, in the order in which it was enqueued.
+/// The work of one stream, or of all, in the order in which it was enqueued.
 #[derive(Default)]
 struct Line {
     correlations: Vec<u64>,
@@ -76,6 +76,12 @@ struct Line {
 }
 
 impl Line {
+    fn add(&mut self, work: &RecordedWork, place: usize) {
+        let last = self.ends.last().copied().filter(|(end, _)| *end > work.end);
+        self.correlations.push(work.correlation);
+        self.ends.push(last.unwrap_or((work.end, place)));
+    }
+
     /// When all that was enqueued before has ended.
     fn end_before(&self, correlation: u64) -> Option<(u64, usize)> {
         let count = self.correlations.partition_point(|known| *known < correlation);
@@ -86,8 +92,8 @@ impl Line {
 /// What is looked up for each call.
 struct Evidence<'a> {
     process: &'a Process,
-    /// By context and stream.
-    lines: HashMap<(u32, u32), Line>,
+    /// By context and stream: of a context that a call does not name, all; and all streams together.
+    lines: HashMap<(Option<u32>, Option<u32>), Line>,
     /// The copies, by their correlations.
     copies: Vec<(u64, usize)>,
     /// Of each event, where it was recorded: when that call returned, its correlation, its stream.
@@ -100,11 +106,13 @@ struct Evidence<'a> {
 pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
     let mut evidence =
         Evidence { process, lines: HashMap::new(), copies: Vec::new(), records: HashMap::new(), usual: HashMap::new() };
+    let is_named = |known: bool| process.calls.iter().any(|call| call.context.is_some() == known);
+    let (some_name_it, some_do_not) = (is_named(true), is_named(false));
     for (place, work) in process.work.iter().enumerate() {
-        let line = evidence.lines.entry((work.context, work.stream)).or_default();
-        let last = line.ends.last().copied().filter(|(end, _)| *end > work.end);
-        line.correlations.push(work.correlation);
-        line.ends.push(last.unwrap_or((work.end, place)));
+        let contexts = some_name_it.then_some(Some(work.context)).into_iter().chain(some_do_not.then_some(None));
+        for key in contexts.flat_map(|context| [(context, Some(work.stream)), (context, None)]) {
+            evidence.lines.entry(key).or_default().add(work, place);
+        }
         if matches!(work.kind, WorkKind::Copy { .. }) {
             evidence.copies.push((work.correlation, place));
         }
@@ -140,25 +148,18 @@ impl<'a> Evidence<'a> {
         times.into_iter().map(|(name, times)| (name, median(times))).collect()
     }
 
-    /// The streams that a call can depend on: those of its context, where that is known.
-    fn lines_of(&self, call: &RecordedCall) -> impl Iterator<Item = (u32, &Line)> {
-        let context = call.context;
-        let of_context = move |own: u32| context.is_none_or(|context| context == own);
-        self.lines.iter().filter(move |((own, _), _)| of_context(*own)).map(|((_, stream), line)| (*stream, line))
-    }
-
     fn on_stream(&self, call: &RecordedCall, stream: Option<u32>, correlation: u64) -> Option<(u64, usize)> {
-        let lines = self.lines_of(call).filter(|(own, _)| Some(*own) == stream);
-        lines.filter_map(|(_, line)| line.end_before(correlation)).max()
+        self.lines.get(&(call.context, Some(stream?)))?.end_before(correlation)
     }
 
     fn all_before(&self, call: &RecordedCall) -> Option<(u64, usize)> {
-        self.lines_of(call).filter_map(|(_, line)| line.end_before(call.correlation)).max()
+        self.lines.get(&(call.context, None))?.end_before(call.correlation)
     }
 
     /// The work that ended last while the call was in progress, and was enqueued before it.
     fn ended_within(&self, call: &RecordedCall) -> Option<(u64, usize)> {
-        let ends = self.lines_of(call).filter_map(|(_, line)| {
+        let lines = self.lines.iter().filter(|((context, stream), _)| *context == call.context && stream.is_some());
+        let ends = lines.filter_map(|(_, line)| {
             let count = line.correlations.partition_point(|known| *known < call.correlation);
             let ends = &line.ends[..count];
             // The ends only grow.

@@ -1,175 +1,35 @@
 //! Other programs' traces: the trace of PyTorch's profiler and syncscope's own, both in Chrome's trace format. What the
 //! profiler's events say is read by `kineto`, and exports of Nsight Systems by `nsys`.
 //!
-//! Source: *Trace Event Format*, the document of the Chromium project.
-//!
 //! # Limits
-//! A trace may be anybody's: it is read up to [`MOST_BYTES`] and [`MOST_EVENTS`], and numbers that no clock has are passed over.
-//! Times of a day's clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the
-//! profiler was asked for them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
+//! A trace may be anybody's: it is read up to [`MOST_BYTES`], and numbers that no clock has are passed over. Times of a day's
+//! clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the profiler was asked for
+//! them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
-use std::marker::PhantomData;
 use std::path::Path;
 
-use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-
+use super::chrome::{Event, KINDS, NAME_OF_THREAD, Trace};
 use super::lanes::THREAD;
 use super::recording::{Process, ProgramRecording, RecordedWork};
 use super::report::AuditReport;
 use super::{kineto, own};
-use crate::device::kind::{Kind, SyncKind};
+use crate::device::kind::SyncKind;
 use crate::error::FileError;
 use crate::files::{read_packed, text_of};
 use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
-pub(super) const MOST_EVENTS: usize = 20_000_000;
-/// The most streams, devices and open Python functions of a trace: none has so many, and each is looked at for each call.
+/// The most processes, streams, devices and open Python functions of a trace: none has so many, each process is a part of the
+/// report, and the others are looked at for each call.
+const MOST_PROCESSES: usize = 4096;
 const MOST_STREAMS: usize = 4096;
 const MOST_DEVICES: usize = 64;
 pub(super) const MOST_DEEP: usize = 256;
 /// What each SQLite file begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
-const YEAR: f64 = 3.2e13;
-const FARTHEST: f64 = 4e15;
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
-
-#[derive(Deserialize)]
-struct Trace<'a> {
-    #[serde(rename = "traceEvents", borrow)]
-    events: Vec<Event<'a>>,
-    #[serde(rename = "otherData")]
-    other: Option<serde_json::Value>,
-}
-
-/// An event. There are millions, so nothing of the text is copied that need not be, and of the arguments only some are kept.
-#[derive(Deserialize)]
-pub(super) struct Event<'a> {
-    #[serde(default, borrow)]
-    ph: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(super) cat: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(super) name: Cow<'a, str>,
-    #[serde(default)]
-    pub(super) pid: serde_json::Value,
-    #[serde(default)]
-    pub(super) tid: serde_json::Value,
-    ts: Option<f64>,
-    dur: Option<f64>,
-    #[serde(default, borrow)]
-    pub(super) args: Arguments<'a>,
-}
-
-/// The arguments that are used.
-#[derive(Default)]
-pub(super) struct Arguments<'a> {
-    pub(super) correlation: Option<u64>,
-    pub(super) bytes: Option<u64>,
-    pub(super) context: Option<u32>,
-    pub(super) stream: Option<u32>,
-    pub(super) device: Option<u32>,
-    awaits: Option<u64>,
-    name: Cow<'a, str>,
-    site: Cow<'a, str>,
-    sync: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum Argument {
-    Correlation,
-    Bytes,
-    Context,
-    Stream,
-    Device,
-    Awaits,
-    Name,
-    Site,
-    Sync,
-    #[serde(other)]
-    Other,
-}
-
-/// A number or a text; what is neither says nothing.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Loose<'a> {
-    Number(u64),
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Other(IgnoredAny),
-}
-
-impl<'a> Loose<'a> {
-    fn number(self) -> Option<u64> {
-        if let Self::Number(number) = self { Some(number) } else { None }
-    }
-
-    fn small(self) -> Option<u32> {
-        self.number().and_then(|number| u32::try_from(number).ok())
-    }
-
-    fn text(self) -> Cow<'a, str> {
-        if let Self::Text(text) = self { text } else { Cow::Borrowed("") }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<'a>(PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
-            type Value = Arguments<'a>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a map")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut read = Arguments::default();
-                while let Some((argument, value)) = map.next_entry::<Argument, Loose<'a>>()? {
-                    match argument {
-                        Argument::Correlation => read.correlation = value.number(),
-                        Argument::Bytes => read.bytes = value.number(),
-                        Argument::Context => read.context = value.small(),
-                        Argument::Stream => read.stream = value.small(),
-                        Argument::Device => read.device = value.small(),
-                        Argument::Awaits => read.awaits = value.number(),
-                        Argument::Name => read.name = value.text(),
-                        Argument::Site => read.site = value.text(),
-                        Argument::Sync => read.sync = value.text(),
-                        Argument::Other => {}
-                    }
-                }
-                Ok(read)
-            }
-        }
-        deserializer.deserialize_map(Read(PhantomData))
-    }
-}
-
-impl Event<'_> {
-    /// The process and the thread.
-    pub(super) fn track(&self) -> String {
-        format!("{} {}", self.pid, self.tid)
-    }
-
-    /// When it began and ended, since the first of the trace.
-    pub(super) fn times(&self, first: f64) -> (u64, u64) {
-        let start = ((self.ts.unwrap_or(first) - first) * 1e3).round().max(0.0) as u64;
-        (start, start + (self.dur.unwrap_or(0.0) * 1e3).round() as u64)
-    }
-
-    fn is_timed(&self) -> bool {
-        let has_begun = self.ts.is_some_and(|time| time.abs() < FARTHEST);
-        has_begun && self.dur.is_some_and(|time| (0.0..YEAR).contains(&time))
-    }
-}
 
 /// Reads a trace.
 ///
@@ -226,37 +86,35 @@ impl AuditReport {
 }
 
 fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
-    // The format's other form is the list of events alone.
-    let trace = match text.trim_start().starts_with('[') {
-        true => serde_json::from_str(text).map(|events| Trace { events, other: None }),
-        false => serde_json::from_str(text),
-    };
-    let trace = trace.map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
-    if trace.events.len() > MOST_EVENTS {
-        return Err(FileError::whole(origin, format!("it has more than {MOST_EVENTS} events, the most that are read")));
-    }
+    let trace = Trace::parse(text).map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
     within(recording(trace), origin)
 }
 
-/// A recording that has no more streams and devices than any.
+/// A recording that has no more processes, streams and devices than any.
 fn within(recording: ProgramRecording, origin: &str) -> Result<ProgramRecording, FileError> {
     let count = |of: fn(&RecordedWork) -> (u32, u32)| {
         let all = recording.processes.iter().flat_map(|process| &process.work);
         all.map(of).collect::<HashSet<(u32, u32)>>().len()
     };
-    if count(|work| (work.context, work.stream)) > MOST_STREAMS || count(|work| (work.device, 0)) > MOST_DEVICES {
-        let message =
-            format!("it has more than {MOST_STREAMS} streams or {MOST_DEVICES} devices, the most that are read");
-        return Err(FileError::whole(origin, message));
+    let counts = [
+        (recording.processes.len(), MOST_PROCESSES, "processes"),
+        (count(|work| (work.context, work.stream)), MOST_STREAMS, "streams"),
+        (count(|work| (work.device, 0)), MOST_DEVICES, "devices"),
+    ];
+    match counts.into_iter().find(|(count, most, _)| count > most) {
+        Some((_, most, what)) => {
+            Err(FileError::whole(origin, format!("it has more than {most} {what}, the most that are read")))
+        }
+        None => Ok(recording),
     }
-    Ok(recording)
 }
 
 fn recording(trace: Trace<'_>) -> ProgramRecording {
     let (events, untimed): (Vec<&Event<'_>>, Vec<&Event<'_>>) =
         trace.events.iter().filter(|event| event.ph == "X").partition(|event| event.is_timed());
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
-    let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
+    let other = trace.other();
+    let own = other.as_ref().and_then(|other| other.get("timelines"));
     let (source, kineto::Read { processes, homeless }) = match own {
         Some(timelines) => {
             let processes = own_processes(&trace.events, &events, first, timelines);
@@ -289,7 +147,6 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
         ));
     }
     match (has_calls, has_stacks) {
-        (false, _) if events.is_empty() => missing.push("the trace has no events with a time".to_owned()),
         (false, _) => missing.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
         (true, false) => {
             warnings.push(
@@ -303,12 +160,11 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
 
 /// The processes of a trace of this library: each timeline has two of the format, its host and its device.
 fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
-    const KINDS: [Kind; 5] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy];
     const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
-    let named = all.iter().filter(|event| event.ph == "M" && event.name == "thread_name");
+    let named = all.iter().filter(|event| event.ph == "M" && event.name == NAME_OF_THREAD);
     let numbered =
         named.filter_map(|event| Some((event.track(), event.args.name.rsplit_once(THREAD)?.1.parse().ok()?)));
-    let mut threads: HashMap<String, usize> = numbered.collect();
+    let mut threads: HashMap<_, usize> = numbered.collect();
     let mut all: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
     for event in events {
         let Some(kind) = KINDS.into_iter().find(|kind| kind.name() == event.cat) else { continue };
@@ -316,7 +172,7 @@ fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines
         let track = *threads.entry(event.track()).or_insert(next);
         let (start_ns, end_ns) = event.times(first);
         let site = Some(&event.args.site).filter(|site| !site.is_empty()).map(|site| site.clone().into_owned());
-        all.entry(event.pid.as_u64().unwrap_or(0).div_ceil(2)).or_default().push(Span {
+        all.entry(event.pid.number().unwrap_or(0).div_ceil(2)).or_default().push(Span {
             track,
             name: event.name.clone().into_owned(),
             start_ns,

@@ -9,8 +9,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::chrome::{Event, Loose};
 use super::class::Class;
-use super::foreign::{Event, MOST_DEEP, UNKNOWN};
+use super::foreign::{MOST_DEEP, UNKNOWN};
 use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKind};
 
 /// What a trace says.
@@ -25,16 +26,25 @@ fn is_call(event: &Event<'_>) -> bool {
     matches!(&*event.cat, "cuda_runtime" | "cuda_driver")
 }
 
-pub(super) fn read(events: &[&Event<'_>], first: f64) -> Read {
+fn is_work(event: &Event<'_>) -> bool {
+    matches!(&*event.cat, "kernel" | "gpu_memcpy" | "gpu_memset")
+}
+
+/// Whether a complete event of a trace is one that is looked at here.
+pub(super) fn is_used(event: &Event<'_>) -> bool {
+    is_call(event) || is_work(event) || matches!(&*event.cat, "user_annotation" | "python_function")
+}
+
+pub(super) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
     if events.is_empty() {
         return Read::default();
     }
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut all: Vec<ForeignEvents> = Vec::new();
+    let mut numbers: HashMap<&Loose<'_>, usize> = HashMap::new();
+    let mut all: Vec<ForeignEvents<'a>> = Vec::new();
     // Of each number the only process with such a call, if there is only one.
     let mut callers: HashMap<u64, Option<usize>> = HashMap::new();
     for event in events.iter().filter(|event| is_call(event)) {
-        let process = *numbers.entry(event.pid.to_string()).or_insert_with(|| {
+        let process = *numbers.entry(&event.pid).or_insert_with(|| {
             all.push(ForeignEvents::of(event, first));
             all.len() - 1
         });
@@ -47,13 +57,13 @@ pub(super) fn read(events: &[&Event<'_>], first: f64) -> Read {
         all.push(ForeignEvents::of(events[0], first));
     }
     let (is_alone, mut homeless) = (all.len() == 1, 0);
-    let mut python: BTreeMap<usize, Vec<&Event<'_>>> = BTreeMap::new();
+    let mut python: BTreeMap<usize, Vec<&Event<'a>>> = BTreeMap::new();
     for event in events {
-        let is_work = matches!(&*event.cat, "kernel" | "gpu_memcpy" | "gpu_memset");
+        let is_work = is_work(event);
         let home = match () {
             () if is_alone => Some(0),
             () if is_work => event.args.correlation.and_then(|own| *callers.get(&own)?),
-            () => numbers.get(&event.pid.to_string()).copied(),
+            () => numbers.get(&event.pid).copied(),
         };
         let Some(process) = home else {
             homeless += u64::from(is_work);
@@ -77,18 +87,18 @@ pub(super) fn read(events: &[&Event<'_>], first: f64) -> Read {
     Read { processes: settled.collect(), homeless }
 }
 
-struct ForeignEvents {
+struct ForeignEvents<'a> {
     first: f64,
-    threads: HashMap<String, u32>,
+    threads: HashMap<(Loose<'a>, Loose<'a>), u32>,
     /// Numbers of threads that are given.
     taken: HashSet<u32>,
     process: Process,
 }
 
-impl ForeignEvents {
+impl<'a> ForeignEvents<'a> {
     /// Those of the process of an event.
     fn of(event: &Event<'_>, first: f64) -> Self {
-        let number = event.pid.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+        let number = event.pid.small().unwrap_or(0);
         let process = Process { number, complete: true, ..Process::default() };
         Self { first, threads: HashMap::new(), taken: HashSet::new(), process }
     }
@@ -98,10 +108,10 @@ impl ForeignEvents {
         self.process.ranges.push(Range { name: event.name.clone().into_owned(), start, end });
     }
 
-    fn thread(&mut self, event: &Event<'_>) -> u32 {
+    fn thread(&mut self, event: &Event<'a>) -> u32 {
         // Its own number, unless a thread of another process has it; no system has as many as these.
         let other = u32::MAX - 1 - self.threads.len() as u32;
-        let own = event.tid.as_u64().and_then(|number| u32::try_from(number).ok());
+        let own = event.tid.small();
         *self.threads.entry(event.track()).or_insert_with(|| own.filter(|own| self.taken.insert(*own)).unwrap_or(other))
     }
 
@@ -125,7 +135,7 @@ impl ForeignEvents {
         });
     }
 
-    fn call(&mut self, event: &Event<'_>) {
+    fn call(&mut self, event: &Event<'a>) {
         let (enter, exit) = event.times(self.first);
         let thread = self.thread(event);
         self.process.calls.push(RecordedCall {
@@ -144,7 +154,7 @@ impl ForeignEvents {
     }
 
     /// Gives each call the stack of the Python functions that it lies in.
-    fn stacks(&mut self, python: &[&Event<'_>]) {
+    fn stacks(&mut self, python: &[&Event<'a>]) {
         let mut kept: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut functions: HashMap<u32, Vec<(u64, u64, u32)>> = HashMap::new();
         let mut known: HashMap<String, u32> = HashMap::new();

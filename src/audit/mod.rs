@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
 //! | `record` | reading its files |
-//! | `foreign`, `kineto` | other programs' traces; that of PyTorch's profiler |
+//! | `foreign`, `chrome`, `kineto` | other programs' traces; the events of one; those of PyTorch's profiler |
 //! | `nsys`, `database` | exports of Nsight Systems |
 //! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines, by the feature `symbols` |
@@ -24,6 +24,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![cfg_attr(not(feature = "report"), allow(dead_code, reason = "the command alone reads files and writes pages"))]
 
+#[cfg(feature = "report")]
+mod chrome;
 mod class;
 #[cfg(feature = "nsys")]
 mod database;

@@ -10,8 +10,11 @@ pub(crate) fn readable(name: &str) -> String {
     }
 }
 
-/// A name of Rust or of C++ as its author wrote it; any other as it is.
+/// A name of Rust or of C++ as its author wrote it; any other as it is. To a compiler of C++ `f` alone is a type, `float`.
 pub(crate) fn demangled(name: &str) -> String {
+    if !name.starts_with('_') {
+        return name.to_owned();
+    }
     if let Ok(name) = rustc_demangle::try_demangle(name) {
         // Without the digest that the compiler adds.
         return format!("{name:#}");
@@ -31,7 +34,11 @@ mod tests {
             ("_ZN10train_loop4step17h0123456789abcdefE", "train_loop::step"),
             ("_RNvC6_123foo3bar", "123foo::bar"),
             ("affine", "affine"),
+            ("f", "f"),
+            ("Pi", "Pi"),
             ("_Z", "_Z"),
+            ("_", "_"),
+            ("_f", "_f"),
         ] {
             assert_eq!(readable(name), written);
         }

@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::class::Class;
 use super::database::{Database, Fields, Table};
-use super::foreign::{MOST_DEEP, MOST_EVENTS};
+use super::foreign::MOST_DEEP;
 use super::names::readable;
 use super::record;
 use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
 
-/// The most processes of an export, and different frames of its chains.
-const MOST_PROCESSES: usize = 4096;
+/// The most rows of an export, and different frames of its chains.
+const MOST_ROWS: usize = 20_000_000;
 const MOST_FRAMES: usize = 1 << 17;
 /// The longest time that something may take, in nanoseconds: a year. And the farthest from zero.
 const YEAR: u64 = 32_000_000_000_000_000;
@@ -65,7 +65,7 @@ const CHAINS: Table =
 /// # Errors
 /// It is none, or lacks what the audit needs; the message says what.
 pub(super) fn recording(bytes: &[u8]) -> Result<ProgramRecording, String> {
-    let database = Database::open(bytes, MOST_EVENTS)?;
+    let database = Database::open(bytes, MOST_ROWS)?;
     let mut reading = Reading::default();
     let strings = database.read(&STRINGS, |row| {
         reading.strings.extend(row.number(0).zip(row.text(1)));
@@ -80,9 +80,6 @@ pub(super) fn recording(bytes: &[u8]) -> Result<ProgramRecording, String> {
     reading.awaited(&database)?;
     reading.work(&database)?;
     reading.ranges(&database)?;
-    if reading.processes.len() > MOST_PROCESSES {
-        return Err(format!("it has more than {MOST_PROCESSES} processes, the most that are read"));
-    }
     reading.stacks(&database)?;
     Ok(reading.finish())
 }

@@ -43,10 +43,9 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
             }
             Kind::Enqueue | Kind::Synchronize => {
                 let stack = span.site.as_deref().and_then(|site| {
-                    let (file, line) = site.rsplit_once(':')?;
-                    let line = line.parse().ok()?;
+                    let frame = frame(site)?;
                     Some(*stacks.entry(site).or_insert_with(|| {
-                        process.frames.push(Frame { file: file.to_owned(), line, ..Frame::default() });
+                        process.frames.push(frame);
                         process.stacks.push(vec![process.stacks.len() as u32]);
                         process.stacks.len() as u32 - 1
                     }))
@@ -63,6 +62,24 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
     }
     process.settle();
     process
+}
+
+/// The frame that a place names: `train.rs:40`, `main (program)`, `program+0x11b0`.
+fn frame(place: &str) -> Option<Frame> {
+    let of_line = || {
+        let (file, line) = place.rsplit_once(':')?;
+        Some(Frame { file: file.to_owned(), line: line.parse().ok()?, ..Frame::default() })
+    };
+    let of_function = || {
+        let (function, module) = place.strip_suffix(')')?.rsplit_once(" (")?;
+        Some(Frame { file: module.to_owned(), function: function.to_owned(), ..Frame::default() })
+    };
+    let of_address = || {
+        let (module, offset) = place.rsplit_once("+0x")?;
+        let offset = u64::from_str_radix(offset, 16).ok();
+        Some(Frame { file: module.to_owned(), offset: Some(offset?), ..Frame::default() })
+    };
+    of_line().or_else(of_function).or_else(of_address)
 }
 
 fn work(span: &Span, device: u32) -> RecordedWork {

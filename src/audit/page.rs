@@ -18,8 +18,9 @@ a{color:var(--links)}.muted{color:var(--muted-fg)}svg{max-width:min(100%,38em);h
 --published-fg:#f0b98a;--published-bg:#2e2621;--measured-fg:#9ccbf5;--measured-bg:#1b2a3a;--muted-fg:#a3a8b4;\
 --held-bg:#161923;--plot-text:#d6d8e2;--plot-muted:#a3a8b4;--plot-grid:#3a4050;--plot-first:#5b9bd8;--plot-second:#e58a4e;\
 --plot-third:#7cc48d;--plot-fourth:#c79adf;--plot-fifth:#f28ab8;--plot-sixth:#d6c05c;--plot-seventh:#5fd0d4;--plot-ground:#161923;--plot-whisker:#fff}}";
-/// How many places are listed, how many of them are explained one by one, how many frames of a stack are shown, and how many
-/// processes.
+/// How many warnings and how many places are listed, how many places are explained one by one, how many frames of a stack are
+/// shown, and how many processes.
+const WARNINGS: usize = 100;
 const LISTED: usize = 200;
 const EXPLAINED: usize = 20;
 const FRAMES: usize = 12;
@@ -53,9 +54,10 @@ impl AuditReport {
 pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
     let mut first =
         format!("<p>{}</p>\n<p class=\"muted\">From {}.</p>\n", escape(&report.command), escape(&report.source));
-    for warning in &report.warnings {
+    for warning in report.warnings.iter().take(WARNINGS) {
         first.push_str(&format!("<p><strong>{}</strong></p>\n", escape(warning)));
     }
+    first.push_str(&rest(report.warnings.len(), WARNINGS, "warnings"));
     first.push_str(&format!("<p>{}</p>\n", escape(&tables::summary(report))));
     first.push_str(&tables::places(report, LISTED).to_html());
     first.push_str(&rest(report.places.len(), LISTED, "places"));

@@ -75,7 +75,7 @@ pub struct WaitPlace {
 }
 
 impl WaitPlace {
-    /// What it is known by from one audit to the next.
+    /// What it is known by within an audit.
     pub(crate) fn key(&self) -> (&str, &str, Reason) {
         (&self.place, &self.call, self.reason)
     }
@@ -83,6 +83,11 @@ impl WaitPlace {
     /// The place in words, also where it has none.
     pub(crate) fn name(&self) -> &str {
         if self.place.is_empty() { "(no stack taken)" } else { &self.place }
+    }
+
+    /// Whether the host was blocked, or may have been, by work that was pending or by its own copy.
+    pub(crate) fn may_block(&self) -> bool {
+        self.is_wait() || matches!(self.reason, Reason::Copy | Reason::Uncertain)
     }
 
     /// Whether the time was lost by waiting, and not by what the call itself did.

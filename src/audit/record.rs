@@ -137,12 +137,22 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
     });
     let whole = usize::try_from(at(header::WHOLE).u64()).unwrap_or(usize::MAX);
     let mut rest = &records[..whole.min(records.len())];
+    let mut is_cut = whole > records.len();
     while let Some((first, more)) = rest.split_first_chunk::<8>() {
         let [low, high, _, _, a, b, c, d] = *first;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        let Some(fields) = more.get(..length) else { break };
+        let Some(fields) = more.get(..length) else {
+            is_cut = true;
+            break;
+        };
         reading.take(u16::from_le_bytes([low, high]), Fields(fields));
         rest = more.get(length.next_multiple_of(8)..).unwrap_or_default();
+    }
+    if is_cut {
+        let most = MOST_BYTES >> 30;
+        reading.missing.push(format!(
+            "its record is not whole, or is longer than {most} GiB, the most that is read: waits may be missing"
+        ));
     }
     Ok(reading.finish())
 }
@@ -354,7 +364,15 @@ mod tests {
         // A call whose fields are missing, and a record that is longer than the file.
         bytes[HEADER + 8] = 4;
         bytes[HEADER + 12..HEADER + 16].fill(0xff);
-        let (process, _) = parse(&bytes).unwrap();
+        let (process, missing) = parse(&bytes).unwrap();
         assert_eq!(process.calls.len(), 1);
+        assert!(missing.iter().any(|reason| reason.contains("its record is not whole")), "{missing:?}");
+        // What the file lacks of what its header says.
+        bytes.truncate(HEADER);
+        let (_, missing) = parse(&bytes).unwrap();
+        assert!(missing.iter().any(|reason| reason.contains("its record is not whole")), "{missing:?}");
+        bytes[header::WHOLE..header::WHOLE + 8].fill(0);
+        let (_, missing) = parse(&bytes).unwrap();
+        assert!(missing.iter().all(|reason| !reason.contains("its record is not whole")), "{missing:?}");
     }
 }

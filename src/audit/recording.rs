@@ -150,20 +150,17 @@ impl Frame {
     /// PyTorch's profiler cuts the folders of packages off its paths, so that a package looks like a folder beside the program:
     /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
-        let parts = [
-            "site-packages/",
-            "dist-packages/",
-            "/lib/python3",
-            "/bin/python",
-            "<frozen",
-            OTHER_THREAD,
-            ".so",
-            "/rustc/",
-            "/.cargo/",
-        ];
+        let parts =
+            ["site-packages/", "dist-packages/", "/lib/python3.", "<frozen", OTHER_THREAD, "/rustc/", "/.cargo/"];
         let beginnings =
             ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
-        let is_foreign = parts.iter().any(|part| self.file.contains(part))
+        // A frame of a native stack: of a library, or of an interpreter.
+        let (folder, name) = self.file.rsplit_once('/').unwrap_or(("", &self.file));
+        let is_module = name.ends_with(".so")
+            || name.contains(".so.")
+            || folder.ends_with("/bin") && name.starts_with("python") && self.line == 0;
+        let is_foreign = is_module
+            || parts.iter().any(|part| self.file.contains(part))
             || beginnings.iter().any(|beginning| self.file.starts_with(beginning));
         !self.file.is_empty() && !is_foreign
     }
@@ -277,6 +274,26 @@ pub(super) mod by_hand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_with_the_name_of_a_library_is_the_users_and_libraries_and_interpreters_are_not() {
+        let frame = |file: &str, line| Frame { file: file.to_owned(), line, ..Frame::default() };
+        for (file, line, is_users) in [
+            ("/home/a/my.software/train.py", 3, true),
+            ("/home/a/bin/python-tools/train.py", 3, true),
+            ("/home/a/bin/python_loop.py", 3, true),
+            ("/home/a/lib/python3-tools/train.py", 3, true),
+            ("./program", 0, true),
+            ("/usr/lib/x86_64-linux-gnu/libc.so.6", 0, false),
+            ("/home/a/libown.so", 0, false),
+            ("/home/a/env/bin/python3.12", 0, false),
+            ("/home/a/env/lib/python3.12/threading.py", 3, false),
+            ("/home/a/env/lib/python3.12/site-packages/torch/_tensor.py", 3, false),
+            ("", 0, false),
+        ] {
+            assert_eq!(frame(file, line).is_users(), is_users, "{file}");
+        }
+    }
 
     #[test]
     fn the_innermost_range_at_a_time_is_the_one_that_began_last_and_has_not_ended() {

@@ -55,7 +55,7 @@ fn waits(report: &AuditReport) -> String {
     let (count, places, total) = lost(report, Reason::Wait);
     let wall = report.wall_ns();
     match (report.processes.len(), count) {
-        (0, _) => "No process used CUDA.".to_owned(),
+        (0, _) => "No use of CUDA was recorded.".to_owned(),
         (processes, _) if wall == 0 => format!("Nothing was recorded of {}.", of_processes(processes)),
         // Each thread's waits count.
         (processes, _) if total > wall => format!(

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::places::{Reason, WaitPlace};
+use super::places::WaitPlace;
 use super::recording::ProgramRecording;
 use super::report::{AuditReport, JudgedCalls};
 use super::steps::{self, Budget};
@@ -72,7 +72,7 @@ pub(crate) fn verdict(
     };
     let mut verdict = Verdict { held_to, unheld: recording.missing.clone(), ..Verdict::default() };
     if recording.processes.is_empty() && !held_to.is_empty() {
-        verdict.unheld.push("no process used CUDA".to_owned());
+        verdict.unheld.push("no use of CUDA was recorded".to_owned());
         return verdict;
     }
     if let Some(budget) = budget {
@@ -88,27 +88,38 @@ pub(crate) fn verdict(
     verdict
 }
 
-/// What a place is known by when its line has moved: its file, its function, its call and its reason.
-fn without_line(place: &WaitPlace) -> (&str, &str, &str, Reason) {
+/// What a place is known by from one audit to the next. Which of the reasons a call has to block depends on what was pending.
+fn known(place: &WaitPlace) -> (&str, &str) {
+    (&place.place, &place.call)
+}
+
+/// What a place is known by when its line has moved: its file, its function, its call.
+fn without_line(place: &WaitPlace) -> (&str, &str, &str) {
     let is_line = |line: &str| line.bytes().all(|digit| digit.is_ascii_digit());
     let file = place.place.rsplit_once(':').filter(|(_, line)| is_line(line)).map_or(&*place.place, |(file, _)| file);
-    (file, &place.function, &place.call, place.reason)
+    (file, &place.function, &place.call)
+}
+
+/// The places at which an audit says that the host was blocked, or may have been.
+fn blocked(audit: &AuditReport) -> HashMap<(&str, &str), &WaitPlace> {
+    let placed = audit.places.iter().filter(|place| place.may_block() && !place.place.is_empty());
+    placed.map(|place| (known(place), place)).collect()
 }
 
 /// The waits whose place a baseline does not have, and those of which it is not known. For each place of the baseline that is
 /// gone, one of the same function has moved.
 fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Option<String>) {
-    let before: HashSet<_> = baseline.places.iter().map(WaitPlace::key).collect();
-    let now: HashSet<_> = report.places.iter().map(WaitPlace::key).collect();
+    let (before, now) = (blocked(baseline), blocked(report));
     let mut gone: HashMap<_, u64> = HashMap::new();
-    for place in baseline.places.iter().filter(|place| !place.place.is_empty() && !now.contains(&place.key())) {
+    for (_, place) in before.iter().filter(|(known, _)| !now.contains_key(*known)) {
         *gone.entry(without_line(place)).or_default() += 1;
     }
     let (placed, lost): (Vec<_>, Vec<_>) =
         report.places.iter().filter(|place| place.is_wait()).partition(|place| !place.place.is_empty());
-    let new = placed.into_iter().filter(|place| !before.contains(&place.key())).filter(|place| {
+    let mut moved: HashMap<_, bool> = HashMap::new();
+    let new = placed.into_iter().filter(|place| !before.contains_key(&known(place))).filter(|place| {
         let of_gone = gone.get_mut(&without_line(place)).filter(|left| **left > 0);
-        of_gone.map(|left| *left -= 1).is_none()
+        !*moved.entry(known(place)).or_insert_with(|| of_gone.map(|left| *left -= 1).is_some())
     });
     let breaches = new.map(|place| Breach { place: place.clone(), why: "the baseline does not have it".to_owned() });
     let breaches = breaches.collect();

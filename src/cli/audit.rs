@@ -28,7 +28,7 @@ Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYN
 Records beyond it are lost, and the audit says how many.
 
 Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold, or where that is not \
-known: waits may be missing, no step was found, or no process used CUDA.
+known: waits may be missing, no step was found, or no use of CUDA was recorded.
 
 Examples:
   report audit -- python train.py
@@ -115,7 +115,7 @@ impl Files {
     }
 }
 
-/// How many places are printed.
+/// How many places and how many processes are printed.
 const PRINTED: usize = 20;
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
@@ -215,11 +215,16 @@ fn tell(report: &AuditReport, to_output: bool) {
         }
         add("\n");
     }
-    for process in report.processes.iter().filter(|process| process.wall_ns > 0) {
+    let mut recorded = report.processes.iter().filter(|process| process.wall_ns > 0);
+    for process in recorded.by_ref().take(PRINTED) {
         add(&format!("{}\n", audit::time_of(process).to_console()));
         if let Some(overhead) = audit::overhead(process) {
             add(&line(&overhead));
         }
+    }
+    let rest = recorded.count();
+    if rest > 0 {
+        add(&format!("and {rest} more processes (--json has all)\n"));
     }
     add(&line(&audit::summary(report)));
     match to_output {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use signal_hook::consts::{
     SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGUSR1, SIGUSR2,
@@ -55,6 +56,12 @@ pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(Program
         return Err(UsageError(message.to_owned()).into());
     }
     let folder = Scratch::new().context("cannot make a folder for the records")?;
+    if statvfs(folder.path()).is_ok_and(|place| place.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        let place = std::env::temp_dir();
+        let message = "no code is run from the file system of this folder for temporary files (it is mounted `noexec`), so the \
+                       driver cannot load the library that records: name another folder in TMPDIR";
+        return Err(UsageError(format!("{}: {message}", place.display())).into());
+    }
     let library = folder.path().join("libsyncscope_audit.so");
     fs::write(&library, LIBRARY).context("cannot write the library that records")?;
     let (program, rest) = command.split_first().context("there is no command")?;

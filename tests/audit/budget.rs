@@ -93,6 +93,12 @@ fn a_baseline_fails_on_new_places_only() {
     )
     .unwrap();
     assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(1));
+    // What a call waited for at its place depends on what was pending.
+    fs::write(folder.path().join("old.json"), kept.replacen("\"wait\"", "\"copy\"", 1)).unwrap();
+    assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(0));
+    // An allocation that did not wait is no wait.
+    fs::write(folder.path().join("old.json"), kept.replace("\"wait\"", "\"allocate\"")).unwrap();
+    assert_eq!(run(&["--baseline", "old.json"]).status.code(), Some(1));
     fs::write(folder.path().join("old.json"), kept).unwrap();
     let mut old = json(&folder.path().join("old.json"));
     old["places"].as_array_mut().unwrap().retain(|place| place["call"] != "cuMemFree_v2");

@@ -77,7 +77,7 @@ fn where_waits_may_be_missing_neither_a_budget_nor_a_baseline_holds() {
         (&loop_, ("SYNCSCOPE_AUDIT_ACTIVITY", "none"), "no work of a device"),
         (&killed, ("A", "1"), "it was killed"),
         (&worker, ("A", "1"), "`multiprocessing`"),
-        (&["true"], ("A", "1"), "no process used CUDA"),
+        (&["true"], ("A", "1"), "no use of CUDA was recorded"),
     ];
     if !found {
         cases.push((&without, ("LD_LIBRARY_PATH", ""), "CUPTI could not be used"));
@@ -105,7 +105,7 @@ fn where_waits_may_be_missing_neither_a_budget_nor_a_baseline_holds() {
         let output = run(folder.path(), &[&["--"], program].concat(), &[environment]);
         assert_eq!(output.status.code(), Some(0), "{word}: {}", said(&output));
         let junit = fs::read_to_string(folder.path().join("j.xml")).unwrap();
-        assert!(junit.contains("<skipped") || word == "no process used CUDA", "{junit}");
+        assert!(junit.contains("<skipped") || word == "no use of CUDA was recorded", "{junit}");
         assert_eq!(written(folder.path()).1, [""; 0]);
     }
     // Both hold of a recording that misses nothing.

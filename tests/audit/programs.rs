@@ -70,7 +70,7 @@ fn the_programs_input_output_and_exit_code_are_its_own() {
 fn a_program_without_cuda_and_one_that_is_not_there_get_a_clear_word() {
     let output = audit(&["--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(said(&output).contains("No process used CUDA"), "{}", said(&output));
+    assert!(said(&output).contains("No use of CUDA was recorded"), "{}", said(&output));
     let output = audit(&["--", "no-such-program"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("there is no such program"), "{}", said(&output));
@@ -291,6 +291,51 @@ fn a_native_program_has_its_functions_as_places_and_without_symbols_the_audit_sa
     }
     // Of a Python program no frame is native.
     assert!(!said(&Audited::of(&["python3", &train()], &[], &[]).output).contains("symbols"));
+}
+
+/// What is longer ends a process by a signal.
+#[test]
+fn a_program_that_may_write_no_long_files_runs_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native(folder.path(), "native.c", &[]);
+    for (blocks, recorded) in [("1", false), ("100000", true)] {
+        let output =
+            audit(&["--", "sh", "-c", &format!("ulimit -f {blocks}; exec \"$0\""), &program]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert_eq!(said(&output).contains("nothing was recorded of a process"), !recorded, "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_folder_for_temporary_files_from_which_no_library_is_loaded_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = |then: &str| {
+        let script = format!("mount -t tmpfs -o noexec none \"$0\" && {then}");
+        Command::new("unshare").args(["-rm", "sh", "-c", &script]).arg(folder.path()).output().unwrap()
+    };
+    // Not each system lets a test mount something.
+    if !mount("true").status.success() {
+        return;
+    }
+    let output = mount(&format!("TMPDIR=$0 exec {} audit -- true", env!("CARGO_BIN_EXE_report")));
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("mounted `noexec`") && said(&output).contains("TMPDIR"), "{}", said(&output));
+}
+
+#[test]
+fn a_function_of_python_has_its_own_name_whatever_it_is_to_another_compiler() {
+    let script = "
+import ctypes
+cuda, word = ctypes.CDLL('libcupti.so.13'), ctypes.c_uint64
+cuda.cuInit(0)
+def f():
+    cuda.fakeLaunch(b'k', word(7), word(2_000_000))
+    cuda.cuCtxSynchronize()
+f()
+";
+    let audited = Audited::of(&["python3", "-c", script], &["--stacks", "all"], &[]);
+    let place = &audited.report.places[0];
+    assert_eq!((&*place.function, &*place.waited_for), ("f", "kernel k on stream 7"), "{place:?}");
 }
 
 /// The main thread stands in the line that the other works for.

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 use syncscope::audit::{AuditReport, Reason};
 
-use super::{Audited, SOURCES, adds_up, audit, json as read, places, said, train};
+use super::{Audited, SOURCES, adds_up, audit, json as read, native, places, said, train};
 
 #[test]
 fn the_audit_of_its_own_trace_finds_the_same_places() {
@@ -34,6 +34,20 @@ fn the_audit_of_its_own_trace_finds_the_same_places() {
             let output = audit(&[&["--budget", "budget.yaml"], of].concat()).current_dir(folder).output().unwrap();
             assert_eq!(output.status.code(), Some(code), "{budget} {of:?}: {}", said(&output));
         }
+    }
+}
+
+/// With `symbols` its places are lines, without they are functions; with neither, they are addresses.
+#[test]
+fn the_trace_of_a_native_program_has_its_places() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [&["-rdynamic"][..], &["-g0", "-s"]] {
+        let program = native(folder.path(), "native.c", flags);
+        let audited = Audited::of(&[&program], &["--stacks", "all", "--trace", "trace.json"], &[]);
+        let trace = fs::read_to_string(audited.file("trace.json")).unwrap();
+        let again = AuditReport::of_trace(&trace, "trace.json").unwrap();
+        assert!(!audited.report.places[0].place.is_empty(), "{:?}", audited.report.places);
+        assert_eq!(places(&again), places(&audited.report));
     }
 }
 
@@ -228,8 +242,8 @@ fn a_trace_says_what_of_it_could_not_be_used() {
     let call = |time| event("cuda_runtime", "cudaFree", time, 1.0, 1);
     let kernel = |time| event("kernel", "k", time, 1.0, 1);
     for (events, expected) in [
-        (vec![], &["no events with a time"][..]),
-        (vec![call(1e300)], &["1 of its events have no time", "no events with a time"]),
+        (vec![], &["no calls of CUDA"][..]),
+        (vec![call(1e300)], &["1 of its events have no time", "no calls of CUDA"]),
         (vec![call(1.0)], &["no work of a device", "no stacks"]),
         (vec![call(1.0), kernel(2.0), kernel(1e300)], &["1 of its events have no time", "no stacks"]),
         (vec![kernel(1.0)], &["no calls of CUDA"]),
@@ -526,6 +540,37 @@ fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() 
     let page = fs::read_to_string(folder.path().join("a.html")).unwrap();
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
     assert!(read(&folder.path().join("b.json"))["traceEvents"].is_array());
+}
+
+/// Each process is a part of what is printed.
+#[test]
+fn of_many_processes_the_first_are_printed_and_more_than_any_program_has_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |count: u64| {
+        let process = |number: u64| {
+            let mut call = event("cuda_runtime", "cudaMalloc", 0.0, 4.0, number);
+            call["pid"] = json!(number);
+            call
+        };
+        fs::write(folder.path().join("t.json"), trace_of(&(1..=count).map(process).collect::<Vec<_>>())).unwrap();
+        audit(&["--from", "t.json"]).current_dir(folder.path()).output().unwrap()
+    };
+    let output = of(30);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.matches(" in all\n").count(), 20, "{text}");
+    assert!(text.contains("and 10 more processes (--json has all)"), "{text}");
+    let output = of(4097);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("t.json: it has more than 4096 processes"), "{}", said(&output));
+}
+
+#[test]
+fn the_page_of_an_audit_has_the_first_of_many_warnings() {
+    let mut kept: Value = serde_json::from_str(include_str!("kineto-audit.json")).unwrap();
+    kept["warnings"] = json!(vec!["lost"; 1_000]);
+    let page = AuditReport::parse(&kept.to_string(), "a.json").unwrap().to_html();
+    assert_eq!(page.matches("<strong>lost</strong>").count(), 100);
+    assert!(page.contains("And 900 more warnings"));
 }
 
 /// The style of the book names the light colours once more: what stands behind it holds.

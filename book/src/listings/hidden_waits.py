@@ -2,7 +2,7 @@
 import torch
 from torch import nn
 
-STEPS, BATCH, WIDTH, CLASSES = 200, 256, 4096, 10
+STEPS, BATCH, WIDTH, CLASSES = 200, 2560, 4096, 10
 device = torch.device("cuda")
 model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES)).to(device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -30,6 +30,7 @@ unsafe extern "C" {
     fn mmap(address: *mut c_void, length: usize, access: c_int, flags: c_int, file: c_int, offset: i64) -> *mut c_void;
     fn munmap(address: *mut c_void, length: usize) -> c_int;
     fn posix_fallocate(file: c_int, offset: i64, length: i64) -> c_int;
+    fn getrlimit(resource: c_int, limits: *mut [u64; 2]) -> c_int;
     fn pthread_create(
         thread: *mut usize,
         attributes: *const c_void,
@@ -62,8 +63,16 @@ pub(crate) fn thread() -> u32 {
     own
 }
 
-/// Maps `length` bytes of a file, which are there before: memory of a file without room would end the process.
+/// Maps `length` bytes of a file, which are there before: memory of a file without room would end the process, and so would a
+/// file that is longer than the process may write.
 pub(crate) fn map(file: c_int, offset: usize, length: usize) -> Option<*mut u8> {
+    const FILE_SIZE: c_int = 1;
+    let mut limits = [u64::MAX; 2];
+    // Safety: writes two numbers. A failure leaves them.
+    unsafe { getrlimit(FILE_SIZE, &mut limits) };
+    if (offset + length) as u64 > limits[0] {
+        return None;
+    }
     // Safety: a file that is open; the arguments are numbers.
     unsafe {
         if posix_fallocate(file, offset as i64, length as i64) != 0 {

@@ -1,39 +1,53 @@
-"""Times 20,000 launches and 5,000 ready reads, in microseconds each: run it with and without the audit.
+"""What the audit costs launches and ready reads, in one process: both are timed before the library is in it and after. Two
+processes differ by more than the library costs, by where their memory lies and on which processor they run.
 
-    python overhead.py FILE
+    report audit --stacks sample -- python overhead.py FILE          the library comes in between
+    report audit --stacks sample -- python overhead.py FILE --never  it never does: what is found is the scatter
 """
+import ctypes
 import json
 import os
+import statistics
 import sys
 import time
 
-import torch
-
+# The driver would load the library at its first use.
+LIBRARY = os.environ.pop("CUDA_INJECTION64_PATH")
 # A thread that moves from processor to processor hides a difference of a few percent; the threads of CUPTI need another one.
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
+import torch
 
-def best(body, count):
-    times = []
-    for _ in range(5):
-        torch.cuda.synchronize()
-        begun = time.perf_counter()
-        for _ in range(count):
-            body()
-        times.append((time.perf_counter() - begun) / count * 1e6)
-        torch.cuda.synchronize()
-    return min(times)
-
+# Fewer launches than the launch queue holds, so that none waits.
+COUNTS = {"launch": 500, "read": 500}
+BATCHES = 100
 
 x = torch.zeros(1, device="cuda")
-launches = []
-for _ in range(40):
-    # Fewer than the launch queue holds, so that no launch waits.
+y = torch.zeros((), device="cuda")
+BODIES = {"launch": lambda: x.add_(1), "read": y.item}
+
+
+def batch(what):
+    """Microseconds of one call."""
+    body, count = BODIES[what], COUNTS[what]
     torch.cuda.synchronize()
     begun = time.perf_counter()
-    for _ in range(500):
-        x.add_(1)
-    launches.append((time.perf_counter() - begun) / 500 * 1e6)
-y = torch.zeros((), device="cuda")
+    for _ in range(count):
+        body()
+    return (time.perf_counter() - begun) / count * 1e6
+
+
+def times():
+    """Medians of batches, which are taken in turn."""
+    taken = [{what: batch(what) for what in BODIES} for _ in range(BATCHES)]
+    return {what: statistics.median(batch[what] for batch in taken) for what in BODIES}
+
+
+# Clocks rise, and memory is touched.
+times()
+before = times()
+if "--never" not in sys.argv:
+    ctypes.CDLL(LIBRARY).InitializeInjection()
+after = times()
 with open(sys.argv[1], "w") as file:
-    json.dump({"launch": sorted(launches)[20], "read": best(lambda: y.item(), 5000)}, file)
+    json.dump({"before": before, "after": after}, file)

@@ -2,13 +2,15 @@
 
     python summary.py FOLDER
 """
-import itertools
+import collections
 import json
 import os
 import statistics
 import sys
 
 FOLDER = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXERCISE = "../../../book/src/listings/hidden_waits.py"
 ROWS = []
 
 
@@ -96,37 +98,69 @@ def loop():
     row("pages: calls.html, loop.html", f"{sizes[0]} B, {sizes[1]} B", "written", all(sizes))
 
 
-def costs():
-    """Rounds in which all ways are taken in turn: the times are medians, and the costs medians of the rounds' ratios. CUPTI's
-    records of the device have a cost of their own."""
-    def rounds(way):
-        return {number: cost for number in range(1, 10) if (cost := read(f"cost-{number}-{way}.json"))}
+def line_of(script, text):
+    """The place of the line of a script that holds a text."""
+    with open(os.path.join(HERE, script)) as file:
+        return f"{os.path.basename(script)}:{next(number for number, line in enumerate(file, 1) if text in line)}"
 
+
+def exercise():
+    """The book's exercise: the answers are what an audit finds."""
+    audit = read("hidden.json")
+    if not audit:
+        return row("the hidden waits of the exercise", "a file is missing", "", False)
+    hidden = ["images.to(", "torch.tensor([", ".nonzero()", "torch.isfinite(", "{loss:"]
+    expected = {line_of(EXERCISE, text) for text in hidden}
+    counts = collections.Counter()
+    for place in audit["places"]:
+        if place["reason"] in ("wait", "copy"):
+            counts[os.path.basename(place["place"])] += place["count"]
+    # Of 200 iterations: before them, the model is copied.
+    found = {place for place, count in counts.items() if count >= 100}
+    row("the hidden waits of the exercise", f"{len(found & expected)} of 5, {len(found - expected)} others",
+        "5 of 5, 0 others", found == expected)
+
+
+def children():
+    audit = read("children.json")
+    if not audit:
+        return row("processes that a program starts", "a file is missing", "", False)
+    waits = {os.path.basename(place["place"]): place["count"] for place in audit["places"] if place["reason"] == "wait"}
+    counts = [waits.get(line_of("children.py", text), 0) for text in ("values.sum().item()", "total.item()")]
+    complete = sum(process["complete"] and process["calls"] > 0 for process in audit["processes"])
+    row("processes of torchrun and theirs; waits in them", f"{complete}; {counts[0]} and {counts[1]}", "4; 2 and 8",
+        complete == 4 and counts == [2, 8] and not audit["warnings"])
+
+
+def costs():
+    """Of each process, the times after the library came into it over those before: medians over processes, and how far apart
+    the middle half of them lies. Where it never came, what is found is the scatter."""
     goals = {("launch", "calls-none"): 0.02, ("read", "calls-sample"): 0.10, ("launch", "all-sample"): 0.15}
-    names = {"calls": "calls alone", "all": "with the device's activity"}
-    plain = rounds("without")
-    for records, stacks in itertools.product(names, ("none", "sample")):
-        way = f"{records}-{stacks}"
-        audited = rounds(way)
+    ways = {"never": "never in it", "calls-none": "calls alone, stacks none", "calls-sample": "calls alone, stacks sample",
+            "all-sample": "with the device's activity, stacks sample"}
+    for way, name in ways.items():
+        rounds = [cost for number in range(1, 9) if (cost := read(f"cost-{number}-{way}.json"))]
         for what in ("launch", "read"):
-            text = f"{what}, {names[records]}, stacks {stacks}"
-            both = [(plain[number][what], cost[what]) for number, cost in audited.items() if number in plain]
-            if not both:
+            text = f"{what}, {name}"
+            if len(rounds) < 4:
                 row(text, "a file is missing", "", False)
                 continue
-            without, cost = (statistics.median(times) for times in zip(*both))
-            more, most = statistics.median(b / a for a, b in both) - 1, goals.get((what, way))
-            held = (f"at most {most:.0%}", more <= most) if most else ()
-            row(text, f"{without:.2f} to {cost:.2f} µs ({more:+.1%}, {len(both)} rounds)", *held)
+            before, after = (statistics.median(cost[when][what] for cost in rounds) for when in ("before", "after"))
+            more = [cost["after"][what] / cost["before"][what] - 1 for cost in rounds]
+            low, middle, high = statistics.quantiles(more, n=4)
+            most = goals.get((what, way))
+            held = (f"at most {most:.0%}", middle <= most) if most else ()
+            row(text, f"{before:.2f} to {after:.2f} µs ({middle:+.1%}, half in {low:+.1%} to {high:+.1%})", *held)
         for process in (read(f"overhead-{way}.json") or {"processes": []})["processes"]:
             own = process.get("overhead")
             if own:
-                text = f"its own part by the self-test, {names[records]}, stacks {stacks}"
-                row(text, f"{own['share']:.2%}", "stated", True)
+                row(f"its own part by the self-test, {name}", f"{own['share']:.2%}", "stated", True)
 
 
 calls()
 loop()
+exercise()
+children()
 costs()
 widths = [max(len(row[column]) for row in ROWS) for column in range(4)]
 table("audit_held.txt", ["  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths))
