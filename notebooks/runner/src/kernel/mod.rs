@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `wire` | Jupyter's messages: frames, signatures, headers |
 //! | `folder` | the folder that cells are compiled in |
+//! | `tools` | the programs by which evcxr asks Cargo there |
 //! | `start` | the session that a kernel begins with |
 //! | `live` | what a running cell writes, on its way to the notebook |
 //! | `attempt` | cells without Jupyter, which `report lab check` runs |
@@ -17,6 +18,7 @@ mod attempt;
 mod folder;
 mod live;
 mod start;
+mod tools;
 mod wire;
 mod work;
 
