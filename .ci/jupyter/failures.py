@@ -6,6 +6,8 @@ Argument: how often. Ends with 1 at the first message that is lost.
 
 import os
 import pathlib
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -101,6 +103,22 @@ def interrupted(manager, client):
     return trouble + check(client, ("2 + 2", None, [], "", "4"))
 
 
+def gone(manager, client):
+    """A client that ends its connection in the middle ends nothing else."""
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 3) + b"REQ"
+    for port in (manager.hb_port, manager.shell_port, manager.control_port, manager.iopub_port):
+        with socket.create_connection((manager.ip, port)) as peer:
+            peer.sendall(greeting + bytes([4, len(ready)]) + ready)
+            answer = b""
+            while b"READY" not in answer:
+                answer += peer.recv(1024)
+            # The kernel has read it, too, by the time that it answers on another channel.
+            client.kernel_info(reply=True, timeout=100)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return check(client, ("3 + 3", None, [], "", "6"))
+
+
 def folders():
     """The installed folder that kernels start from, and that of the newest kernel."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -155,7 +173,7 @@ def main(rounds):
         found = client.inspect(code, code.index("best") + 2, reply=True, timeout=300)["content"]
         if not found["found"] or "The best device of this machine" not in found["data"]["text/plain"]:
             trouble.append(f"documentation of Device::best: {found}")
-        trouble += depended(client)
+        trouble += gone(manager, client) + depended(client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel()
