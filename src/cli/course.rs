@@ -44,7 +44,8 @@ impl CourseArgument {
         let Some(folder) = &self.folder else { return Ok(carried.book.clone()) };
         if folder.is_dir() && !BookProject::is_begun(folder) {
             let (program, folder) = (program(), folder.display());
-            let message = format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
+            let message =
+                format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
         }
         Ok(BookProject::read(folder)?)
