@@ -13,7 +13,7 @@ use crate::results::nearest_name;
 /// The error with the name or value that is nearest to a wrong one, of those that `command` has where the `arguments` lead to.
 pub(super) fn with_nearest(mut error: Error, command: &Command, arguments: impl Iterator<Item = OsString>) -> Error {
     let place = arguments.fold(command, |place, argument| place.find_subcommand(argument).unwrap_or(place));
-    let (given, known, suggested) = match error.kind() {
+    let (given, known, suggested): (_, Vec<String>, _) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let shown = place.get_subcommands().filter(|command| !command.is_hide_set());
             let known = shown.map(|command| command.get_name().to_owned()).collect();
@@ -21,7 +21,7 @@ pub(super) fn with_nearest(mut error: Error, command: &Command, arguments: impl 
         }
         ErrorKind::UnknownArgument => {
             let shown = place.get_arguments().filter(|argument| !argument.is_hide_set());
-            let known = shown.filter_map(|argument| Some(format!("--{}", argument.get_long()?))).collect();
+            let known = shown.filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
             (ContextKind::InvalidArg, known, ContextKind::SuggestedArg)
         }
         ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
@@ -32,12 +32,16 @@ pub(super) fn with_nearest(mut error: Error, command: &Command, arguments: impl 
         },
         _ => return error,
     };
+    // The dashes before a flag are no part of its name.
+    let dashes = if error.kind() == ErrorKind::UnknownArgument { "--" } else { "" };
     let near = match error.get(given) {
-        Some(ContextValue::String(given)) => nearest_name(given, known.iter().map(String::as_str)),
+        Some(ContextValue::String(given)) => {
+            given.strip_prefix(dashes).and_then(|given| nearest_name(given, known.iter().map(String::as_str)))
+        }
         _ => None,
     };
     if let Some(near) = near {
-        error.insert(suggested, ContextValue::String(near.to_owned()));
+        error.insert(suggested, ContextValue::String(format!("{dashes}{near}")));
     }
     error
 }
