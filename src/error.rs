@@ -273,7 +273,8 @@ impl FileError {
         let text = error.to_string();
         let message = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
         let (message, hint) = (format!("not {what}: {}", in_plain_words(message)), String::new());
-        Self::Invalid { origin: origin.into(), line, column, message, hint }
+        // The parser counts what it has read of a line, and that of the next line may be nothing yet.
+        Self::Invalid { origin: origin.into(), line, column: column.max(1), message, hint }
     }
 }
 

@@ -6,7 +6,10 @@ Argument: how often. Ends with 1 at the first message that is lost.
 
 import os
 import pathlib
+import socket
+import struct
 import sys
+import tempfile
 import threading
 import time
 
@@ -31,6 +34,9 @@ CELLS = [
     ("kept.clone()", None, [], "", "kept"),
     ("std::thread::spawn(|| panic!(\"panic 8\")).join().unwrap();", "Panic", ["panic 8", "called `Result::unwrap()`"], "", ""),
     ("Device::open(\"cuda:99\")?", "Error", ["cuda:99"], "", ""),
+    ("use std::io::Write; std::io::stdout().write_all(&[b'a', 0xff, b'\\n'])?;", None, [], "a\ufffd\n", ""),
+    ("for turn in 0..5000 { println!(\"out {turn}\"); eprintln!(\"error {turn}\"); } panic!(\"panic 9\");", "Panic",
+     ["error 0\n", "error 4999\n", "panic 9"], "".join(f"out {turn}\n" for turn in range(5000)), ""),
     ("println!(\"last words\"); eprintln!(\"and errors\"); std::process::abort();", "ProcessEnded",
      ["and errors", "SIGABRT", "variables are lost"], "last words\n", ""),
     ("std::process::exit(0);", "ProcessEnded", ["exit status: 0", "variables are lost"], "", ""),
@@ -97,13 +103,47 @@ def interrupted(manager, client):
     return trouble + check(client, ("2 + 2", None, [], "", "4"))
 
 
-def copied():
-    """How many bytes of the installed folder the newest kernel has copied and not linked."""
+def gone(manager, client):
+    """A client that ends its connection in the middle ends nothing else."""
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 3) + b"REQ"
+    for port in (manager.hb_port, manager.shell_port, manager.control_port, manager.iopub_port):
+        with socket.create_connection((manager.ip, port)) as peer:
+            peer.sendall(greeting + bytes([4, len(ready)]) + ready)
+            answer = b""
+            while b"READY" not in answer:
+                answer += peer.recv(1024)
+            # The kernel has read it, too, by the time that it answers on another channel.
+            client.kernel_info(reply=True, timeout=100)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return check(client, ("3 + 3", None, [], "", "6"))
+
+
+def folders():
+    """The installed folder that kernels start from, and that of the newest kernel."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     newest = max(pathlib.Path(cache, "syncscope/kernel").glob("session-*"), key=lambda folder: folder.stat().st_mtime)
-    warm = pathlib.Path(os.environ["JUPYTER_DATA_DIR"], "kernels/syncscope/warm")
+    return pathlib.Path(os.environ["JUPYTER_DATA_DIR"], "kernels/syncscope/warm"), newest
+
+
+def copied():
+    """How many bytes of the installed folder the newest kernel has copied and not linked."""
+    warm, newest = folders()
     files = [newest / path.relative_to(warm) for path in warm.rglob("*") if path.is_file() and not path.is_symlink()]
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink() and file.stat().st_nlink == 1)
+
+
+def depended(client):
+    """A dependency that a cell adds costs itself alone: the versions that the library was compiled with stay."""
+    warm, newest = folders()
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "src").mkdir()
+        pathlib.Path(folder, "src/lib.rs").write_text("pub fn answer() -> u32 { 42 }")
+        pathlib.Path(folder, "Cargo.toml").write_text("[package]\nname = \"own\"\nedition = \"2024\"\n")
+        trouble = check(client, (f":dep own = {{ path = \"{folder}\" }}\nown::answer()", None, [], "", "42"))
+    packages = [set((folder / "Cargo.lock").read_text().split("[[package]]")[1:]) for folder in (warm, newest)]
+    named = [{tuple(package.split("\n")[1:3]) for package in own if "\nsource = " in package} for own in packages]
+    return trouble + [f"not as installed: {package}" for package in named[0] - named[1]]
 
 
 def main(rounds):
@@ -133,6 +173,7 @@ def main(rounds):
         found = client.inspect(code, code.index("best") + 2, reply=True, timeout=300)["content"]
         if not found["found"] or "The best device of this machine" not in found["data"]["text/plain"]:
             trouble.append(f"documentation of Device::best: {found}")
+        trouble += gone(manager, client) + depended(client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel()

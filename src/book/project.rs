@@ -79,6 +79,16 @@ impl BookProject {
         Self { files, folder: None }
     }
 
+    /// Whether a folder has the settings of a book, which each project has.
+    pub(crate) fn is_begun(folder: &Path) -> bool {
+        fs::symlink_metadata(folder.join(FILES[0].0)).is_ok()
+    }
+
+    /// Whether a file is one of a project that says nothing without the others: its settings, hardware, texts, lessons.
+    pub(crate) fn is_part(file: &Path) -> bool {
+        FILES.iter().any(|(name, _)| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
+    }
+
     /// The project in a folder, which may be somebody else's: nothing outside of it is read.
     ///
     /// # Errors

@@ -9,11 +9,11 @@ use super::course::{self, CourseArgument};
 use super::facts::{Facts, Form};
 use super::planned::Planned;
 use super::terminal::TerminalColour;
-use super::{Carried, End, output, recorded};
+use super::{Carried, End, UsageError, output, recorded, told};
 use crate::audit::{self, AuditReport};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
-use crate::error::FileError;
+use crate::error::{BookError, FileError};
 use crate::units::counted;
 use crate::yaml;
 
@@ -84,7 +84,8 @@ struct KeptAudit {
 /// What is wrong, and where.
 #[derive(Serialize)]
 struct Problem {
-    file: String,
+    /// None where what is wrong is in no file.
+    file: Option<String>,
     /// From 1; none where the file as a whole is meant.
     line: Option<usize>,
     column: Option<usize>,
@@ -92,26 +93,22 @@ struct Problem {
 }
 
 impl Problem {
-    /// What an error says of a file; an error of another kind has no place.
-    fn of(error: &anyhow::Error) -> Option<Self> {
+    fn of(error: &anyhow::Error) -> Self {
         let file = error.downcast_ref::<FileError>();
         let file = file.or_else(|| match error.downcast_ref()? {
-            crate::error::BookError::File(error) => Some(error),
+            BookError::File(error) => Some(error),
             _ => None,
         });
-        Some(match file? {
-            FileError::Io { path, source } => {
-                let (file, message) = (path.display().to_string(), source.to_string());
-                Self { file, line: None, column: None, message }
-            }
-            FileError::Invalid { origin, line, column, message, hint } => {
+        let (file, message) = match file {
+            Some(FileError::Invalid { origin, line, column, message, hint }) => {
                 let [line, column] = [line, column].map(|number| Some(*number).filter(|_| *line > 0));
-                Self { file: origin.clone(), line, column, message: format!("{message}{hint}") }
+                return Self { file: Some(origin.clone()), line, column, message: format!("{message}{hint}") };
             }
-            error @ FileError::Version { origin, .. } => {
-                Self { file: origin.clone(), line: None, column: None, message: error.to_string() }
-            }
-        })
+            Some(FileError::Io { path, source }) => (Some(path.display().to_string()), source.to_string()),
+            Some(error @ FileError::Version { origin, .. }) => (Some(origin.clone()), error.to_string()),
+            None => (None, told(error)),
+        };
+        Self { file, line: None, column: None, message }
     }
 }
 
@@ -149,8 +146,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         }
         // Whoever asks for JSON gets the place of what is wrong as JSON; the words for a person go to standard error.
         Err(error) => {
-            if let Some(problem) = Problem::of(&error).filter(|_| arguments.form.json) {
-                arguments.form.print(&Checked { problem: Some(problem), ..Checked::default() })?;
+            if arguments.form.json {
+                arguments.form.print(&Checked { problem: Some(Problem::of(&error)), ..Checked::default() })?;
             }
             Err(error)
         }
@@ -170,6 +167,10 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
             for name in book.suites() {
                 checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
             }
+        }
+        Some(path) if BookProject::is_part(path) => {
+            let path = path.display();
+            return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
         }
         Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
             let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;

@@ -40,11 +40,15 @@ impl CourseArgument {
     }
 
     /// What the book is made of.
-    pub(super) fn project(&self, carried: &Carried) -> Result<BookProject, UsageError> {
-        match &self.folder {
-            Some(folder) => BookProject::read(folder).map_err(|error| UsageError(error.to_string())),
-            None => Ok(carried.book.clone()),
+    pub(super) fn project(&self, carried: &Carried) -> anyhow::Result<BookProject> {
+        let Some(folder) = &self.folder else { return Ok(carried.book.clone()) };
+        if folder.is_dir() && !BookProject::is_begun(folder) {
+            let (program, folder) = (program(), folder.display());
+            let message =
+                format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
+            return Err(UsageError(message).into());
         }
+        Ok(BookProject::read(folder)?)
     }
 
     /// The suite of that name, else the one in that file.

@@ -177,7 +177,7 @@ impl App {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(error),
+            Err(error) => refuse(error, &carried.command),
         };
         exit_code(end)
     }
@@ -334,9 +334,10 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
     named(matches, command.find_subcommand(name)?)
 }
 
-/// Says what is wrong with the command line, or prints the help that it asks for.
-fn refuse(error: clap::Error) -> End {
-    let error = suggested::in_lines(suggested::with_nearest(error));
+/// Says what is wrong with the command line of `command`, or prints the help that it asks for.
+fn refuse(error: clap::Error, command: &clap::Command) -> End {
+    let error = suggested::with_nearest(error, &built(command), std::env::args_os());
+    let error = suggested::in_lines(error);
     if let Some(message) = renamed::explain(&error) {
         alert!("error: {message}");
         return End::Refused;

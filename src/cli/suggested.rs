@@ -1,21 +1,47 @@
-//! The nearest of the values that an argument takes, where clap finds none like the given one: it has another measure, by
-//! which two letters that changed places are far apart.
+//! The nearest of the names and values that there are, where the command line has one that is none of them. The measure is
+//! that of all other names: by clap's own, two letters that changed places are far apart, and of several names the one that
+//! is least like stands first.
 
-use clap::error::{ContextKind, ContextValue, Error};
+use std::ffi::OsString;
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use crate::clean::terminal_line;
 use crate::results::nearest_name;
 
-/// The error with the nearest value.
-pub(super) fn with_nearest(mut error: Error) -> Error {
-    let near = match (error.get(ContextKind::InvalidValue), error.get(ContextKind::ValidValue)) {
-        (Some(ContextValue::String(given)), Some(ContextValue::Strings(known))) => {
-            nearest_name(given, known.iter().map(String::as_str)).map(str::to_owned)
+/// The error with the name or value that is nearest to a wrong one, of those that `command` has where the `arguments` lead to.
+pub(super) fn with_nearest(mut error: Error, command: &Command, arguments: impl Iterator<Item = OsString>) -> Error {
+    let place = arguments.fold(command, |place, argument| place.find_subcommand(argument).unwrap_or(place));
+    let (given, known, suggested): (_, Vec<String>, _) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let shown = place.get_subcommands().filter(|command| !command.is_hide_set());
+            let known = shown.map(|command| command.get_name().to_owned()).collect();
+            (ContextKind::InvalidSubcommand, known, ContextKind::SuggestedSubcommand)
+        }
+        ErrorKind::UnknownArgument => {
+            let shown = place.get_arguments().filter(|argument| !argument.is_hide_set());
+            let known = shown.filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
+            (ContextKind::InvalidArg, known, ContextKind::SuggestedArg)
+        }
+        ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(known)) => {
+                (ContextKind::InvalidValue, known.clone(), ContextKind::SuggestedValue)
+            }
+            _ => return error,
+        },
+        _ => return error,
+    };
+    // The dashes before a flag are no part of its name.
+    let dashes = if error.kind() == ErrorKind::UnknownArgument { "--" } else { "" };
+    let near = match error.get(given) {
+        Some(ContextValue::String(given)) => {
+            given.strip_prefix(dashes).and_then(|given| nearest_name(given, known.iter().map(String::as_str)))
         }
         _ => None,
     };
-    if let Some(near) = near.filter(|_| error.get(ContextKind::SuggestedValue).is_none()) {
-        error.insert(ContextKind::SuggestedValue, ContextValue::String(near));
+    if let Some(near) = near {
+        error.insert(suggested, ContextValue::String(format!("{dashes}{near}")));
     }
     error
 }
@@ -50,19 +76,34 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_two_letters_exchanged_has_a_nearest_one_and_an_unlike_one_has_none() {
-        let said = |flag: &str, value: &str| {
-            let error = App::new().command().try_get_matches_from(["report", "bench", "overlap", flag, value]);
-            with_nearest(error.unwrap_err()).to_string()
+    fn each_wrong_name_on_the_command_line_has_the_nearest_one_alone_and_an_unlike_one_has_none() {
+        let command = App::new().command();
+        let said = |line: &str| {
+            let arguments = || ["report"].into_iter().chain(line.split(' ')).map(OsString::from);
+            let error = command.clone().try_get_matches_from(arguments()).unwrap_err();
+            with_nearest(error, &command, arguments()).to_string()
         };
-        for (flag, value, near) in
-            [("--export", "cvs", "csv"), ("--dtype", "pf16", "fp16"), ("--color", "nevre", "never")]
-        {
-            let said = said(flag, value);
-            assert!(said.contains(&format!("a similar value exists: '{near}'")), "{said}");
+        for (line, near) in [
+            ("rnu", "run"),
+            ("mna", "man"),
+            ("lba", "lab"),
+            ("chekc", "check"),
+            ("devces", "devices"),
+            ("kernel isntall", "install"),
+            ("lab rlease", "release"),
+            ("run --otu x", "--out"),
+            ("--sutie full", "--suite"),
+            ("check --currnet", "--current"),
+            ("bench overlap --export cvs", "csv"),
+            ("bench overlap --dtype f16", "fp16"),
+            ("bench overlap --color nevre", "never"),
+        ] {
+            let said = said(line);
+            let tip = said.split("exists: ").nth(1).and_then(|rest| rest.lines().next());
+            assert_eq!(tip, Some(&*format!("'{near}'")), "{said}");
         }
-        for flag in ["--export", "--dtype"] {
-            assert!(!said(flag, "spreadsheet").contains("similar"), "{}", said(flag, "spreadsheet"));
+        for line in ["frobnicate", "run --frobnicate", "bench overlap --export spreadsheet", "schema yaml"] {
+            assert!(!said(line).contains("similar"), "{}", said(line));
         }
     }
 }

@@ -2,7 +2,21 @@
 //!
 //! A loop of 10¹⁹ steps does not end, and a matrix of as many rows has a size that no number holds. A parameter names its
 //! bound where it is declared, so that a suite is refused with the place of the count:
-//! `#[serde(deserialize_with = "counts::million")]`.
+//!
+//! ```
+//! use std::num::NonZeroUsize;
+//! use syncscope::experiment::counts;
+//!
+//! #[derive(Debug, serde::Deserialize)]
+//! struct Loops {
+//!     #[serde(deserialize_with = "counts::million")]
+//!     iters: NonZeroUsize,
+//! }
+//! let read = serde_json::from_str::<Loops>;
+//! assert_eq!(read(r#"{"iters": 20}"#)?.iters.get(), 20);
+//! assert!(read(r#"{"iters": 0}"#).is_err() && read(r#"{"iters": 2000000}"#).is_err());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use std::num::NonZeroUsize;
 

@@ -21,6 +21,17 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const SYNCSCOPE: &str = "syncscope";
 
 /// The content of a results file.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope::results::{Parameters, Results};
+///
+/// let results = Results::read(Path::new("book/results/nvidia-h200-x2.json"))?;
+/// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
+/// assert_eq!(results.environment().device.model, "NVIDIA H200");
+/// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
+/// # Ok::<(), syncscope::error::FileError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Results {

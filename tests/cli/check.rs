@@ -157,6 +157,29 @@ fn a_wrong_name_in_a_document_has_its_line_and_column_in_words_and_as_json() {
 }
 
 #[test]
+fn whatever_cannot_be_checked_is_a_problem_in_json_with_a_place_where_it_has_one() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    fs::write(folder.path().join("cut.json"), "{\n").unwrap();
+    for (what, file, column, says) in [
+        ("empty", None, None, "no course: it has no book.toml; `report init DIR` makes a course"),
+        ("qucik", None, None, "did you mean `quick`?"),
+        ("course/lessons.yaml", None, None, "checked with its course"),
+        ("none.yaml", Some("none.yaml"), None, "No such file"),
+        ("cut.json", Some("cut.json"), Some(1), "EOF"),
+    ] {
+        let output = report(&["check", what, "--json"], folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        let facts: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let problem = &facts["problem"];
+        assert_eq!((problem["file"].as_str(), problem["column"].as_u64()), (file, column), "{problem}");
+        let message = problem["message"].as_str().unwrap();
+        assert!(message.contains(says) && stderr(&output).contains(message), "{message}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_device_that_none_can_be_and_an_empty_list_are_refused_where_they_stand() {
     for (wrong, part) in [
         (TINY.replace("runs: 1", "device: gpu0"), "suite.yaml:2:9: `gpu0` names no device"),

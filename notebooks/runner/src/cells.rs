@@ -209,7 +209,7 @@ impl<W: Write> Passing<W> {
             None => line,
         };
         self.in_content &= line != CONTENT_END.as_bytes();
-        self.to.write_all(line)?;
+        self.text(line)?;
         self.to.write_all(b"\n")
     }
 
@@ -223,7 +223,7 @@ impl<W: Write> Passing<W> {
         let rest = self.errors_rest.split_off(end + 1);
         for line in std::mem::replace(&mut self.errors_rest, rest).split_inclusive(|byte| *byte == b'\n') {
             self.to.write_all(marks::STDERR.as_bytes())?;
-            self.to.write_all(line)?;
+            self.text(line)?;
         }
         self.to.flush()
     }
@@ -242,8 +242,14 @@ impl<W: Write> Passing<W> {
         if part.is_empty() {
             return Ok(());
         }
-        self.to.write_all(part)?;
+        self.text(part)?;
         writeln!(self.to, "{}", marks::UNENDED)
+    }
+
+    /// Passes on what a cell wrote. Of bytes that are no text evcxr would read nothing further, and take the end of this cell
+    /// for that of the next one.
+    fn text(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(String::from_utf8_lossy(bytes).as_bytes())
     }
 
     /// Passes on what is left, and how the process ended.
@@ -291,6 +297,16 @@ mod tests {
         assert_eq!(arrived, format!("50 %{}\nEVCXR_EXECUTION_COMPLETE\n", marks::UNENDED));
         let arrived = passed("50 %EVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", "");
         assert_eq!(arrived, format!("50 %{}\nEVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", marks::UNENDED));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_arrive_as_such_that_are() {
+        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        passing.errors(b"\xf0\nlast \x80").unwrap();
+        passing.output(b"a\xffb\n50 \xfe%EVCXR_EXECUTION_COMPLETE\n", || Ok(Vec::new())).unwrap();
+        let text = String::from_utf8(passing.to).unwrap();
+        let replaced = ["\u{fffd}\n", "a\u{fffd}b\n", "50 \u{fffd}%", "last \u{fffd}", "\nEVCXR_EXECUTION_COMPLETE\n"];
+        assert!(replaced.iter().all(|part| text.contains(part)), "{text}");
     }
 
     #[test]

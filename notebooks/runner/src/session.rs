@@ -225,6 +225,10 @@ impl Output {
     fn text(&mut self, name: &'static str, text: String) {
         if let Some(sink) = &self.sink {
             sink(name, &text);
+            // A cell may print without an end, and only its errors are asked for again.
+            if name == "stdout" {
+                return;
+            }
         }
         self.texts.push((name, text));
     }

@@ -44,6 +44,16 @@ use crate::units::Unit;
 use crate::yaml;
 
 /// A document: what it asks, and the figures that it prints.
+///
+/// ```
+/// use syncscope::book::BookProject;
+/// use syncscope::experiment::Registry;
+///
+/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
+/// let overlap = documents.iter().find(|document| document.id == "overlap");
+/// assert!(overlap.is_some_and(|overlap| !overlap.claims.is_empty() && !overlap.tables.is_empty()));
+/// # Ok::<(), syncscope::error::BookError>(())
+/// ```
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {

@@ -24,6 +24,23 @@ use crate::results::{MissingReason, Parameter, Parameters, Results, by_size};
 const PYTORCH: &str = "PyTorch";
 
 /// A verdict with what decided it.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope::book::BookProject;
+/// use syncscope::experiment::Registry;
+/// use syncscope::results::Results;
+///
+/// let results = Results::read(Path::new("book/results/nvidia-h200-x2.json"))?;
+/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
+/// for document in &documents {
+///     for claim in &document.claims {
+///         let judgement = claim.judge(document, &results);
+///         println!("{}: {}, because {}", claim.id, judgement.verdict.name(), judgement.why);
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.

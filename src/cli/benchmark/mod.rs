@@ -141,13 +141,13 @@ impl<'a> Benchmarks<'a> {
     /// line is wrong.
     pub fn main(self) -> ExitCode {
         let command = Arguments::command().color(terminal::named(std::env::args_os()));
-        let arguments = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+        let arguments = command.clone().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
         let end = match arguments {
             Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| {
                 alert!("error: {}", told(&error));
                 code_of(&error)
             }),
-            Err(error) => refuse(error),
+            Err(error) => refuse(error, &command),
         };
         exit_code(end)
     }

@@ -16,6 +16,8 @@ use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
 use sha2::{Digest, Sha256};
 
+use super::tools;
+
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
 /// Where in the folder rust-analyzer finds the standard library, and what takes that place later.
@@ -94,18 +96,38 @@ impl Installed {
         Err(self.begin_again(&folder)?)
     }
 
-    /// Enters the folder that is copied for each kernel.
+    /// Enters the folder that is copied for each kernel, or where cells cannot be compiled in it, a copy.
     pub(super) fn enter_warm(&self) -> anyhow::Result<PathBuf> {
         let warm = self.warm();
+        if has_blank(&warm) {
+            return self.enter();
+        }
         match std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder) == warm) {
             true => Ok(warm),
             false => Err(self.begin_again(&warm)?),
         }
     }
 
+    /// Puts what was compiled in a copy into the folder that is copied for each kernel.
+    pub(super) fn keep(&self, folder: &Path) -> anyhow::Result<()> {
+        let warm = self.warm();
+        if folder == warm {
+            return Ok(());
+        }
+        // With the times of files and folders, which Cargo compares.
+        let status = Command::new("cp").arg("-a").arg(folder.join(".")).arg(&warm).status();
+        if !status.context("cp does not start")?.success() {
+            anyhow::bail!("{}: cannot be copied to {}", folder.display(), warm.display());
+        }
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())
+    }
+
     /// Begins this process again in `folder`, with the environment that cells are always compiled in. Where that succeeds, it
     /// does not return; otherwise it says why.
     fn begin_again(&self, folder: &Path) -> anyhow::Result<anyhow::Error> {
+        if has_blank(folder) {
+            anyhow::bail!("{}: no place for cells, for its path has a blank; name another by TMPDIR", folder.display());
+        }
         let mut again = Command::new(std::env::current_exe()?);
         for (name, _) in std::env::vars_os().filter(|(name, _)| changes_builds(name)) {
             again.env_remove(name);
@@ -122,12 +144,12 @@ impl Installed {
             again.env("RUST_SRC_PATH", folder.join(SOURCES));
         }
         // The programs themselves in the place of those that choose among several toolchains, at each of a dozen calls.
-        if let Some(programs) = libraries.ancestors().nth(4).map(|root| root.join("bin"))
-            && programs.join("cargo").exists()
-        {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            again.env("PATH", std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path)))?);
-        }
+        let programs = libraries.ancestors().nth(4).map(|root| root.join("bin"));
+        let programs = programs.filter(|programs| programs.join("cargo").exists());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path: Vec<PathBuf> = programs.into_iter().chain(std::env::split_paths(&path)).collect();
+        let tools = tools::put(folder, &path)?;
+        again.env("PATH", std::env::join_paths([tools].iter().chain(&path))?);
         Ok(anyhow::Error::new(again.exec()).context("the kernel does not start"))
     }
 }
@@ -184,12 +206,17 @@ fn standard_library() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
+/// Whether a path has a blank: evcxr tells a cell's process where the cell is in a line of words.
+fn has_blank(path: &Path) -> bool {
+    path.to_string_lossy().contains(char::is_whitespace)
+}
+
 /// Where such folders are: in the user's cache, which is on the disk of the installed kernel as a rule.
 fn place() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    let writable = |folder: &PathBuf| fs::create_dir_all(folder).is_ok() && tempfile_in(folder);
-    cache.map(|cache| cache.join("syncscope/kernel")).filter(writable).unwrap_or_else(|| {
+    let fits = |folder: &PathBuf| !has_blank(folder) && fs::create_dir_all(folder).is_ok() && tempfile_in(folder);
+    cache.map(|cache| cache.join("syncscope/kernel")).filter(fits).unwrap_or_else(|| {
         let user = rustix::process::getuid().as_raw();
         std::env::temp_dir().join(format!("syncscope-kernel-{user}"))
     })

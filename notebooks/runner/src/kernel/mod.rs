@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `wire` | Jupyter's messages: frames, signatures, headers |
 //! | `folder` | the folder that cells are compiled in |
+//! | `tools` | the programs by which evcxr asks Cargo there |
 //! | `start` | the session that a kernel begins with |
 //! | `live` | what a running cell writes, on its way to the notebook |
 //! | `attempt` | cells without Jupyter, which `report lab check` runs |
@@ -17,6 +18,7 @@ mod attempt;
 mod folder;
 mod live;
 mod start;
+mod tools;
 mod wire;
 mod work;
 
@@ -126,7 +128,7 @@ async fn serve(connection: Connection, installed: Installed, folder: PathBuf) ->
         ended = send(outgoing, published, shell_out, control_out) => ended,
         ended = answer(shell_in, &sender, |message| drop(cells.send(message))) => ended,
         ended = steer(control_in, &sender, &ending) => ended,
-        ended = beat(&mut heartbeat) => ended,
+        () = beat(&mut heartbeat) => Ok(()),
         () = orphaned() => Ok(()),
     }?;
     if let Some(control) = ending.get() {
@@ -224,10 +226,13 @@ async fn shut_down(sender: &Sender, message: &Message, reply: fn(&Sender, &Messa
     tokio::time::sleep(LAST_WORDS).await;
 }
 
-async fn beat(heartbeat: &mut RepSocket) -> anyhow::Result<()> {
+/// Answers whoever asks whether the kernel lives. Who has gone away in the meantime costs the others nothing.
+async fn beat(heartbeat: &mut RepSocket) {
     loop {
-        let message = heartbeat.recv().await?;
-        heartbeat.send(message).await?;
+        match heartbeat.recv().await {
+            Ok(message) => drop(heartbeat.send(message).await),
+            Err(_) => tokio::time::sleep(LAST_WORDS).await,
+        }
     }
 }
 

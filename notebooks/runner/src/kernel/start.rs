@@ -49,10 +49,11 @@ pub(super) fn begin(
 /// Compiles the library in the folder of a kernel that is being installed.
 pub(crate) fn prepare(home: &Path) -> anyhow::Result<()> {
     let installed = Installed::new(home);
-    let warm = installed.enter_warm()?;
-    let (session, _) = begin(&installed, &warm, &warm.join(LIBRARY).join("Cargo.lock"), None, &OnceLock::new())?;
+    let folder = installed.enter_warm()?;
+    let (session, _) = begin(&installed, &folder, &folder.join(LIBRARY).join("Cargo.lock"), None, &OnceLock::new())?;
     session.control().kill();
-    folder::forget_sources(&warm)?;
+    folder::forget_sources(&folder)?;
+    installed.keep(&folder)?;
     fs::write(installed.compiler(), compiler()?)?;
     Ok(())
 }
