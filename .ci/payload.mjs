@@ -1,8 +1,9 @@
 // Foreign files in a browser: no script runs, no dialog opens, nothing is requested from elsewhere, and no markup comes of them:
-// node payload.mjs REPORT RESULTS.json AUDIT.json
+// node payload.mjs REPORT RESULTS.json AUDIT.json TRACE.json
 //
-// A results file and an audit with a payload in every string that may be anything, as book, slides and pages of a store, opened
-// and served and used; and a course whose prose, slides and pictures try to run scripts.
+// A results file, another system attached to it, an audit and a trace with a payload in every string that may be anything, as book,
+// slides, pages of audits and of a store, opened and served and used; and a course whose prose, slides and pictures try to run
+// scripts.
 import { execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +11,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
-const [report, results, audit] = process.argv.slice(2);
+const [report, results, audit, trace] = process.argv.slice(2);
 const work = mkdtempSync(join(tmpdir(), 'payload-'));
 const PAYLOAD = '</title></script></textarea><img class=foreign src=x onerror="pwned=1;alert(1)"><svg onload="pwned=2">'
   + '<script>pwned=3</script>"\'` onmouseover="pwned=4" [a](javascript:pwned=5) {{#include /etc/passwd}} {{{x}}} \u202e\u001b ';
@@ -47,7 +48,29 @@ const named = JSON.stringify(file).replaceAll(experiment, `${experiment}<img cla
 const run = (...words) => execFileSync(report, words, { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] });
 writeFileSync(join(work, 'foreign.json'), named);
 writeFileSync(join(work, 'audit.json'), JSON.stringify(poisoned(JSON.parse(readFileSync(audit, 'utf8')))));
-run('render', 'foreign.json', '--audit', 'audit.json', '--out', 'out');
+// What another program says that it measured on that machine: a row with samples, and one that failed.
+const { environment } = JSON.parse(named).runs[0];
+const hasSamples = (row) => row.series[0].outcome.measured && row.spec.unit === 'seconds';
+const rowOf = ({ spec: { id, parameters, unit } }, outcome) => ({ id, parameters, unit, outcome });
+const [first, second] = JSON.parse(named).rows.filter(hasSamples);
+const system = { schema_version: 2, name: `${PAYLOAD}Attached`, started: '2026-01-01T00:00:00Z', code: PAYLOAD, versions: [[PAYLOAD, PAYLOAD]],
+  machine: { model: environment.device.model, fingerprint: null, driver: null, cpu: environment.host.cpu },
+  rows: [rowOf(first, { measured: { samples: [1, 2], stopped_by: 'samples' } }), rowOf(second, { failed: { reason: PAYLOAD } })] };
+writeFileSync(join(work, 'system.json'), JSON.stringify(system));
+run('attach', 'system.json', '--into', 'foreign.json');
+// In a trace the names of CUDA's calls say what they are. One of the profiler, and what is written of it as a trace of our own.
+const poisonTrace = (from, to) => {
+  const { traceEvents, ...rest } = JSON.parse(readFileSync(from, 'utf8'));
+  const poison = (event) => ({ ...event, args: poisoned(event.args),
+    name: event.ph === 'M' || event.name.startsWith('cuda') ? event.name : PAYLOAD + event.name });
+  writeFileSync(to, JSON.stringify({ ...poisoned(rest), traceEvents: traceEvents.map(poison) }));
+};
+poisonTrace(trace, join(work, 'profiled.json'));
+run('audit', '--from', 'profiled.json', '--html', 'profiled.html', '--trace', 'own.json', '--json', 'profiled-audit.json');
+poisonTrace(join(work, 'own.json'), join(work, 'own.json'));
+run('audit', '--from', 'own.json', '--html', 'own.html');
+run('audit', '--from', 'audit.json', '--html', 'audit.html');
+run('render', 'foreign.json', '--audit', 'audit.json', '--audit', 'profiled-audit.json', '--out', 'out');
 run('slides', 'foreign.json', '--out', 'out');
 run('collect', 'foreign.json', '--into', 'store');
 run('history', 'store', '--page', 'history.html');
@@ -79,7 +102,7 @@ const places = [
   { kind: 'file', base: atFile('out/site'), pages: pagesOf('out/site'), isBook: true },
   { kind: 'served', base: await serve('out'), pages: pagesOf('out/site'), isBook: true },
   { kind: 'slides', base: atFile('out/slides'), pages: pagesOf('out/slides') },
-  { kind: 'store', base: atFile('.'), pages: ['history.html', 'machines.html'] },
+  { kind: 'store', base: atFile('.'), pages: ['history.html', 'machines.html', 'profiled.html', 'own.html', 'audit.html'] },
 ];
 for (const { kind, base, pages, isBook } of places) {
   const page = await browser.newPage();

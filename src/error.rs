@@ -399,6 +399,18 @@ pub enum BookError {
         /// The template engine's message, with an excerpt of the template.
         message: String,
     },
+    /// A page is larger than one may be.
+    #[error(
+        "the page that {template} makes would be {limit}, which none may be; its longest text has {longest}: shorten it in the results, the audit or the course"
+    )]
+    TooLarge {
+        /// The template.
+        template: String,
+        /// The limit that was passed.
+        limit: String,
+        /// How long the longest text of the page is, and how it begins.
+        longest: String,
+    },
     /// A plot could not be drawn.
     #[error("plot `{id}`: {source}")]
     Plot {

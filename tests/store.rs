@@ -82,6 +82,24 @@ fn folders_of_two_clusters_merge_and_nothing_is_lost_or_counted_twice() {
 }
 
 #[test]
+fn a_file_that_another_process_collects_meanwhile_is_a_duplicate_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let [first, second] = [1, 2].map(|day| fleet::write(&on("node1", day), folder.path(), &format!("{day}.json")));
+    let there = store.join(&collected(&[&first], &store).added[0].place);
+    // The store's own files are read when those to collect have been looked at: another process has taken it by then.
+    let meanwhile = |file: &Path| {
+        if file == there {
+            collected(&[&second], &store);
+        }
+        Results::read(file)
+    };
+    let found = collect(std::slice::from_ref(&second), &store, &meanwhile).unwrap();
+    assert_eq!((found.added.len(), found.duplicates.len()), (0, 1), "{found:?}");
+    assert!(found.duplicates[0].of.starts_with(&store), "{found:?}");
+}
+
+#[test]
 fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let (from, store) = (folder.path().join("from"), folder.path().join("store"));

@@ -6,6 +6,8 @@
 
 use minijinja::{Environment, UndefinedBehavior, filters, tests};
 
+/// The most steps of a template.
+pub(super) const MOST_STEPS: u64 = 2_000_000;
 /// The most characters of an expression.
 const MOST_CHARACTERS: usize = 1000;
 /// Words of Jinja that give no number, or ask what no measured value answers.
@@ -24,7 +26,7 @@ pub(super) fn of_numbers() -> Environment<'static> {
 
 /// Where templates are rendered. No filter makes more than it is given, and there is no function.
 pub(super) fn of_texts() -> Environment<'static> {
-    let mut environment = of_nothing(2_000_000);
+    let mut environment = of_nothing(MOST_STEPS);
     environment.add_filter("default", filters::default);
     environment.add_filter("first", filters::first);
     environment.add_filter("last", filters::last);

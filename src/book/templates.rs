@@ -3,10 +3,10 @@
 //! Whatever a template writes is escaped for Markdown, except what is marked as safe: HTML of a table, a plot, or
 //! the Markdown of a document file. A name that is not in the context is an error, not an empty string.
 
+use std::error::Error as _;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
@@ -27,8 +27,8 @@ const MOST_PRINTED: usize = 4 * MOST_BYTES;
 /// The templates, ready to be rendered.
 pub(super) struct Templates<'a> {
     environment: Environment<'static>,
-    /// The bytes of the values that were printed for a page.
-    printed: Arc<AtomicUsize>,
+    /// What was printed for a page.
+    printed: Arc<Mutex<Printed>>,
     project: &'a BookProject,
 }
 
@@ -40,16 +40,15 @@ impl<'a> Templates<'a> {
         let failed = |path: &Path, error: &Error| template_error(project, path, error);
         environment.set_syntax(syntax.map_err(|error| failed(Path::new(FOLDER), &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
-        let printed = Arc::new(AtomicUsize::new(0));
-        let sum = Arc::clone(&printed);
+        let printed = Arc::new(Mutex::new(Printed::default()));
+        let told = Arc::clone(&printed);
         environment.set_formatter(move |out, _, value| {
-            let refuse = |message| Err(Error::new(ErrorKind::InvalidOperation, message));
             if matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable) {
-                return refuse("a list has no text: print its parts");
+                return Err(Error::new(ErrorKind::InvalidOperation, "a list has no text: print its parts"));
             }
             let text = if value.is_safe() { value.to_string() } else { escape(&value.to_string()) };
-            if sum.fetch_add(text.len(), Ordering::Relaxed) + text.len() > MOST_PRINTED {
-                return refuse("its values are longer than a page may be");
+            if !locked(&told).takes(&text) {
+                return Err(Error::new(ErrorKind::WriteFailure, "its values are longer than a page may be"));
             }
             out.write_str(&text).map_err(Error::from)
         });
@@ -66,13 +65,62 @@ impl<'a> Templates<'a> {
 
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
-        self.printed.store(0, Ordering::Relaxed);
-        let failed = |error: &Error| template_error(self.project, &Path::new(FOLDER).join(name), error);
+        *locked(&self.printed) = Printed::default();
+        let path = Path::new(FOLDER).join(name);
+        let failed = |error: &Error| match excess(error) {
+            Some(limit) => BookError::TooLarge {
+                template: self.project.name(&path),
+                limit,
+                longest: locked(&self.printed).longest(),
+            },
+            None => template_error(self.project, &path, error),
+        };
         let template = self.environment.get_template(name).map_err(|error| failed(&error))?;
         let mut text = Bounded(Vec::new());
         template.render_captured_to(context, &mut text).map_err(|error| failed(&error))?;
         String::from_utf8(text.0).map_err(|error| BookError::Build { message: error.to_string() })
     }
+}
+
+/// Which limit of a page was passed, where that is why it could not be made.
+fn excess(mut error: &Error) -> Option<String> {
+    // What happened in a macro is the cause of what happened where it was called.
+    while let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<Error>()) {
+        error = cause;
+    }
+    match error.kind() {
+        ErrorKind::WriteFailure => Some(format!("longer than {} MB", MOST_BYTES >> 20)),
+        ErrorKind::OutOfFuel => Some(format!("made in more than {} steps", language::MOST_STEPS)),
+        _ => None,
+    }
+}
+
+/// What was printed for a page: how many bytes, and the longest text of them by its length and its beginning.
+#[derive(Default)]
+struct Printed {
+    bytes: usize,
+    longest: (usize, String),
+}
+
+impl Printed {
+    /// Whether there is room for `text`, too.
+    fn takes(&mut self, text: &str) -> bool {
+        const SHOWN: usize = 40;
+        self.bytes += text.len();
+        if text.len() > self.longest.0 {
+            self.longest = (text.len(), text.chars().take(SHOWN).collect());
+        }
+        self.bytes <= MOST_PRINTED
+    }
+
+    fn longest(&self) -> String {
+        let (length, begin) = &self.longest;
+        format!("{length} bytes from `{begin}` on")
+    }
+}
+
+fn locked(printed: &Mutex<Printed>) -> MutexGuard<'_, Printed> {
+    printed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Text up to a limit.
@@ -81,7 +129,7 @@ struct Bounded(Vec<u8>);
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MOST_BYTES {
-            return Err(io::Error::other(format!("the page is longer than {} MB", MOST_BYTES >> 20)));
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend(bytes);
         Ok(bytes.len())
@@ -144,6 +192,25 @@ mod tests {
             let context = context! { many => vec![0; 5000], long => safe_html("x".repeat(10_000)) };
             let error = render(source.leak(), context).unwrap_err().to_string();
             assert!(error.contains("report-templates/test"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_no_fault_of_its_template_and_its_longest_text_is_named() {
+        let long = || context! { a => "short", b => safe_html(format!("begin{}", "x".repeat(MOST_BYTES))), many => vec![0; 5000] };
+        for (source, limit) in [
+            ("{{ a }}{{ b }}", "longer than 32 MB"),
+            ("{% macro f() %}{{ b }}{% endmacro %}{{ a }}{{ f() }}", "longer than 32 MB"),
+            (
+                "{% for x in many %}{% for y in many %}{% endfor %}{% endfor %}{{ b }}",
+                "made in more than 2000000 steps",
+            ),
+        ] {
+            let error = render(source, long()).unwrap_err();
+            assert!(matches!(error, BookError::TooLarge { .. }), "{error}");
+            let error = error.to_string();
+            assert!(error.contains(limit) && !error.contains("{{"), "{error}");
+            assert_eq!(error.contains("33554437 bytes from `beginxxx"), limit.starts_with("longer"), "{error}");
         }
     }
 

@@ -90,8 +90,10 @@ impl Forward {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits for the end of a process that measures, and takes what it printed.
-    pub(super) fn attend(&self, child: Child) -> anyhow::Result<Output> {
+    /// Waits for the end of a process that measures, and takes what it printed. Where its standard input is a pipe, that ends
+    /// with this process.
+    pub(super) fn attend(&self, mut child: Child) -> anyhow::Result<Output> {
+        let _held = child.stdin.take();
         *self.child() = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // What came before it was there to be told.
         self.pass(self.count.load(Ordering::Relaxed));

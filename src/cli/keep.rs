@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{argument, program};
+use super::{argument, output, program};
 use crate::error::FileError;
 use crate::files::Target;
 use crate::results::{Results, Row};
@@ -110,6 +110,7 @@ impl Keeper {
     }
 
     fn of(out: &Path, target: Target) -> Self {
+        output::give_way(out);
         // A checkpoint's own are called as those of its results file.
         let own = out_of(out);
         let name = own.file_name().unwrap_or_default().as_bytes();

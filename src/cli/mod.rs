@@ -389,6 +389,7 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Reference { .. }
             | BookError::NotOurs { .. }
             | BookError::Template { .. }
+            | BookError::TooLarge { .. }
             | BookError::Notebook { .. }
     ) || matches!(error, BookError::Io { source, .. } if is_of_the_place(source))
         || matches!(error, BookError::File(error) if is_a_users_file(error))

@@ -1,13 +1,13 @@
 //! `report next-run`: what `report run` starts for each run. Not for users: no help lists it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{getpid, getppid, kill_process};
+use rustix::process::{getpid, kill_process};
 
 use super::ending::{AskedBy, HANDED_ON};
 use super::interrupt::Interrupt;
@@ -79,14 +79,11 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
 }
 
-/// Ends the run, as Ctrl-C does, when the process that started it is gone.
+/// Ends the run, as Ctrl-C does, when the process that started it is gone, however early: its end is that of standard input.
 fn end_with_parent() {
-    const OFTEN: Duration = Duration::from_millis(500);
-    let parent = getppid();
-    thread::spawn(move || {
-        while getppid() == parent {
-            thread::sleep(OFTEN);
-        }
+    thread::spawn(|| {
+        // Nothing comes through it, and what cannot be read has ended, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
         // A process can always be told of a signal of its own.
         let _ = kill_process(getpid(), HANDED_ON);
     });

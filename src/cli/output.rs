@@ -5,17 +5,20 @@
 //! or a path of anybody: what follows a line break in it stands further in, so that none begins a line of its own. What the
 //! program lays out itself, such as a table, goes by [`show!`]. A reader that has gone away, as `head` does, ends nothing: what
 //! was to be done is done, without a word. Output that cannot be written for another reason, such as a full disk, makes the
-//! program fail at its end.
+//! program fail at its end. Where a file that the user names is standard output itself, the file has it alone, and what would
+//! be said there goes to standard error.
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
 use super::terminal::{self, TerminalColour, To};
 use crate::clean;
+use crate::files::is_same;
 
 /// A message on standard output.
 macro_rules! say {
@@ -44,6 +47,16 @@ macro_rules! alert {
 
 /// Why standard output could not be written, the first time that it could not.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Whether standard output is a file's that the user named.
+static IS_A_FILES: AtomicBool = AtomicBool::new(false);
+
+/// Leaves standard output to the file at `path`, where that is it.
+pub(super) fn give_way(path: &Path) {
+    if is_same(path, Path::new("/dev/stdout")) {
+        IS_A_FILES.store(true, Ordering::Relaxed);
+    }
+}
 
 pub(super) fn out(text: Arguments<'_>) {
     write(terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
@@ -76,6 +89,10 @@ pub(super) fn hand_on(path: &Path) {
 }
 
 fn write(text: impl AsRef<[u8]>) {
+    if IS_A_FILES.load(Ordering::Relaxed) {
+        // Nobody is left to tell.
+        return drop(io::stderr().lock().write_all(text.as_ref()));
+    }
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         failed(error);

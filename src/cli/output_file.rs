@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::output;
 use crate::error::FileError;
 use crate::files::Target;
 
@@ -15,6 +16,7 @@ impl OutputFile {
     /// Claims the file at `path`, in place of one of its kind alone, which `is_own` knows.
     pub(super) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> Result<Self, FileError> {
         let target = Target::claim(path, is_own).map_err(at(path))?;
+        output::give_way(path);
         Ok(Self { path: path.to_owned(), target })
     }
 

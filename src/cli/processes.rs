@@ -242,7 +242,7 @@ fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::
         .args(OutputOptions::handed_on())
         .arg("--")
         .arg(file)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;

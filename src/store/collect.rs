@@ -108,10 +108,11 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.duplicates.push(Duplicate { file, of: same.clone() });
         } else if is_there {
             collected.duplicates.push(Duplicate { file, of: store.join(place) });
-        } else {
-            copy(&file, &content, &store.join(&place), read)?;
+        } else if copy(&file, &content, &store.join(&place), read)? {
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
+        } else {
+            collected.duplicates.push(Duplicate { file, of: store.join(place) });
         }
     }
     collected.refused.sort_by(|a, b| a.file.cmp(&b.file));
@@ -150,8 +151,9 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
     Some((first.suite.clone(), first.title.clone()))
 }
 
-/// Puts a file into the store as it is. One from before files had a digest gets one.
-fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<(), FileError> {
+/// Puts a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
+/// at. One from before files had a digest gets one.
+fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<bool, FileError> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |source| FileError::Io { path, source }
@@ -171,7 +173,11 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<(
     }
     // What lies there in part was damaged: the place says of which samples it is.
     let target = Target::claim(place, begins_with(BEGIN)).map_err(at(place))?;
-    target.write(&text).map_err(at(place))
+    if plain(place, read).is_ok() {
+        return Ok(false);
+    }
+    target.write(&text).map_err(at(place))?;
+    Ok(true)
 }
 
 /// How every results file begins.

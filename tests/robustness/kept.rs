@@ -90,6 +90,26 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
 }
 
 #[test]
+fn a_run_that_is_killed_as_its_process_begins_leaves_none_that_measures() {
+    let folder = folder();
+    // No machine takes all samples while the test waits.
+    let endless = LONG.replace("samples: 2", "samples: 1000000");
+    fs::write(folder.path().join("suite.yaml"), endless).unwrap();
+    let mut run =
+        program(folder.path()).args(RUN).args(["--out", "results.json"]).stderr(Stdio::null()).spawn().unwrap();
+    let measuring = || {
+        let found =
+            Command::new("pgrep").args(["-P", &run.id().to_string(), "-f", "--", "next-run.* -- "]).output().unwrap();
+        String::from_utf8(found.stdout).unwrap().trim().to_owned()
+    };
+    until(|| !measuring().is_empty());
+    let process = measuring();
+    signal(&run, "-KILL");
+    run.wait().unwrap();
+    until(|| !Path::new("/proc").join(&process).exists());
+}
+
+#[test]
 fn a_run_that_is_killed_before_its_results_are_in_their_place_is_gone_on_with() {
     let folder = measured();
     let [results, checkpoint] = ["results.json", "results.checkpoint.json"].map(|name| folder.path().join(name));

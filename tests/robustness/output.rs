@@ -212,6 +212,32 @@ fn results_go_into_a_pipe_and_a_device_without_replacing_them() {
     let folder = folder();
     let output = report(&[&RUN[..], &["--out", "/dev/stdout"]].concat(), folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"schema_version\""));
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok(), "it is the file alone");
+    assert!(stderr(&output).contains("results: /dev/stdout"), "{}", stderr(&output));
     assert_eq!(names(folder.path()), ["suite.yaml"]);
+}
+
+#[test]
+fn a_file_that_is_standard_output_has_it_alone() {
+    let folder = measured();
+    fs::copy(super::of_crate("tests/audit/kineto.json"), folder.path().join("trace.json")).unwrap();
+    assert_eq!(code(&report(&["collect", "results.json", "--into", "store"], folder.path())), 0);
+    for command in [
+        &["submit", "results.json", "--yes", "--out"][..],
+        &["collect", "--into", "store", "--csv"],
+        &["history", "store", "--page"],
+        &["machines", "store", "--json", "--page"],
+        &["audit", "--from", "trace.json", "--json"],
+        &["audit", "--from", "trace.json", "--html"],
+    ] {
+        let [whole, output] = ["file", "/dev/stdout"].map(|place| report(&[command, &[place]].concat(), folder.path()));
+        assert_eq!((code(&whole), code(&output)), (0, 0), "{command:?}: {}", stderr(&output));
+        let file = folder.path().join("file");
+        assert!(output.stdout == fs::read(&file).unwrap(), "{command:?}");
+        assert!(
+            !whole.stdout.is_empty() && stderr(&output).len() >= whole.stdout.len(),
+            "{command:?}: what it says is lost"
+        );
+        fs::remove_file(file).unwrap();
+    }
 }
