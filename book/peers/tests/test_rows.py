@@ -118,6 +118,15 @@ class EveryRow(unittest.TestCase):
             self.assertEqual(judged("missed", call), {float(waits > warns)}, call)
             self.assertEqual(judged("false-alarm", call), {float(waits < warns)}, call)
 
+    def test_a_call_is_held_up_by_its_own_stream_alone_and_timed_with_and_without_work_before_it(self):
+        def seen(name, call):
+            return outcomes(self.answer, f"pytorch-calls.{name}")[json.dumps({"call": call})]["measured"]["samples"]
+
+        for call in ("item", "nonzero", "event-synchronize", "sum"):
+            self.assertEqual(set(seen("blocks-other", call)), {0.0}, call)
+            # The work of the stand-in takes no time.
+            self.assertTrue(all(seconds > 0 for name in ("ready", "behind") for seconds in seen(name, call)), call)
+
     def test_every_call_that_report_plans_is_known_here(self):
         planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/experiment/pytorch_calls.rs")
         with open(planned, encoding="utf-8") as file:
