@@ -58,7 +58,7 @@ impl Default for Ceilings {
             dtypes: FloatType::ALL.to_vec(),
             sizes: [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
             link: [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
-            iterations: count(3),
+            iterations: count(5),
         }
     }
 }
