@@ -33,7 +33,7 @@ fn runs() {
     }
     println!("\n| Passes | covered | half width, in the middle | nine in ten |\n|---|---|---|---|");
     for passes in Kind::PASSES {
-        println!("| {passes} |{}", percent(disturbed(passes, 24, FILES).into()));
+        println!("| {passes} |{}", percent(disturbed(passes, 12, FILES).into()));
     }
     println!("\n| Two equal rows | R = 3 | R = 5 | R = 10 |\n|---|---|---|---|");
     for kind in Kind::TIED {

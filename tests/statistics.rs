@@ -124,7 +124,7 @@ fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
 
 #[test]
 fn a_disturbance_that_meets_one_pass_of_several_widens_the_interval_less() {
-    let [[one, _, one_wide], [five, _, five_wide]] = [1, 5].map(|passes| disturbed(passes, 24, TRIALS));
+    let [[one, _, one_wide], [five, _, five_wide]] = [1, 5].map(|passes| disturbed(passes, 12, TRIALS));
     assert!(
         five > one + 0.3 && five_wide < one_wide / 3.0,
         "{one} and {five} covered, {one_wide} and {five_wide} wide"
@@ -175,7 +175,7 @@ fn the_tables_of_the_method_chapter_hold_what_is_simulated_for_every_kind_of_run
     }
     let passes = table("| Passes |");
     for count in Kind::PASSES {
-        let ([covered, ..], row) = (disturbed(count, 24, TRIALS), row(&passes, &count.to_string()));
+        let ([covered, ..], row) = (disturbed(count, 12, TRIALS), row(&passes, &count.to_string()));
         assert!(agrees(&row[2], covered), "{count} passes: {covered} covered and not {}", row[2]);
     }
     let tied = table("| Two equal rows |");
