@@ -6,8 +6,8 @@
 //! one such operation (*graph*). The rows *above* are differences, round by round, to the call of the driver that the layer
 //! makes itself, with the same attribute: permission to start while the kernel before ends.
 //!
-//! - *graph.launch* by the number of operations in the graph, of single launches with nothing pending: a constant and a cost of each node, through the smallest and the
-//!   largest number; *graph.update* and *graph.set-parameters*: what an executable graph of one kernel takes to be changed;
+//! - *graph.launch* by the number of operations in the graph, of single launches with nothing pending: a constant and a cost
+//!   of each node, through the smallest and the largest number; *graph.update* and *graph.set-parameters*: what an executable graph of one kernel takes to be changed;
 //! - *programmatic*: a chain of kernels until it is over, per kernel, each of which may start while the one before it ends, or
 //!   not: launched by the same call, whose one attribute says it. A kernel takes several times as long as a launch (parameter
 //!   `kernel_seconds`), and half of it needs nothing of the one before it;

@@ -117,9 +117,9 @@ impl CallUnderTest {
         })
     }
 
-    /// The host's time in the call, with nothing pending, when what stands before it is over, too, or behind work of this length: on the stream that the call is given,
-    /// else on another one. The work begins when the call does, however long it takes to enqueue what stands before the call: a
-    /// gate holds it until then.
+    /// The host's time in the call, with nothing pending, when what stands before it is over, too, or behind work of this
+    /// length: on the stream that the call is given, else on another one. The work begins when the call does, however long it
+    /// takes to enqueue what stands before the call: a gate holds it until then.
     pub(crate) fn time(&mut self, behind: Option<Duration>, mode: Option<WaitMode>) -> Result<f64> {
         if let Some(mode) = mode {
             self.rig.wait_by(mode)?;
