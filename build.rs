@@ -47,19 +47,20 @@ fn watched() -> Vec<String> {
     path("HEAD").into_iter().chain(log).collect()
 }
 
-/// Compiles the library that `report audit` puts into a program, unless that was done from the same files; an empty file
-/// where the target is not Linux, or has no such libraries.
+/// The library that `report audit` puts into a program, named by what it is made of; an empty file where the target is not
+/// Linux, or has no such libraries. It has its name only once it is whole: a build that was stopped leaves none.
 ///
 /// # Panics
 /// The compiler or its linker fails: the program would lack a command without a word.
 fn injected() -> PathBuf {
-    let out = PathBuf::from(variable("OUT_DIR"));
-    let (library, stamp) = (out.join("libsyncscope_audit.so"), out.join("syncscope_audit.stamp"));
     let sources = files("src/audit/injected");
-    let made_by = format!("{} {:?} {:016x}", compiler(), flags(), digest(sources.iter().map(|path| read(path))));
-    if library.exists() && fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == made_by) {
+    let made_of = sources.iter().map(|path| read(path)).chain([compiler(), flags().join(" ")]);
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let library = out.join(format!("audit-{:016x}.so", digest(made_of)));
+    if library.exists() {
         return library;
     }
+    let partial = out.join("audit.partial");
     let is_linux = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_POINTER_WIDTH") == "64";
     if is_linux && variable("CARGO_CFG_TARGET_FEATURE").split(',').all(|feature| feature != "crt-static") {
         let mut command = Command::new(variable("RUSTC"));
@@ -70,15 +71,14 @@ fn injected() -> PathBuf {
             command.arg(format!("-Clinker={linker}"));
         }
         // `cargo clippy` gives its warnings, by the test target of these files.
-        command.arg("--cap-lints=allow").arg("-o").arg(&library).arg("src/audit/injected/lib.rs");
+        command.arg("--cap-lints=allow").arg("-o").arg(&partial).arg("src/audit/injected/lib.rs");
         let output = command.output().unwrap_or_else(|error| panic!("cannot start the compiler: {error}"));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the library for `report audit` does not compile:\n{said}");
     } else {
-        fs::write(&library, []).unwrap_or_else(|error| panic!("{}: {error}", library.display()));
+        fs::write(&partial, []).unwrap_or_else(|error| panic!("{}: {error}", partial.display()));
     }
-    // Without it, the library is compiled again.
-    let _ = fs::write(&stamp, made_by);
+    fs::rename(&partial, &library).unwrap_or_else(|error| panic!("{}: {error}", library.display()));
     library
 }
 
