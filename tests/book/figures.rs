@@ -1,5 +1,6 @@
 //! Plots, timelines and their data.
 
+use syncscope::book::document::Panel;
 use syncscope::book::line_plot;
 use syncscope::present::Point;
 use syncscope::results::{Outcome, Recorded, RecordedTimeline};
@@ -208,7 +209,8 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
         let chapter = read(&files, &document.id);
         assert!(chapter.contains("<svg class=\"plot\""), "{} has no plot", document.id);
         assert!(!chapter.contains("not recorded"), "{}", document.id);
-        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(|p| p.timeline.is_none())) {
+        let has_data = |panel: &Panel| panel.timeline.is_none() && panel.chapter.is_none();
+        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(|p| has_data(p))) {
             let place = format!("data/{}-{}-1.csv", document.id, figure.id);
             assert!(chapter.contains(&format!("href=\"{place}\"")), "{place}");
             let text = page(&files, &format!("book/src/{place}"));
@@ -224,6 +226,27 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
             }
         }
     }
+}
+
+#[test]
+fn a_panel_that_leads_to_a_chapter_links_to_it_and_leaves_the_data_to_it() {
+    let documents = documents();
+    let leading = documents.iter().flat_map(|document| document.figures.iter().map(move |figure| (document, figure)));
+    let mut led = 0;
+    for (document, figure) in leading.filter(|(_, figure)| figure.panels.iter().all(|panel| panel.chapter.is_some())) {
+        let chapter = read(whole_source(), &document.id);
+        assert!(!chapter.contains(&format!("data/{}-{}-1.csv", document.id, figure.id)), "{}", document.id);
+        for panel in &figure.panels {
+            let (to, id) = (panel.chapter.as_ref().unwrap(), &panel.matrix.as_ref().unwrap().id);
+            assert!(chapter.contains(&format!("<a href=\"{to}.html\">")), "{to}");
+            let offered = documents.iter().find(|document| document.id == *to).unwrap();
+            let data = offered.figures.iter().map(|figure| format!("book/src/data/{to}-{}-1.csv", figure.id));
+            let holds = |place: String| page(whole_source(), &place).contains(&format!("\n{id},"));
+            assert!(data.into_iter().any(holds), "no data of {to} hold {id}");
+            led += 1;
+        }
+    }
+    assert!(led > 0);
 }
 
 #[test]
