@@ -63,6 +63,7 @@ pub(super) fn render(
         has_published => document.tables.iter().any(DocumentTable::has_published),
         question => safe_html(document.question.trim()),
         answers => render_text::answers(document, machines, judged),
+        advice => render_text::advice(document, machines),
         method => safe_html(document.method.trim()),
         listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
