@@ -113,14 +113,15 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
     assert_eq!([before, times].map(|part| part.matches("it is PyTorch's own call").count()), [1, 1], "{chapter}");
     let table = chapter.split("id=\"calls\"").nth(1).and_then(|rest| rest.split("</details>").next()).unwrap();
     assert!(table.contains(note) && !table.contains("class=\"ratio\"") && table.contains("n = "), "{table}");
-    let of = |id: &str| -> Vec<f64> {
-        let rows = results.rows.iter().filter(|row| row.spec.id == id);
-        rows.map(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0]).collect()
+    let yes = |id: &str| {
+        let rows = results.rows.iter().filter(|row| row.spec.id == format!("pytorch-calls.{id}"));
+        rows.filter(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0] == 1.0).count()
     };
-    for id in ["pytorch-calls.agrees", "pytorch-calls.missed", "pytorch-calls.false-alarm"] {
-        let yes = of(id).into_iter().filter(|says| *says == 1.0).count();
-        let tally = format!(">{yes} of {}<", of(id).len());
-        assert!(chapter.contains(&tally), "{id}: {tally} is not in {chapter}");
+    let [agree, missed, alarms, waits] = ["agrees", "missed", "false-alarm", "blocks"].map(yes);
+    // Waits and silences are counted apart.
+    for (part, whole) in [(missed, waits), (alarms, agree + missed + alarms - waits)] {
+        let tally = format!(">{part} of {whole} (95 % interval: ");
+        assert!(chapter.contains(&tally), "{tally} is not in {chapter}");
     }
 }
 
