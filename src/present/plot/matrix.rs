@@ -79,6 +79,8 @@ const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
 /// From one row to the next: a label, a line of cells, and room.
 const ROW: i32 = 2 * LINE as i32 + 6;
+/// The room above the heads of the columns.
+const HEADS_GAP: i32 = 5;
 /// How many rows stand below the heads of the columns before these are repeated.
 const ROWS_BELOW_HEADS: usize = 10;
 /// What a square with two full corners means.
@@ -182,13 +184,13 @@ impl MatrixPlot {
 
     /// The height of the heads of the columns.
     fn heads_height(&self) -> i32 {
-        LINE as i32 * self.head_lines()
+        HEADS_GAP + LINE as i32 * self.head_lines()
     }
 
     fn draw_heads(&self, root: &Area<'_>, top: i32) -> DrawResult {
         for (place, head) in self.columns.iter().enumerate() {
             let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
-            let at = (self.column(place), top + LINE as i32 * line + LINE as i32 / 2);
+            let at = (self.column(place), top + HEADS_GAP + LINE as i32 * line + LINE as i32 / 2);
             let head = Weight::Regular.shortened(head, WIDTH as i32 - at.0);
             root.draw(&Text::new(head, at, Weight::Regular.style(Paint::Muted, HPos::Left)))?;
         }
