@@ -23,7 +23,7 @@ use crate::units::Unit;
 pub(super) const BUSY: Duration = Duration::from_millis(2);
 
 /// How often a call is made behind a closed gate, in each run.
-const TRIALS: NonZeroUsize = count(6);
+const TRIALS: NonZeroUsize = count(3);
 
 /// Elements of the tensor that is read.
 const ELEMENTS: usize = 1 << 16;
