@@ -20,7 +20,7 @@ use crate::{Check, ensure};
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
     ("a_copy_from_a_buffer_is_enqueued_beside_one_that_waits_for_room", copy_beside_a_stuck_copy),
-    ("calls_on_a_held_stream_go_on_beside_a_copy_into_pageable_memory", calls_beside_a_pageable_read),
+    ("calls_on_a_held_stream_go_on_beside_a_copy_of_pageable_memory", calls_beside_a_pageable_copy),
     ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
@@ -124,21 +124,28 @@ fn copy_beside_a_stuck_copy(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The copy waits in its call; what others enqueue on the stream does not wait with it.
-fn calls_beside_a_pageable_read(device: &Device) -> Result<(), Failed> {
-    for len in [64, 1 << 20] {
+/// The copy may wait in its call; what others enqueue on the stream, or ask of it, does not wait with it.
+fn calls_beside_a_pageable_copy(device: &Device) -> Result<(), Failed> {
+    const LARGE: usize = 1 << 20;
+    for (copy, len) in [("copy_to", 64), ("copy_to", LARGE), ("copy_from", 64), ("copy_from", LARGE), ("tensor", LARGE)]
+    {
         let (stream, gate, event) = (device.stream()?, device.gate()?, device.event()?);
         let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, len)?;
-        let (x, y) = (stream.full::<f32>([len], 3.0)?, stream.zeros::<f32>([16])?);
-        drop(stream.empty::<i64>([5])?);
+        buffer.write()?.fill(3.0);
+        let (values, x, y) = (vec![3.0; len], stream.full::<f32>([len], 3.0)?, stream.zeros::<f32>([16])?);
+        drop((stream.empty::<i64>([5])?, stream.empty::<f32>([len])?));
         device.synchronize()?;
         stream.wait_gate(&gate)?;
-        thread::scope(|scope| {
+        let copied = thread::scope(|scope| {
             let (about, began) = mpsc::channel();
-            let (x, target) = (&x, &mut buffer);
-            let copy = scope.spawn(move || {
+            let (stream, x, values, target) = (&stream, &x, &values, &mut buffer);
+            let copying = scope.spawn(move || {
                 let _ = about.send(());
-                x.copy_to(target)
+                match copy {
+                    "copy_to" => x.copy_to(target).map(|()| x.clone()),
+                    "copy_from" => x.copy_from(target).map(|()| x.clone()),
+                    _ => stream.tensor(values, [len]),
+                }
             });
             began.recv()?;
             // As long as it takes to stand in the call. One that stands there later makes the test easier.
@@ -151,11 +158,14 @@ fn calls_beside_a_pageable_read(device: &Device) -> Result<(), Failed> {
                 Ok::<_, DeviceError>(uploaded)
             });
             gate.open();
-            copy.join().map_err(|_| "the copying thread panicked")??;
-            let read = (enqueued??.to_vec()?, y.to_vec()?);
-            ensure(read == (vec![1, 2, 3, 4, 5], vec![1.0; 16]), || format!("{read:?}"))
+            let copied = copying.join().map_err(|_| "the copying thread panicked")??;
+            let enqueued = enqueued.map_err(|failed| format!("beside `{copy}`: {:?}", failed.message()))?;
+            let read = (enqueued?.to_vec()?, y.to_vec()?);
+            ensure(read == (vec![1, 2, 3, 4, 5], vec![1.0; 16]), || format!("beside `{copy}`: {read:?}"))?;
+            Ok::<_, Failed>(copied)
         })?;
-        ensure(buffer.read()?.iter().all(|value| *value == 3.0), || "a copy lost values".to_owned())?;
+        let arrived = copied.to_vec()? == values && *buffer.read()? == values;
+        ensure(arrived, || format!("`{copy}` of {len} elements lost values"))?;
     }
     Ok(())
 }

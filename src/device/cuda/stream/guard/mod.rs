@@ -70,8 +70,6 @@ pub(crate) struct StreamInner {
     left: AtomicU64,
     idle_since: AtomicU64,
     state: Mutex<State>,
-    /// How many threads are in a call that enqueues without the state.
-    copying: AtomicU64,
     scratch: Mutex<Pieces>,
     free: Mutex<FreeList>,
     limbo: Mutex<Limbo>,
@@ -141,7 +139,6 @@ impl StreamInner {
             left: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             state: Mutex::default(),
-            copying: AtomicU64::new(0),
             scratch,
             free,
             limbo,
@@ -173,11 +170,6 @@ impl StreamInner {
         self.is_there()?;
         self.raw.bind()?;
         Ok(StreamGuard { stream: self, state, alone: None })
-    }
-
-    /// The guard again, of who has just enqueued without it.
-    fn enter_again(self: &Arc<Self>) -> StreamGuard<'_> {
-        StreamGuard { stream: self, state: lock(&self.state), alone: None }
     }
 
     /// Something was enqueued; the caller holds the state.
@@ -237,7 +229,7 @@ impl StreamInner {
     /// The state, of who asks the driver about the stream or marks what is kept. Nothing while another thread is in a call that
     /// enqueues: it may wait for room, and the driver lets a question about that stream wait with it.
     fn undisturbed(&self) -> Option<MutexGuard<'_, State>> {
-        now(&self.state).filter(|_| self.copying.load(Ordering::Acquire) == 0)
+        now(&self.state)
     }
 
     /// Whether its queue surely has room for a few entries more; the caller holds the state.
@@ -323,7 +315,7 @@ impl StreamInner {
 
     /// As [`is_over_for_others`](Self::is_over_for_others), of who holds the state, or has the last handle of the stream.
     pub(crate) fn is_over(&self) -> bool {
-        self.copying.load(Ordering::Acquire) == 0 && self.raw.is_complete().unwrap_or(true)
+        self.raw.is_complete().unwrap_or(true)
     }
 
     /// What the driver says of its work; nothing while another thread is in a call that enqueues.
