@@ -234,11 +234,17 @@ impl StreamInner {
 
     /// Whether its queue surely has room for a few entries more; the caller holds the state.
     fn has_room(&self) -> bool {
-        let left = self.left.load(Ordering::Acquire);
-        if left - self.idle_since.load(Ordering::Acquire) <= ROOM {
-            return true;
-        }
-        let is_over = self.is_over();
+        self.is_nearly_idle() || self.is_idle()
+    }
+
+    /// Whether hardly anything was enqueued since it was last known to be idle.
+    fn is_nearly_idle(&self) -> bool {
+        self.left.load(Ordering::Acquire) - self.idle_since.load(Ordering::Acquire) <= ROOM
+    }
+
+    /// As [`is_over`](Self::is_over), and notes it; the caller holds the state.
+    fn is_idle(&self) -> bool {
+        let (left, is_over) = (self.left.load(Ordering::Acquire), self.is_over());
         if is_over {
             self.idle_since.fetch_max(left, Ordering::Release);
         }
@@ -373,11 +379,10 @@ impl StreamInner {
         let mut past = Vec::new();
         // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
         if let Some(state) = self.undisturbed() {
-            let (unmarked, left) = (lock(&self.limbo).unmarked(), self.left.load(Ordering::Acquire));
-            if self.is_over() {
-                self.idle_since.fetch_max(left, Ordering::Release);
+            let unmarked = lock(&self.limbo).unmarked();
+            if self.is_idle() {
                 past = unmarked;
-            } else if self.device.gpu.is_held() && !self.has_room() {
+            } else if self.device.gpu.is_held() && !self.is_nearly_idle() {
                 lock(&self.limbo).still_unmarked(unmarked);
             } else {
                 self.mark(unmarked);
