@@ -30,6 +30,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
     ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
     ("streams_and_captures_behind_a_gate_are_made_or_refused", streams_behind_a_gate),
+    ("two_threads_have_streams_wait_for_one_gate_beside_a_wait_for_the_device", one_gate_of_two_threads),
     ("gates_and_captures_begin_beside_waits_for_the_whole_device", gates_beside_waits),
 ];
 
@@ -371,13 +372,17 @@ fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
         let timed: Result<Vec<_>, _> = (0..2000).map(|_| device.timing_event()).collect();
         [gates.err(), events.err(), timed.err()]
     })?;
-    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
-    ensure(told.iter().flatten().all(right), || format!("{told:?}"))?;
+    ensure(told.iter().flatten().all(is_used_up), || format!("{told:?}"))?;
     gate.open();
     stream.synchronize()?;
     // With no gate closed there are more.
     let more: Vec<_> = (0..1000).flat_map(|_| [device.event(), device.timing_event()]).collect::<Result<_, _>>()?;
     ensure(more.len() == 2000, || "an event is missing".to_owned())
+}
+
+/// Whether what was made before the gate was closed is in use.
+fn is_used_up(error: &DeviceError) -> bool {
+    error.to_string().contains("before a gate was closed")
 }
 
 /// To make or to end a stream, or to capture, which takes one, waits for no gate; where all are in use it is refused, and a
@@ -388,17 +393,16 @@ fn streams_behind_a_gate(device: &Device) -> Result<(), Failed> {
     device.synchronize()?;
     held.wait_gate(&gate)?;
     let capture = || stream.capture(|| x.affine_in_place(1.0, 1.0)).map(|((), graph)| graph);
-    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
     // Each takes a stream for a while, which the next has again, and room for its graph, which it keeps.
     let graphs = returns(&gate, || (0..100).map(|_| capture()).collect::<Vec<_>>())?;
-    ensure(graphs.iter().filter_map(|made| made.as_ref().err()).all(right), || format!("{graphs:?}"))?;
+    ensure(graphs.iter().filter_map(|made| made.as_ref().err()).all(is_used_up), || format!("{graphs:?}"))?;
     let graphs: Vec<_> = graphs.into_iter().flatten().collect();
     ensure(graphs.len() >= 32, || format!("{} graphs", graphs.len()))?;
     let made = returns(&gate, || (0..100).map(|_| device.stream()).collect::<Vec<_>>())?;
     let refused = made.iter().any(Result::is_err);
-    ensure(made.iter().filter_map(|made| made.as_ref().err()).all(right), || format!("{made:?}"))?;
+    ensure(made.iter().filter_map(|made| made.as_ref().err()).all(is_used_up), || format!("{made:?}"))?;
     let told = returns(&gate, capture)?.err();
-    ensure((told.is_some() || !refused) && told.iter().all(right), || format!("{told:?}"))?;
+    ensure((told.is_some() || !refused) && told.iter().all(is_used_up), || format!("{told:?}"))?;
     graphs.iter().try_for_each(|graph| graph.launch())?;
     // What is not used any more is there for others.
     returns(&gate, || drop(made))?;
@@ -407,6 +411,29 @@ fn streams_behind_a_gate(device: &Device) -> Result<(), Failed> {
     let values = returns(&gate, || Ok::<_, DeviceError>((x.to_vec()?, y.to_vec()?)))??;
     ensure(values == (vec![graphs.len() as f32; 16], vec![2.0; 16]), || format!("{values:?}"))?;
     ensure(!held.is_complete()?, || "the gate was passed".to_owned())
+}
+
+/// The first waits until the wait for the device is over, and so must the second: else that one waits for the gate.
+fn one_gate_of_two_threads(device: &Device) -> Result<(), Failed> {
+    let (busy, gate) = (device.stream()?, device.gate()?);
+    let held = [device.stream()?, device.stream()?];
+    device.synchronize()?;
+    busy.spin(Duration::from_millis(300))?;
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| device.synchronize());
+        let told = returns(&gate, || {
+            let tell = held.each_ref().map(|stream| {
+                // As long as it takes to stand in the calls before. One that stands there later makes the test easier.
+                thread::sleep(Duration::from_millis(50));
+                scope.spawn(|| stream.wait_gate(&gate))
+            });
+            tell.map(|told| told.join().unwrap_or(Err(DeviceError::EventNotReady { reason: "a panic" })))
+        });
+        gate.open();
+        waits.join().map_err(|_| "the waiting thread panicked")??;
+        told?.into_iter().collect::<Result<(), _>>()?;
+        Ok(device.synchronize()?)
+    })
 }
 
 /// What waits for the whole device, and the gates and captures that begin meanwhile. The thread that opens the gates needs
@@ -434,7 +461,11 @@ fn gates_beside_waits(device: &Device) -> Result<(), Failed> {
             device.synchronize()?;
             device.trim()
         },
-        &|| captured.capture(|| y.affine_in_place(1.0, 1.0)).map(drop),
+        // A gate that is closed for long lets only so many of them through.
+        &|| match captured.capture(|| y.affine_in_place(1.0, 1.0)) {
+            Err(error) if is_used_up(&error) => Ok(()),
+            outcome => outcome.map(drop),
+        },
     );
     let (done, ended) = mpsc::channel();
     thread::scope(|scope| {
