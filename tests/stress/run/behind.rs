@@ -84,7 +84,10 @@ pub(super) fn spread(device: &Device, streams: usize) -> Outcome<()> {
     values(&fresh, 9.0)
 }
 
-fn use_on_all(device: &Device, streams: usize) -> Result<(Vec<Tensor<f32>>, Tensor<f32>, Tensor<f32>), DeviceError> {
+/// What each of the streams read, what the last of them wrote, and a tensor made after.
+type Used = (Vec<Tensor<f32>>, Tensor<f32>, Tensor<f32>);
+
+fn use_on_all(device: &Device, streams: usize) -> Result<Used, DeviceError> {
     let home = device.stream()?;
     let guests = (0..streams).map(|_| device.stream()).collect::<Result<Vec<_>, _>>()?;
     let gates = [device.gate()?, device.gate()?];
