@@ -166,12 +166,12 @@ pub enum MeasureError {
         got: usize,
     },
     /// A case failed while it ran.
-    #[error("case `{case}`: {source}")]
+    #[error("case `{case}`: {cause}")]
     Case {
         /// The case's name.
         case: String,
         /// Why it failed.
-        source: CaseError,
+        cause: CaseError,
     },
     /// A sample is no finite number.
     #[error("sample {index} of `{case}` is {value}, which is no finite number: the case must return a measured value")]
@@ -225,12 +225,12 @@ pub enum MeasureError {
 #[non_exhaustive]
 pub enum FileError {
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Something in it is wrong.
     #[error("{origin}{}: {message}{hint}", place(*line, *column))]
@@ -412,12 +412,12 @@ pub enum BookError {
         longest: String,
     },
     /// A plot could not be drawn.
-    #[error("plot `{id}`: {source}")]
+    #[error("plot `{id}`: {cause}")]
     Plot {
         /// The plot's identifier.
         id: String,
         /// Why.
-        source: PlotError,
+        cause: PlotError,
     },
     /// The data of a plot could not be written.
     #[error("the data of a plot: {message}")]
@@ -426,12 +426,12 @@ pub enum BookError {
         message: String,
     },
     /// A file or folder of the book cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// mdBook did not build the site.
     #[error("mdBook: {message}")]
@@ -496,8 +496,11 @@ mod tests {
     #[test]
     fn a_cause_is_said_once_wherever_the_message_holds_it() {
         let io = || std::io::Error::other("the disk is full");
-        let file = FileError::Io { path: "a.yaml".into(), source: io() };
-        assert_eq!(explained(&file.into()), "a.yaml: the disk is full");
+        let file = FileError::Io { path: "a.yaml".into(), cause: io() };
+        // Whoever prints the chain of causes says it once, too.
+        assert_eq!(format!("{:#}", anyhow::Error::new(file)), "a.yaml: the disk is full");
+        let case = MeasureError::Case { case: "copy".to_owned(), cause: Box::new(io()) };
+        assert_eq!(format!("{:#}", anyhow::Error::new(case)), "case `copy`: the disk is full");
         let held = anyhow::Error::new(io()).context("the disk is full, so nothing is written").context("b.yaml");
         assert_eq!(explained(&held), "b.yaml: the disk is full, so nothing is written");
         let apart = anyhow::Error::new(io()).context("b.yaml");

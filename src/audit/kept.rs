@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// The text of a file that may hold an audit.
 pub(crate) fn text(path: &Path) -> Result<String, FileError> {
-    read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })
+    read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
 }
 
 /// Whether a text holds an audit, and not results: of what is neither, no.

@@ -27,7 +27,7 @@ const WITHOUT_SYMBOLS: &str = "functions of native code have no lines, because t
 /// # Errors
 /// A file cannot be read.
 pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
-    let io = |path: &Path, source| FileError::Io { path: path.to_owned(), source };
+    let io = |path: &Path, cause| FileError::Io { path: path.to_owned(), cause };
     let entries = folder.read_dir().map_err(|error| io(folder, error))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "audit"));

@@ -132,7 +132,7 @@ pub(super) fn drawn_panel(
     (results, machine): (&Results, &str),
     id: String,
 ) -> Result<Drawn, BookError> {
-    let failed = |source| BookError::Plot { id: id.clone(), source };
+    let failed = |cause| BookError::Plot { id: id.clone(), cause };
     if let Some(rows) = &panel.matrix {
         let drawn = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
         let (pictures, unmeasured) = match drawn {

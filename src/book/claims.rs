@@ -169,7 +169,7 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         y_spacing: Spacing::Linear,
         lines,
     };
-    plot.to_svg(id).map_err(|source| BookError::Plot { id: id.to_owned(), source })
+    plot.to_svg(id).map_err(|cause| BookError::Plot { id: id.to_owned(), cause })
 }
 
 /// What is shown beside the cases of a model: the same error with another formula.

@@ -107,5 +107,5 @@ impl<'a> Folder<'a> {
 }
 
 pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
-    move |source| BookError::Io { path: path.to_owned(), source }
+    move |cause| BookError::Io { path: path.to_owned(), cause }
 }

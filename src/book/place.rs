@@ -132,12 +132,12 @@ impl<'a, const N: usize> OutputPlace<'a, N> {
         for name in self.names {
             let (new, place) = (self.working(name), self.out.join(name));
             let was_there = place.exists();
-            if let Err(source) = replace(&new, &place, &self.working(&old(name))) {
+            if let Err(cause) = replace(&new, &place, &self.working(&old(name))) {
                 for (new, place) in done {
                     // The first error is the one to report.
                     let _ = replace(&new, &place, &new.with_extension("new"));
                 }
-                return Err(BookError::Io { path: place, source });
+                return Err(BookError::Io { path: place, cause });
             }
             let kept = if new.exists() { new } else { self.working(&old(name)) };
             if was_there {

@@ -24,7 +24,7 @@ pub(super) fn panel(
     };
     let plot = plot(drawn, scenario, machine, timeline);
     let spans = plot.spans(&id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
-    let svg = plot.to_svg(&id).map_err(|source| BookError::Plot { id, source })?;
+    let svg = plot.to_svg(&id).map_err(|cause| BookError::Plot { id, cause })?;
     let source = escape(&timeline.source);
     let with = match escape(&in_words(&found.parameters)) {
         words if words.is_empty() => String::new(),
@@ -55,7 +55,7 @@ pub(super) fn picture(
     let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
         return Ok(None);
     };
-    plot(drawn, scenario, machine, timeline).to_svg(&id).map(Some).map_err(|source| BookError::Plot { id, source })
+    plot(drawn, scenario, machine, timeline).to_svg(&id).map(Some).map_err(|cause| BookError::Plot { id, cause })
 }
 
 fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {

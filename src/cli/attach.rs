@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         show!("{}\n", system_table(&results, &results.run().system).to_console());
         return Ok(End::Well);
     };
-    let at = |source| FileError::Io { path: path.clone(), source };
+    let at = |cause| FileError::Io { path: path.clone(), cause };
     if !fs::metadata(path).map_err(at)?.is_file() {
         return Err(UsageError(format!("{}: it is read and replaced, and is no plain file", path.display())).into());
     }

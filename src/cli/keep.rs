@@ -308,7 +308,7 @@ impl Place {
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
-    move |source| FileError::Io { path: path.to_owned(), source }
+    move |cause| FileError::Io { path: path.to_owned(), cause }
 }
 
 #[cfg(test)]

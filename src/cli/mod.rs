@@ -391,15 +391,15 @@ fn is_the_users(error: &BookError) -> bool {
             | BookError::Template { .. }
             | BookError::TooLarge { .. }
             | BookError::Notebook { .. }
-    ) || matches!(error, BookError::Io { source, .. } if is_of_the_place(source))
+    ) || matches!(error, BookError::Io { cause, .. } if is_of_the_place(cause))
         || matches!(error, BookError::File(error) if is_a_users_file(error))
 }
 
 /// Whether a file of the user's is wrong, or its name; a disk that is full is no fault of the command.
 fn is_a_users_file(error: &FileError) -> bool {
     use std::io::ErrorKind::{BrokenPipe, OutOfMemory, QuotaExceeded, StorageFull};
-    let FileError::Io { source, .. } = error else { return true };
-    !matches!(source.kind(), BrokenPipe | OutOfMemory | QuotaExceeded | StorageFull)
+    let FileError::Io { cause, .. } = error else { return true };
+    !matches!(cause.kind(), BrokenPipe | OutOfMemory | QuotaExceeded | StorageFull)
 }
 
 /// Whether nothing can be put where the user said.

@@ -31,5 +31,5 @@ impl OutputFile {
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> FileError {
-    |source| FileError::Io { path: path.to_owned(), source }
+    |cause| FileError::Io { path: path.to_owned(), cause }
 }

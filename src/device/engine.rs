@@ -38,8 +38,8 @@ pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 ///   it is refused with [`DeviceError::Capturing`]. What is captured is not enqueued: a wait for the device does not wait
 ///   for it, and is allowed meanwhile. Memory that captured operations use lives as long as the graph.
 /// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole. No lock is held
-///   over a wait, and none that a question takes is held over an enqueue, which may wait for room behind a gate. No value
-///   that a user has keeps a lock.
+///   over a wait that a gate may make longer, and none that a question takes is held over an enqueue, which may wait for room
+///   behind a gate. No value that a user has keeps a lock.
 ///
 /// # Other hardware
 /// HIP has all that the CUDA engine asks of a driver, under names that differ in a prefix: streams that are not ordered

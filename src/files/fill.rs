@@ -22,7 +22,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn fill(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<bool, FileError> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |source| FileError::Io { path, source }
+        move |cause| FileError::Io { path, cause }
     };
     make_folder(folder).map_err(at(folder))?;
     if !is_begun(folder, Path::new(""), files).map_err(at(folder))? {

@@ -211,7 +211,7 @@ impl Sampler {
 
         let begun = seconds();
         for case in &mut cases {
-            self.prepare(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
+            self.prepare(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
         }
         let conditions = || self.device.as_ref().and_then(|device| device.telemetry().ok().flatten());
         // Without a warm-up nothing is compared with them, and to read them takes time.
@@ -292,7 +292,7 @@ impl Sampler {
             }
             let case = &mut cases[place];
             let (value, started) =
-                self.run(case).map_err(|source| MeasureError::Case { case: case.name().to_owned(), source })?;
+                self.run(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
             if !value.is_finite() {
                 return Err(MeasureError::NotFinite { case: case.name().to_owned(), index, value });
             }

@@ -133,8 +133,8 @@ pub(super) const MOST_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
 const MOST_RUNS: usize = 10_000;
 
-fn io(path: &Path, source: std::io::Error) -> FileError {
-    FileError::Io { path: path.to_owned(), source }
+fn io(path: &Path, cause: std::io::Error) -> FileError {
+    FileError::Io { path: path.to_owned(), cause }
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ impl System {
     /// [`FileError`] says whether the file cannot be read, is not whole, has a version that is not read, or holds a row
     /// that means nothing here.
     pub fn read(path: &Path, catalog: &Catalog) -> Result<Self, FileError> {
-        let text = read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let text = read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::parse(&text, &path.display().to_string(), catalog)
     }
 

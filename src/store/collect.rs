@@ -156,7 +156,7 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
 fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<bool, FileError> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |source| FileError::Io { path, source }
+        move |cause| FileError::Io { path, cause }
     };
     let text = fs::read(file).map_err(at(file))?;
     if Sha256::digest(&text).as_slice() != content {
@@ -212,7 +212,7 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
     let mut found = BTreeSet::new();
     let mut folders = Vec::new();
     for source in sources {
-        let there = fs::metadata(source).map_err(|error| FileError::Io { path: source.clone(), source: error })?;
+        let there = fs::metadata(source).map_err(|error| FileError::Io { path: source.clone(), cause: error })?;
         if there.is_dir() {
             folders.push(source.clone());
         } else {
@@ -223,7 +223,7 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
         if store.is_some() && folder.canonicalize().ok() == store {
             continue;
         }
-        let at = |source| FileError::Io { path: folder.clone(), source };
+        let at = |cause| FileError::Io { path: folder.clone(), cause };
         for entry in fs::read_dir(&folder).map_err(at)? {
             let entry = entry.map_err(at)?;
             let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);

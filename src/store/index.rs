@@ -82,7 +82,7 @@ pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {
 
 /// What is in a folder but for hidden names.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let at = |source| FileError::Io { path: folder.to_owned(), source };
+    let at = |cause| FileError::Io { path: folder.to_owned(), cause };
     let listing = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         listing => listing.map_err(at)?,

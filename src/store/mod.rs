@@ -48,7 +48,7 @@ pub type Reader<'a> = &'a (dyn Fn(&Path) -> Result<Results, FileError> + Sync);
 /// Reads a file that was found in a folder. One that is not plain is refused: a pipe that nobody writes into would be waited
 /// for.
 fn plain(path: &Path, read: Reader<'_>) -> Result<Results, FileError> {
-    let at = |source| FileError::Io { path: path.to_owned(), source };
+    let at = |cause| FileError::Io { path: path.to_owned(), cause };
     ask_plain(path).map_err(at)?;
     read(path)
 }

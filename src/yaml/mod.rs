@@ -39,7 +39,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// # Errors
 /// It cannot be read or is longer than what a person writes.
 pub(crate) fn read(path: &Path) -> Result<String, FileError> {
-    read_text(path, MOST_BYTES).map_err(|source| FileError::Io { path: path.to_owned(), source })
+    read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
 }
 
 /// Reads a text; `origin` names it in errors.

@@ -10,6 +10,7 @@ mod normals;
 mod operations;
 mod ordering;
 mod reference;
+mod room;
 mod stuck;
 mod timelines;
 
@@ -33,6 +34,7 @@ fn main() {
         ordering::CHECKS,
         contract::CHECKS,
         failures::CHECKS,
+        room::CHECKS,
         timelines::CHECKS,
         graphs::CHECKS,
         stuck::CHECKS,

@@ -20,7 +20,7 @@ use crate::{Check, ensure};
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
     ("a_copy_from_a_buffer_is_enqueued_beside_one_that_waits_for_room", copy_beside_a_stuck_copy),
-    ("calls_on_a_held_stream_go_on_beside_a_copy_into_pageable_memory", calls_beside_a_pageable_read),
+    ("calls_on_a_held_stream_go_on_beside_a_copy_of_pageable_memory", calls_beside_a_pageable_copy),
     ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
@@ -30,6 +30,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("uploads_behind_a_gate_return_and_carry_their_values", uploads_behind_a_gate),
     ("objects_made_behind_a_gate_are_made_or_refused", objects_behind_a_gate),
     ("streams_and_captures_behind_a_gate_are_made_or_refused", streams_behind_a_gate),
+    ("two_threads_have_streams_wait_for_one_gate_beside_a_wait_for_the_device", one_gate_of_two_threads),
     ("gates_and_captures_begin_beside_waits_for_the_whole_device", gates_beside_waits),
 ];
 
@@ -124,21 +125,28 @@ fn copy_beside_a_stuck_copy(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The copy waits in its call; what others enqueue on the stream does not wait with it.
-fn calls_beside_a_pageable_read(device: &Device) -> Result<(), Failed> {
-    for len in [64, 1 << 20] {
+/// The copy may wait in its call; what others enqueue on the stream, or ask of it, does not wait with it.
+fn calls_beside_a_pageable_copy(device: &Device) -> Result<(), Failed> {
+    const LARGE: usize = 1 << 20;
+    for (copy, len) in [("copy_to", 64), ("copy_to", LARGE), ("copy_from", 64), ("copy_from", LARGE), ("tensor", LARGE)]
+    {
         let (stream, gate, event) = (device.stream()?, device.gate()?, device.event()?);
         let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, len)?;
-        let (x, y) = (stream.full::<f32>([len], 3.0)?, stream.zeros::<f32>([16])?);
-        drop(stream.empty::<i64>([5])?);
+        buffer.write()?.fill(3.0);
+        let (values, x, y) = (vec![3.0; len], stream.full::<f32>([len], 3.0)?, stream.zeros::<f32>([16])?);
+        drop((stream.empty::<i64>([5])?, stream.empty::<f32>([len])?));
         device.synchronize()?;
         stream.wait_gate(&gate)?;
-        thread::scope(|scope| {
+        let copied = thread::scope(|scope| {
             let (about, began) = mpsc::channel();
-            let (x, target) = (&x, &mut buffer);
-            let copy = scope.spawn(move || {
+            let (stream, x, values, target) = (&stream, &x, &values, &mut buffer);
+            let copying = scope.spawn(move || {
                 let _ = about.send(());
-                x.copy_to(target)
+                match copy {
+                    "copy_to" => x.copy_to(target).map(|()| x.clone()),
+                    "copy_from" => x.copy_from(target).map(|()| x.clone()),
+                    _ => stream.tensor(values, [len]),
+                }
             });
             began.recv()?;
             // As long as it takes to stand in the call. One that stands there later makes the test easier.
@@ -151,11 +159,14 @@ fn calls_beside_a_pageable_read(device: &Device) -> Result<(), Failed> {
                 Ok::<_, DeviceError>(uploaded)
             });
             gate.open();
-            copy.join().map_err(|_| "the copying thread panicked")??;
-            let read = (enqueued??.to_vec()?, y.to_vec()?);
-            ensure(read == (vec![1, 2, 3, 4, 5], vec![1.0; 16]), || format!("{read:?}"))
+            let copied = copying.join().map_err(|_| "the copying thread panicked")??;
+            let enqueued = enqueued.map_err(|failed| format!("beside `{copy}`: {:?}", failed.message()))?;
+            let read = (enqueued?.to_vec()?, y.to_vec()?);
+            ensure(read == (vec![1, 2, 3, 4, 5], vec![1.0; 16]), || format!("beside `{copy}`: {read:?}"))?;
+            Ok::<_, Failed>(copied)
         })?;
-        ensure(buffer.read()?.iter().all(|value| *value == 3.0), || "a copy lost values".to_owned())?;
+        let arrived = copied.to_vec()? == values && *buffer.read()? == values;
+        ensure(arrived, || format!("`{copy}` of {len} elements lost values"))?;
     }
     Ok(())
 }
@@ -361,13 +372,17 @@ fn objects_behind_a_gate(device: &Device) -> Result<(), Failed> {
         let timed: Result<Vec<_>, _> = (0..2000).map(|_| device.timing_event()).collect();
         [gates.err(), events.err(), timed.err()]
     })?;
-    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
-    ensure(told.iter().flatten().all(right), || format!("{told:?}"))?;
+    ensure(told.iter().flatten().all(is_used_up), || format!("{told:?}"))?;
     gate.open();
     stream.synchronize()?;
     // With no gate closed there are more.
     let more: Vec<_> = (0..1000).flat_map(|_| [device.event(), device.timing_event()]).collect::<Result<_, _>>()?;
     ensure(more.len() == 2000, || "an event is missing".to_owned())
+}
+
+/// Whether what was made before the gate was closed is in use.
+fn is_used_up(error: &DeviceError) -> bool {
+    error.to_string().contains("before a gate was closed")
 }
 
 /// To make or to end a stream, or to capture, which takes one, waits for no gate; where all are in use it is refused, and a
@@ -378,17 +393,16 @@ fn streams_behind_a_gate(device: &Device) -> Result<(), Failed> {
     device.synchronize()?;
     held.wait_gate(&gate)?;
     let capture = || stream.capture(|| x.affine_in_place(1.0, 1.0)).map(|((), graph)| graph);
-    let right = |error: &DeviceError| error.to_string().contains("before a gate was closed");
     // Each takes a stream for a while, which the next has again, and room for its graph, which it keeps.
     let graphs = returns(&gate, || (0..100).map(|_| capture()).collect::<Vec<_>>())?;
-    ensure(graphs.iter().filter_map(|made| made.as_ref().err()).all(right), || format!("{graphs:?}"))?;
+    ensure(graphs.iter().filter_map(|made| made.as_ref().err()).all(is_used_up), || format!("{graphs:?}"))?;
     let graphs: Vec<_> = graphs.into_iter().flatten().collect();
     ensure(graphs.len() >= 32, || format!("{} graphs", graphs.len()))?;
     let made = returns(&gate, || (0..100).map(|_| device.stream()).collect::<Vec<_>>())?;
     let refused = made.iter().any(Result::is_err);
-    ensure(made.iter().filter_map(|made| made.as_ref().err()).all(right), || format!("{made:?}"))?;
+    ensure(made.iter().filter_map(|made| made.as_ref().err()).all(is_used_up), || format!("{made:?}"))?;
     let told = returns(&gate, capture)?.err();
-    ensure((told.is_some() || !refused) && told.iter().all(right), || format!("{told:?}"))?;
+    ensure((told.is_some() || !refused) && told.iter().all(is_used_up), || format!("{told:?}"))?;
     graphs.iter().try_for_each(|graph| graph.launch())?;
     // What is not used any more is there for others.
     returns(&gate, || drop(made))?;
@@ -397,6 +411,29 @@ fn streams_behind_a_gate(device: &Device) -> Result<(), Failed> {
     let values = returns(&gate, || Ok::<_, DeviceError>((x.to_vec()?, y.to_vec()?)))??;
     ensure(values == (vec![graphs.len() as f32; 16], vec![2.0; 16]), || format!("{values:?}"))?;
     ensure(!held.is_complete()?, || "the gate was passed".to_owned())
+}
+
+/// The first waits until the wait for the device is over, and so must the second: else that one waits for the gate.
+fn one_gate_of_two_threads(device: &Device) -> Result<(), Failed> {
+    let (busy, gate) = (device.stream()?, device.gate()?);
+    let held = [device.stream()?, device.stream()?];
+    device.synchronize()?;
+    busy.spin(Duration::from_millis(300))?;
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| device.synchronize());
+        let told = returns(&gate, || {
+            let tell = held.each_ref().map(|stream| {
+                // As long as it takes to stand in the calls before. One that stands there later makes the test easier.
+                thread::sleep(Duration::from_millis(50));
+                scope.spawn(|| stream.wait_gate(&gate))
+            });
+            tell.map(|told| told.join().unwrap_or(Err(DeviceError::EventNotReady { reason: "a panic" })))
+        });
+        gate.open();
+        waits.join().map_err(|_| "the waiting thread panicked")??;
+        told?.into_iter().collect::<Result<(), _>>()?;
+        Ok(device.synchronize()?)
+    })
 }
 
 /// What waits for the whole device, and the gates and captures that begin meanwhile. The thread that opens the gates needs
@@ -424,7 +461,11 @@ fn gates_beside_waits(device: &Device) -> Result<(), Failed> {
             device.synchronize()?;
             device.trim()
         },
-        &|| captured.capture(|| y.affine_in_place(1.0, 1.0)).map(drop),
+        // A gate that is closed for long lets only so many of them through.
+        &|| match captured.capture(|| y.affine_in_place(1.0, 1.0)) {
+            Err(error) if is_used_up(&error) => Ok(()),
+            outcome => outcome.map(drop),
+        },
     );
     let (done, ended) = mpsc::channel();
     thread::scope(|scope| {

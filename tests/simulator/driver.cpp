@@ -5,7 +5,8 @@
 //
 // A stream is a thread with a queue of at most 1,024 entries, as long as a launch behind them blocks. Freed memory is
 // overwritten, so that a use after the free gives other values. What breaks a capture on a real driver breaks it here:
-// to wait for or to ask a stream that captures, and to wait for the context.
+// to wait for or to ask a stream that captures, and to wait for the context. A copy of pageable memory that waits for its stream
+// keeps other calls from the stream, as a real driver's does.
 //
 // A real driver may wait for all streams in calls that say nothing of it. SIMULATOR_WAITS names the calls that do so here,
 // by a part of their names, with commas between: `cuMemHostAlloc,cuModule`. Meanwhile they keep other calls out, as by a lock
@@ -158,6 +159,8 @@ struct Stream {
     std::mutex mutex;
     std::unique_ptr<Graph> capture;
     bool spoiled = false;
+    // Kept by a call that waits for the stream, and passed by whatever else enqueues on it, or asks.
+    std::mutex waiting;
 
     Stream() {
         std::thread([queue = queue] { queue->run(); }).detach();
@@ -170,8 +173,13 @@ struct Stream {
         queue->closed = true;
         queue->changed.notify_all();
     }
+    void pass_waiting() { std::lock_guard<std::mutex> lock(waiting); }
     int push(Work next) {
         pass();
+        pass_waiting();
+        return enqueue(std::move(next));
+    }
+    int enqueue(Work next) {
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (capture) {
@@ -251,6 +259,7 @@ API int cuStreamDestroy_v2(Stream *stream) { may_wait("cuStreamDestroy"); give_p
 API int cuStreamQuery(Stream *stream) {
     stream = of(stream);
     if (!stream->plain()) return CAPTURING;
+    stream->pass_waiting();
     return stream->queue->is_complete() ? OK : NOT_READY;
 }
 API int cuStreamSynchronize(Stream *stream) {
@@ -446,16 +455,22 @@ static int copy(u64 to, u64 from, size_t bytes, Stream *stream) {
     return stream->push([=] { memcpy((void *)to, (const void *)from, bytes); });
 }
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, Stream *stream) { return copy(to, from, bytes, stream); }
-// Of pageable memory, up to 64 KiB are copied aside before the call returns.
+// A copy that has come when the call returns, which keeps other calls from the stream as long.
+static int copy_in_call(u64 to, u64 from, size_t bytes, Stream *stream) {
+    pass();
+    std::lock_guard<std::mutex> lock(stream->waiting);
+    const int status = stream->enqueue([=] { memcpy((void *)to, (const void *)from, bytes); });
+    if (status == OK) stream->queue->synchronize();
+    return status;
+}
+// Of pageable memory, up to 1 MiB are copied aside before the call returns.
 API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Stream *stream) {
-    if (bytes > (64 << 10) || is_page_locked((u64)from)) return copy(to, (u64)from, bytes, stream);
+    if (is_page_locked((u64)from)) return copy(to, (u64)from, bytes, stream);
+    if (bytes > (1 << 20)) return copy_in_call(to, (u64)from, bytes, stream);
     return stream->push([to, aside = std::string((const char *)from, bytes)] { memcpy((void *)to, aside.data(), aside.size()); });
 }
-// Into pageable memory, the call returns when the copy is over.
 API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, Stream *stream) {
-    const int status = copy((u64)to, from, bytes, stream);
-    if (status == OK && !is_page_locked((u64)to)) stream->queue->synchronize();
-    return status;
+    return is_page_locked((u64)to) ? copy((u64)to, from, bytes, stream) : copy_in_call((u64)to, from, bytes, stream);
 }
 API int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, Stream *stream) {
     return stream->push([=] { memset((void *)to, byte, bytes); });

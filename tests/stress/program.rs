@@ -156,6 +156,10 @@ pub(crate) enum Action {
     },
     /// Makes a closed gate and has the stream wait for it.
     Hold,
+    /// Has the stream wait for a gate of another step, too.
+    HoldBy {
+        gate: Id,
+    },
     Open {
         gate: Id,
     },
@@ -196,6 +200,21 @@ pub(crate) enum Action {
     /// Fills a queue behind a gate until a launch waits for room.
     Fill {
         device: usize,
+    },
+    /// Copies much from or to pageable memory while gates hold the stream, which another thread goes on to use.
+    Large {
+        device: usize,
+        how: usize,
+    },
+    /// Uses one tensor on many streams, and drops it and them behind gates.
+    Spread {
+        device: usize,
+        streams: usize,
+    },
+    /// Drops a stream that fails, and goes on with tensors that it made and used.
+    Outlive {
+        device: usize,
+        how: usize,
     },
     /// As `Drop`, but no drop runs.
     Forget {

@@ -185,7 +185,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
     }
     let put = |name: &str, begin: &'static str, text: &str| {
         let file = folder.join(name);
-        let at = |source| FileError::Io { path: file.clone(), source };
+        let at = |cause| FileError::Io { path: file.clone(), cause };
         Target::claim(&file, begins_with(begin)).map_err(at)?.write(text.as_bytes()).map_err(at)
     };
     put(SCRIPT, BEGIN, script)?;

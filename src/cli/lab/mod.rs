@@ -167,5 +167,5 @@ fn read(path: &Path) -> anyhow::Result<Lab> {
 
 /// The text of a notebook, of at most 64 MiB.
 pub(super) fn notebook_text(path: &Path) -> Result<String, FileError> {
-    crate::files::read_text(path, 64 << 20).map_err(|source| FileError::Io { path: path.to_owned(), source })
+    crate::files::read_text(path, 64 << 20).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
 }

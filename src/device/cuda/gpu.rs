@@ -363,8 +363,10 @@ impl Gpu {
         loop {
             // Before all else: what completes in between is in the next attempt.
             let is_own = |other: &Arc<StreamInner>| std::ptr::eq(&raw const **other, stream);
+            // Another thread may stand here with the guard of another stream. With no gate closed no question waits for long.
+            let asks = |other: &Arc<StreamInner>| is_own(other) || !self.is_held();
             let is_over = |other: &Arc<StreamInner>| {
-                if is_own(other) { other.is_over() } else { other.is_over_for_others() }
+                if asks(other) { other.is_over() } else { other.is_over_for_others() }
             };
             let idle = self.all_streams().iter().all(is_over);
             self.collect();

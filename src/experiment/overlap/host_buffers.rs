@@ -4,9 +4,8 @@
 //! may make the host wait for all the same: it may copy a small pageable buffer aside at once and wait for a large one.
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use super::implicit::{BUSY, Id, two};
+use super::implicit::{Asked, BUSY, Id};
 use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::HostCopy;
@@ -58,32 +57,32 @@ const TO: [Copying; 2] = [
 ];
 
 /// All copies of all sizes are one group.
-pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
-    let mut group = bench.group("Implicit synchronization", [("busy_seconds", BUSY.as_secs_f64().into())]);
+pub(super) fn run(bench: &mut Bench, asked: Asked, sizes: &[usize]) {
+    let mut group = asked.group(bench, [("busy_seconds", BUSY.as_secs_f64().into())]);
     for elements in sizes.iter().map(|bytes| (bytes / size_of::<f32>()).max(1)) {
         let bytes = || ("bytes", (elements * size_of::<f32>()).into());
         for mode in ["blocking", "non-blocking"] {
             group = group.having([bytes(), ("mode", mode.into())]);
             for copying in &FROM {
-                group = rows(group, patience, copying, elements, mode == "blocking");
+                group = row(group, asked, copying, elements, mode == "blocking");
             }
         }
         group = group.having([bytes()]);
         for copying in &TO {
-            group = rows(group, patience, copying, elements, false);
+            group = row(group, asked, copying, elements, false);
         }
     }
     group.run();
 }
 
-fn rows<'a>(
+fn row<'a>(
     group: Group<'a, Device>,
-    patience: Duration,
+    asked: Asked,
     &Copying { rows, kind, copy }: &Copying,
     elements: usize,
     waits: bool,
 ) -> Group<'a, Device> {
-    two(group, patience, rows, move |device| {
+    asked.row(group, rows, move |device| {
         let buffers: Rc<HostCopy> = HostCopy::new(device, kind, elements)?;
         let stream = buffers.stream.clone();
         Ok((stream, move || {

@@ -1,10 +1,11 @@
 //! `overlap.implicit`: which calls wait for the work before them. For every read of the library and for calls that only
 //! launch work (the copies of host buffers stand in `host_buffers`):
 //!
-//! - *blocks*: in which share of the trials the call returned only after a gate before it was opened ([`blocks`]): 1 is a
+//! - *blocks*: in which share of the trials of a run the call returned only after a gate before it was opened ([`blocks`]): 1 is a
 //!   call that waits, 0 one that does not;
 //! - *stall*: for how long the call blocks the host behind a kernel of known length.
 
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,13 +13,17 @@ use super::host_buffers;
 use crate::device::{Device, HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Bench, Group};
+use crate::experiment::{Bench, Group, count};
 use crate::measure::{Stopwatch, blocks};
+use crate::results::Parameter;
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
 /// For how long the stream is busy before a call whose stall is measured.
 pub(super) const BUSY: Duration = Duration::from_millis(2);
+
+/// How often a call is made behind a closed gate, in each run.
+const TRIALS: NonZeroUsize = count(3);
 
 /// Elements of the tensor that is read.
 const ELEMENTS: usize = 1 << 16;
@@ -119,63 +124,91 @@ impl Fixture {
     }
 }
 
-/// All calls are one group, so that their times can be compared; then the copies of host buffers.
-pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
-    let bytes = ELEMENTS * size_of::<f32>();
-    let mut group =
-        bench.group("Implicit synchronization", [("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())]);
-    for call in CALLS {
-        group = rows(group, patience, *call, Fixture::new);
-    }
-    for origin in [HostKind::Pageable, HostKind::Pinned] {
-        group = group.having([("origin", origin.to_string().into())]);
-        group = rows(group, patience, COPY, move |device| Fixture::from(device, origin));
-    }
-    group.run();
-    host_buffers::run(bench, patience, sizes);
+/// What is asked of a call.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    /// In which share of some trials it came back only after the gate was opened, which stays closed for so long.
+    Blocks(Duration),
+    /// For how long it keeps the host behind a kernel.
+    Stall,
 }
 
-/// The two rows of a call, each with a fixture of its own.
-fn rows<'a>(
+/// The rows of the calls, then those of the copies of host buffers. What waits is decided by trials; the times of the calls of
+/// a group are sampled together, so that they can be compared.
+pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
+    let bytes = ELEMENTS * size_of::<f32>();
+    for asked in [Asked::Blocks(patience), Asked::Stall] {
+        let mut group = asked.group(bench, [("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())]);
+        for call in CALLS {
+            group = row(group, asked, *call, Fixture::new);
+        }
+        for origin in [HostKind::Pageable, HostKind::Pinned] {
+            group = group.having([("origin", origin.to_string().into())]);
+            group = row(group, asked, COPY, move |device| Fixture::from(device, origin));
+        }
+        group.run();
+    }
+    for asked in [Asked::Blocks(patience), Asked::Stall] {
+        host_buffers::run(bench, asked, sizes);
+    }
+}
+
+/// The row of a call, with a fixture of its own.
+fn row<'a>(
     group: Group<'a, Device>,
-    patience: Duration,
-    (waits, stall, call): (Id, Id, Call),
-    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + Copy + 'a,
+    asked: Asked,
+    (blocks, stall, call): (Id, Id, Call),
+    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + 'a,
 ) -> Group<'a, Device> {
-    let stream = |fixture: &Rc<Fixture>| fixture.stream.clone();
-    two(group, patience, [waits, stall], move |device| {
+    asked.row(group, [blocks, stall], move |device| {
         let fixture = fixture(device)?;
-        Ok((stream(&fixture), move || call(&fixture)))
+        Ok((fixture.stream.clone(), move || call(&fixture)))
     })
 }
 
-/// Whether a call waits for its stream, and for how long: `make` gives the stream and the call, which is made once before
-/// it is measured. Whatever code it loads is loaded then, and not behind a closed gate.
-pub(super) fn two<'a, C>(
-    group: Group<'a, Device>,
-    patience: Duration,
-    [[waits, waits_label], [stall, stall_label]]: [Id; 2],
-    make: impl Fn(&Device) -> Result<(Stream, C), DeviceError> + Copy + 'a,
-) -> Group<'a, Device>
-where
-    C: Fn() -> Result<(), DeviceError> + 'static,
-{
-    let ready = move |device: &Device| {
-        let (stream, call) = make(device)?;
-        call()?;
-        stream.synchronize()?;
-        Ok((stream, call))
-    };
-    group
-        .observed(waits, waits_label, Unit::Ratio, move |device| {
-            let (stream, call) = ready(device)?;
-            Ok(move || Ok(f64::from(blocks(&stream, patience, &call)?)))
-        })
-        .host_time_within(stall, stall_label, move |device| {
-            let (stream, call) = ready(device)?;
-            Ok(move |watch: &mut Stopwatch| {
-                stream.spin(BUSY)?;
-                watch.time(&call)
-            })
-        })
+impl Asked {
+    /// An empty group for such rows.
+    pub(super) fn group<'a, const N: usize>(
+        self,
+        bench: &'a mut Bench,
+        parameters: [(&str, Parameter); N],
+    ) -> Group<'a, Device> {
+        let group = bench.group("Implicit synchronization", parameters);
+        match self {
+            Self::Blocks(_) => group.trials(TRIALS),
+            Self::Stall => group,
+        }
+    }
+
+    /// The row of a call: `make` gives its stream and the call, which is made once before it is measured. Whatever code it
+    /// loads is loaded then, and not behind a closed gate.
+    pub(super) fn row<'a, C>(
+        self,
+        group: Group<'a, Device>,
+        [[blocked, blocked_label], [stall, stall_label]]: [Id; 2],
+        make: impl FnOnce(&Device) -> Result<(Stream, C), DeviceError> + 'a,
+    ) -> Group<'a, Device>
+    where
+        C: Fn() -> Result<(), DeviceError> + 'static,
+    {
+        let ready = move |device: &Device| {
+            let (stream, call) = make(device)?;
+            call()?;
+            stream.synchronize()?;
+            Ok((stream, call))
+        };
+        match self {
+            Self::Blocks(patience) => group.observed(blocked, blocked_label, Unit::Ratio, move |device| {
+                let (stream, call) = ready(device)?;
+                Ok(move || Ok(f64::from(blocks(&stream, patience, &call)?)))
+            }),
+            Self::Stall => group.host_time_within(stall, stall_label, move |device| {
+                let (stream, call) = ready(device)?;
+                Ok(move |watch: &mut Stopwatch| {
+                    stream.spin(BUSY)?;
+                    watch.time(&call)
+                })
+            }),
+        }
+    }
 }

@@ -202,7 +202,7 @@ fn a_failing_case_names_itself() {
     let cases = vec![Case::new("good", || 1.0), Case::new("bad", || Err::<f64, _>(failure()))];
     let failed = Sampler::default().sample(cases).unwrap_err();
     assert!(
-        matches!(&failed, MeasureError::Case { case, source } if case == "bad" && source.downcast_ref() == Some(&failure()))
+        matches!(&failed, MeasureError::Case { case, cause } if case == "bad" && cause.downcast_ref() == Some(&failure()))
     );
 }
 
@@ -272,8 +272,8 @@ fn a_case_fails_with_an_error_of_any_type() {
     ];
     for case in cases {
         let failed = Sampler::default().sample(vec![case()]).unwrap_err();
-        let MeasureError::Case { case, source } = &failed else { panic!("{failed}") };
-        assert_eq!(source.downcast_ref(), Some(&Own), "{case}");
+        let MeasureError::Case { case, cause } = &failed else { panic!("{failed}") };
+        assert_eq!(cause.downcast_ref(), Some(&Own), "{case}");
     }
     let worded = Sampler::default().compare(("a", || Err::<(), _>("in words")), ("b", nothing)).unwrap_err();
     assert_eq!(worded.to_string(), "case `a`: in words");

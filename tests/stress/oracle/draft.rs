@@ -1,10 +1,11 @@
 //! Kinds of steps, drawn by their weights.
 
 /// Kinds of steps by their weights.
-const KINDS: [(u8, Draft); 40] = [
+const KINDS: [(u8, Draft); 45] = [
     (2, Draft::NewStream),
     (6, Draft::Full),
     (8, Draft::Upload),
+    (1, Draft::LargeUpload),
     (6, Draft::Affine),
     (8, Draft::AffineInPlace),
     (8, Draft::Elementwise),
@@ -31,6 +32,7 @@ const KINDS: [(u8, Draft); 40] = [
     (1, Draft::SynchronizeDevice),
     (2, Draft::SynchronizeEvent),
     (5, Draft::Hold),
+    (8, Draft::HoldBy),
     (4, Draft::Capture),
     (6, Draft::Launch),
     (1, Draft::FailedStream),
@@ -41,6 +43,9 @@ const KINDS: [(u8, Draft); 40] = [
     (2, Draft::Inject),
     (2, Draft::Together),
     (1, Draft::Fill),
+    (1, Draft::Large),
+    (1, Draft::Spread),
+    (1, Draft::Outlive),
     (1, Draft::Forget),
 ];
 
@@ -50,6 +55,7 @@ pub(super) enum Draft {
     NewStream,
     Full,
     Upload,
+    LargeUpload,
     Affine,
     AffineInPlace,
     Elementwise,
@@ -76,6 +82,7 @@ pub(super) enum Draft {
     SynchronizeDevice,
     SynchronizeEvent,
     Hold,
+    HoldBy,
     Capture,
     Launch,
     FailedStream,
@@ -86,6 +93,9 @@ pub(super) enum Draft {
     Inject,
     Together,
     Fill,
+    Large,
+    Spread,
+    Outlive,
     Forget,
 }
 

@@ -20,7 +20,7 @@ use syncscope::device::DType;
 
 use crate::program::{Action, DEVICES, Kind, Program, THREADS, Values};
 use draft::Draft;
-use numbers::{dtype, is_real, length, numbers, small};
+use numbers::{LARGE, dtype, is_real, length, numbers, small};
 use state::{Buffer, Oracle, Tensor};
 
 /// A kind of step, a thread and three numbers to choose by.
@@ -71,8 +71,9 @@ impl Oracle {
                 let value = if dtype == DType::U8 { 3 } else { small(second / 8) };
                 self.make(thread, stream, &[], &[], Action::Full { dtype, len, value }, dtype, vec![value; len])?;
             }
-            Draft::Upload => {
-                let (dtype, len) = (dtype(second), length(third));
+            Draft::Upload | Draft::LargeUpload => {
+                let large = matches!(draft::draft(kind), Draft::LargeUpload);
+                let (dtype, len) = (dtype(second), if large { LARGE } else { length(third) });
                 let values = numbers(second + 31 * third, len, dtype);
                 self.upload(thread, stream, dtype, values);
             }
@@ -264,6 +265,7 @@ impl Oracle {
                 self.streams[stream].held.insert(id);
                 self.held_behind[id].insert(id);
             }
+            Draft::HoldBy => self.hold_by(thread, stream, second)?,
             Draft::Capture => self.capture(thread, stream, second, third)?,
             Draft::Launch => self.launch(thread, second)?,
             Draft::FailedStream => {
@@ -293,6 +295,15 @@ impl Oracle {
             }
             Draft::Fill => {
                 self.device_wide(thread, Action::Fill { device });
+            }
+            Draft::Large => {
+                self.device_wide(thread, Action::Large { device, how: second % 8 });
+            }
+            Draft::Spread => {
+                self.device_wide(thread, Action::Spread { device, streams: 2 + second % 5 });
+            }
+            Draft::Outlive => {
+                self.device_wide(thread, Action::Outlive { device, how: second % 4 });
             }
             Draft::Forget => self.forget_something(thread, second, third)?,
         }

@@ -7,6 +7,9 @@ use crate::oracle::REAL;
 /// Elements of tensors: below and above a warp, a tile, and what an upload takes without waiting.
 pub(super) const LENGTHS: [usize; 8] = [1, 5, 64, 64, 1000, 1000, 4096, 40_000];
 
+/// More than the driver copies aside of pageable memory, in fp32, and than a piece of a staged read.
+pub(super) const LARGE: usize = 300_000;
+
 pub(super) fn is_real(dtype: DType) -> bool {
     REAL.contains(&dtype)
 }

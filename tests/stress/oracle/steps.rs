@@ -190,6 +190,23 @@ impl Oracle {
         id
     }
 
+    /// One gate for several streams of its device.
+    pub(super) fn hold_by(&mut self, thread: usize, stream: usize, second: usize) -> Option<()> {
+        let device = self.streams[stream].device;
+        let of_device = |gate: &&Id| {
+            let held = self.program.steps[**gate].stream;
+            self.streams.iter().any(|other| Some(other.id) == held && other.device == device)
+        };
+        let gates: Vec<Id> = self.gates.iter().filter(of_device).copied().collect();
+        let gate = *gates.get(second % gates.len().max(1))?;
+        let after = self.device_wide.iter().copied().chain([gate]).collect();
+        let id = self.enqueue_after(thread, stream, after, Action::HoldBy { gate });
+        self.users[gate].push(id);
+        self.streams[stream].held.insert(gate);
+        self.held_behind[id].insert(gate);
+        Some(())
+    }
+
     pub(super) fn capture(&mut self, thread: usize, stream: usize, second: usize, third: usize) -> Option<()> {
         let device = self.streams[stream].device;
         let mut parts = Vec::new();

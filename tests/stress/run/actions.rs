@@ -10,6 +10,7 @@ use crate::Outcome;
 use crate::held::{Held, compare, integers, of_any, of_real, of_two};
 use crate::program::{Action, Id, Kind, Part};
 use crate::run::apart::{fill, inject, record};
+use crate::run::behind::{large, outlive, spread};
 use crate::run::leave::{failed_stream, leave};
 use crate::run::{Object, World, lock, text};
 
@@ -161,6 +162,7 @@ impl World {
                     _ => Ok(()),
                 }
             }
+            Action::HoldBy { gate } => stream.wait_gate(&self.gate(*gate)?).map_err(text),
             Action::Launch { graph } => self.graph(*graph)?.launch().map_err(text),
             other => Err(format!("{other:?} needs no stream")),
         }
@@ -251,6 +253,9 @@ impl World {
             Action::Record { device, launches } => record(&self.devices[*device], *launches),
             Action::Inject { device, what, nth } => inject(&self.devices[*device], *what, *nth),
             Action::Fill { device } => fill(&self.devices[*device]),
+            Action::Large { device, how } => large(&self.devices[*device], *how),
+            Action::Spread { device, streams } => spread(&self.devices[*device], *streams),
+            Action::Outlive { device, how } => outlive(&self.devices[*device], *how),
             other => Err(format!("{other:?} needs a stream")),
         }
     }

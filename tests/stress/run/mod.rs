@@ -2,6 +2,7 @@
 
 mod actions;
 mod apart;
+mod behind;
 mod leave;
 mod states;
 mod threads;

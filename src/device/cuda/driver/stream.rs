@@ -163,12 +163,13 @@ impl Stream {
         self.context.check("cuMemcpyHtoDAsync", status)
     }
 
-    /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails.
-    pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan) -> Result<()> {
+    /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails. The wait is without `lock`.
+    pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan, lock: impl Sized) -> Result<()> {
         let bytes = to.size().min(from.len());
         // Safety: both sides hold as many bytes; the borrow outlives the copy, which is waited for.
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), bytes, self.raw) };
         let copied = self.context.check("cuMemcpyHtoDAsync", status);
+        drop(lock);
         self.synchronize().and(copied)
     }
 

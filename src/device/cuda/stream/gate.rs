@@ -32,7 +32,7 @@ pub(crate) struct CudaGate {
     /// Gone in the drop alone.
     cell: Option<HostPiece>,
     target: u32,
-    /// Whether a stream was told to wait and the gate is closed.
+    /// Whether the GPU counts it as one that holds: a stream is told to wait and it is closed.
     holds: AtomicBool,
 }
 
@@ -58,10 +58,12 @@ impl CudaGate {
     /// Enqueues a wait.
     pub(crate) fn enqueue_wait(&self, guard: &StreamGuard<'_>) -> Result<()> {
         let Some(cell) = self.cell.as_ref() else { return Ok(()) };
-        if !self.is_open() && !self.holds.swap(true, Ordering::SeqCst) {
+        if !self.is_open() && !self.holds.load(Ordering::SeqCst) {
+            // Counted before it is said: who finds it said enqueues at once.
             self.device.gpu.hold();
-            // It may have been opened meanwhile.
-            if self.is_open() {
+            if self.holds.swap(true, Ordering::SeqCst) {
+                self.device.gpu.let_go();
+            } else if self.is_open() {
                 self.let_go();
             }
         }

@@ -18,6 +18,9 @@ use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
 use crate::error::DeviceError;
 
+/// So much of a pageable block the driver copies aside at once; with more it may wait for the stream (driver 580 does with 40 MB).
+const ASIDE_BYTES: usize = 1 << 20;
+
 impl<'a> StreamGuard<'a> {
     /// Its stream.
     #[inline]
@@ -25,35 +28,30 @@ impl<'a> StreamGuard<'a> {
         self.stream
     }
 
-    /// Enqueues a copy of `block` and the recording of `done` behind it: of a pageable one the copy without the lock, as the
-    /// driver's call may block.
-    fn copy_block(self, block: &HostBlock, done: &CudaEvent, copy: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
+    /// Enqueues a copy of a whole block and the recording of `done` behind it.
+    fn copy_block(self, done: &CudaEvent, copy: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let stream = self.stream;
-        let guard = match block.kind() {
-            HostKind::Pageable => self.without_state(copy)?,
-            _ => {
-                copy(&stream.raw)?;
-                self
-            }
-        };
-        let recorded = done.record(&guard);
+        copy(&stream.raw)?;
+        let recorded = done.record(&self);
         if recorded.is_err() {
             // The driver's own failure: where it still waits for anything, it is for this copy.
-            drop(guard);
+            drop(self);
             let _ = stream.raw.synchronize();
         }
         recorded
     }
 
-    /// Makes a call that enqueues and may block, while others can enter; the guard again.
-    fn without_state(self, call: impl FnOnce(&Stream) -> Result<()>) -> Result<Self> {
+    /// The guard again, once no closed gate holds the stream: for a call that waits for the stream in the driver, which keeps
+    /// others from it as long. One of them may be the thread that is to open the gate. The guard is kept over that call, so
+    /// that no gate comes between.
+    fn once_free(mut self, call: &'static str) -> Result<Self> {
         let stream = self.stream;
-        stream.copying.fetch_add(1, Ordering::AcqRel);
-        drop(self);
-        let outcome = call(&stream.raw);
-        let guard = stream.enter_again();
-        stream.copying.fetch_sub(1, Ordering::AcqRel);
-        outcome.map(|()| guard)
+        while stream.device.gpu.is_held() && !stream.is_over() {
+            drop(self);
+            stream.raw.synchronize()?;
+            self = stream.enter()?;
+        }
+        if self.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(self) }
     }
 
     /// Where operations go.
@@ -171,7 +169,9 @@ impl<'a> StreamGuard<'a> {
     /// Enqueues a copy of a whole block into `to`, and behind it the recording of `done`.
     pub(crate) fn upload(self, from: &HostBlock, to: PoolSpan, done: &CudaEvent) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
-        self.copy_block(from, done, |stream| stream.upload(from, to))
+        let waits = from.kind() == HostKind::Pageable && from.size() > ASIDE_BYTES;
+        let guard = if waits { self.once_free("copy_from")? } else { self };
+        guard.copy_block(done, |stream| stream.upload(from, to))
     }
 
     /// Enqueues a copy of the head of a piece into all of `to`.
@@ -190,29 +190,16 @@ impl<'a> StreamGuard<'a> {
     /// Copies borrowed bytes, and waits for that without the lock.
     pub(crate) fn upload_and_wait(self, from: &[u8], to: PoolSpan) -> Result<()> {
         self.may_fail(Injected::Copy, "upload")?;
-        self.without_state(|stream| stream.upload_and_wait(from, to)).map(drop)
+        let guard = self.once_free("upload")?;
+        let stream = guard.stream;
+        stream.raw.upload_and_wait(from, to, guard)
     }
 
     /// Enqueues a copy of `from` into a whole block; as [`upload`](Self::upload).
     pub(crate) fn download(self, from: PoolSpan, to: &HostBlock, done: &CudaEvent) -> Result<()> {
         self.may_fail(Injected::Copy, "download")?;
-        let guard = match to.kind() {
-            HostKind::Pageable if self.stream.device.gpu.is_held() => self.once_over("copy_to")?,
-            _ => self,
-        };
-        guard.copy_block(to, done, |stream| stream.download(from, to))
-    }
-
-    /// The guard again, once the stream's work is over: for a call that waits for it in the driver, which may keep others from
-    /// the stream as long. Behind a gate one of them may be the thread that is to open it.
-    fn once_over(mut self, call: &'static str) -> Result<Self> {
-        while !self.stream.is_over() {
-            let stream = self.stream;
-            drop(self);
-            stream.raw.synchronize()?;
-            self = stream.enter_again();
-        }
-        if self.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(self) }
+        let guard = if to.kind() == HostKind::Pageable { self.once_free("copy_to")? } else { self };
+        guard.copy_block(done, |stream| stream.download(from, to))
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.

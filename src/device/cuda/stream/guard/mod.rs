@@ -70,8 +70,6 @@ pub(crate) struct StreamInner {
     left: AtomicU64,
     idle_since: AtomicU64,
     state: Mutex<State>,
-    /// How many threads are in a call that enqueues without the state.
-    copying: AtomicU64,
     scratch: Mutex<Pieces>,
     free: Mutex<FreeList>,
     limbo: Mutex<Limbo>,
@@ -141,7 +139,6 @@ impl StreamInner {
             left: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             state: Mutex::default(),
-            copying: AtomicU64::new(0),
             scratch,
             free,
             limbo,
@@ -173,11 +170,6 @@ impl StreamInner {
         self.is_there()?;
         self.raw.bind()?;
         Ok(StreamGuard { stream: self, state, alone: None })
-    }
-
-    /// The guard again, of who has just enqueued without it.
-    fn enter_again(self: &Arc<Self>) -> StreamGuard<'_> {
-        StreamGuard { stream: self, state: lock(&self.state), alone: None }
     }
 
     /// Something was enqueued; the caller holds the state.
@@ -237,16 +229,22 @@ impl StreamInner {
     /// The state, of who asks the driver about the stream or marks what is kept. Nothing while another thread is in a call that
     /// enqueues: it may wait for room, and the driver lets a question about that stream wait with it.
     fn undisturbed(&self) -> Option<MutexGuard<'_, State>> {
-        now(&self.state).filter(|_| self.copying.load(Ordering::Acquire) == 0)
+        now(&self.state)
     }
 
     /// Whether its queue surely has room for a few entries more; the caller holds the state.
     fn has_room(&self) -> bool {
-        let left = self.left.load(Ordering::Acquire);
-        if left - self.idle_since.load(Ordering::Acquire) <= ROOM {
-            return true;
-        }
-        let is_over = self.is_over();
+        self.is_nearly_idle() || self.is_idle()
+    }
+
+    /// Whether hardly anything was enqueued since it was last known to be idle.
+    fn is_nearly_idle(&self) -> bool {
+        self.left.load(Ordering::Acquire) - self.idle_since.load(Ordering::Acquire) <= ROOM
+    }
+
+    /// As [`is_over`](Self::is_over), and notes it; the caller holds the state.
+    fn is_idle(&self) -> bool {
+        let (left, is_over) = (self.left.load(Ordering::Acquire), self.is_over());
         if is_over {
             self.idle_since.fetch_max(left, Ordering::Release);
         }
@@ -323,7 +321,7 @@ impl StreamInner {
 
     /// As [`is_over_for_others`](Self::is_over_for_others), of who holds the state, or has the last handle of the stream.
     pub(crate) fn is_over(&self) -> bool {
-        self.copying.load(Ordering::Acquire) == 0 && self.raw.is_complete().unwrap_or(true)
+        self.raw.is_complete().unwrap_or(true)
     }
 
     /// What the driver says of its work; nothing while another thread is in a call that enqueues.
@@ -381,11 +379,10 @@ impl StreamInner {
         let mut past = Vec::new();
         // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
         if let Some(state) = self.undisturbed() {
-            let (unmarked, left) = (lock(&self.limbo).unmarked(), self.left.load(Ordering::Acquire));
-            if self.is_over() {
-                self.idle_since.fetch_max(left, Ordering::Release);
+            let unmarked = lock(&self.limbo).unmarked();
+            if self.is_idle() {
                 past = unmarked;
-            } else if self.device.gpu.is_held() && !self.has_room() {
+            } else if self.device.gpu.is_held() && !self.is_nearly_idle() {
                 lock(&self.limbo).still_unmarked(unmarked);
             } else {
                 self.mark(unmarked);

@@ -1,0 +1,85 @@
+//! Allocations that find no room: they wait for what is about to be free, and are then refused, with everything as it was.
+
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use syncscope::device::{Device, Injected};
+use syncscope::error::DeviceError;
+
+use crate::{Check, ensure};
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("a_refused_allocation_leaves_everything_as_it_was", refused_allocation),
+    ("an_allocation_waits_for_pending_frees_before_it_is_refused", allocation_waits),
+    ("allocations_that_find_no_room_at_once_do_not_wait_for_each_other", no_room_at_once),
+    ("a_tensor_too_large_for_any_memory_is_refused", too_large),
+];
+
+fn refused_allocation(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([1000])?;
+    for nth in 1..4 {
+        device.inject(Injected::Allocation, nth);
+        let outcomes: Vec<_> = (0..4).map(|_| x.add_scalar(1.0).map(|y| y.get([0])?.item())).collect();
+        for (place, outcome) in (1..).zip(outcomes) {
+            let right = match outcome {
+                Err(DeviceError::OutOfMemory { .. }) => place == nth,
+                Ok(value) => place != nth && value? == 2.0,
+                Err(_) => false,
+            };
+            ensure(right, || format!("allocation {place} where {nth} is to fail"))?;
+        }
+    }
+    ensure(x.sum()?.item()? == 1000.0, || "a tensor changed".to_owned())
+}
+
+/// More than fits is asked for again and again, while what was freed is still in use by a stream that will come past it.
+fn allocation_waits(device: &Device) -> Result<(), Failed> {
+    // Nearly half of what there is, where the engine knows: then the third and later ones wait.
+    // A little less, for what other tests hold meanwhile.
+    let len = device.properties().memory_bytes.map_or(1 << 20, |bytes| bytes as usize / 20 * 9 / 4);
+    let (home, guest) = (device.stream()?, device.stream()?);
+    let one = guest.ones::<f32>([1])?;
+    for _ in 0..4 {
+        let large = home.empty::<f32>([len])?;
+        let event = device.event()?;
+        home.record(&event)?;
+        guest.wait(&event)?;
+        guest.spin(std::time::Duration::from_millis(50))?;
+        large.get([0])?.reshape([1])?.on(&guest)?.assign(&one)?;
+    }
+    Ok(device.synchronize()?)
+}
+
+/// Each has the guard of its stream while it looks whether the streams of the others are over.
+fn no_room_at_once(device: &Device) -> Result<(), Failed> {
+    const THREADS: usize = 2;
+    const TIMES: usize = 200;
+    let (start, (done, ended)) = (Arc::new(Barrier::new(THREADS)), mpsc::channel());
+    for _ in 0..THREADS {
+        let (stream, start, done) = (device.stream()?, start.clone(), done.clone());
+        // Not scoped: those that hang cannot be ended.
+        thread::spawn(move || {
+            let refused = |_| matches!(stream.empty::<f32>([1 << 45]), Err(DeviceError::OutOfMemory { .. }));
+            start.wait();
+            let _ = done.send((0..TIMES).all(refused));
+        });
+    }
+    for _ in 0..THREADS {
+        let refused = ended.recv_timeout(Duration::from_secs(60)).map_err(|_| "they wait for each other")?;
+        ensure(refused, || "128 TiB were allocated".to_owned())?;
+    }
+    Ok(())
+}
+
+fn too_large(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let error = stream.empty::<f32>([usize::MAX / 4, 9]).err().ok_or("a shape that overflows was taken")?;
+    ensure(matches!(error, DeviceError::InvalidArgument { .. }), || error.to_string())?;
+    let error = stream.empty::<f32>([1 << 45]).err().ok_or("128 TiB were allocated")?;
+    ensure(matches!(error, DeviceError::OutOfMemory { .. }), || error.to_string())?;
+    stream.ones::<f32>([4])?.sum()?.item()?;
+    Ok(())
+}
