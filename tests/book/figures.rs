@@ -120,7 +120,7 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
     let [agree, missed, alarms, waits] = ["agrees", "missed", "false-alarm", "blocks"].map(yes);
     // Waits and silences are counted apart.
     for (part, whole) in [(missed, waits), (alarms, agree + missed + alarms - waits)] {
-        let tally = format!(">{part} of {whole} (95 % interval: ");
+        let tally = format!(">{part} of {whole} (95 % ");
         assert!(chapter.contains(&tally), "{tally} is not in {chapter}");
     }
 }
