@@ -199,7 +199,7 @@ tables:
         };
         assert!(parse(&format!("{HEAD}{}", advice("a > 1e-6", "['{{ a }}']"))).is_ok());
         for (choice, values, says) in [
-            ("a > 1e-6", "[]", "d.yaml:14:118: a case, its advice and 0 values stand below 3 heads"),
+            ("a > 1e-6", "[]", "d.yaml:14:145: a case, its advice and 0 values stand below 3 heads"),
             ("a > 1e-6", "['{{ aa }}']", "there is no measurement `aa`"),
             ("aa > 1e-6", "['{{ a }}']", "there is no measurement `aa`"),
             ("a", "['{{ a }}']", "`a` has no bound"),
