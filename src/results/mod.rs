@@ -58,7 +58,9 @@ pub(crate) use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
-pub(crate) use lookup::{preferred, share_interval};
+pub(crate) use lookup::preferred;
+#[cfg(feature = "report")]
+pub(crate) use lookup::share_interval;
 pub use lookup::{Lookup, Metric};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::code_of;
