@@ -99,6 +99,9 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     // whatever its machine is called.
     let mut named: BTreeMap<OsString, PathBuf> =
         files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
+    // What came whole before is not claimed again.
+    let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
+    folders.iter().for_each(|folder| Target::sweep(&store.join(folder)));
     for candidate in candidates {
         let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
