@@ -123,12 +123,13 @@ fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(
     Ok(())
 }
 
-/// Claims the file of the trace before anything is measured; refuses an experiment that has nothing to record.
+/// Claims the file of the trace before anything is done for it; refuses an experiment that has nothing to record.
 fn claim_trace(experiment: &dyn AnyExperiment, device: &Device, path: &Path) -> anyhow::Result<OutputFile> {
+    let file = OutputFile::claim(path, begins_with(TRACE_BEGIN))?;
     if !has_scenarios(experiment, device) {
         return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
     }
-    Ok(OutputFile::claim(path, begins_with(TRACE_BEGIN))?)
+    Ok(file)
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

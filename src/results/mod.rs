@@ -56,6 +56,7 @@ pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare
 pub use diagnose::Diagnosed;
 pub(crate) use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
+pub(crate) use file::MOST_BYTES as LONGEST_FILE;
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
 pub(crate) use lookup::preferred;
