@@ -53,7 +53,7 @@ pub(super) fn render(
         let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
         let tables = tables.into_iter().map(&section).collect();
-        figures.push(figure_context(document, figure, machines, tables)?);
+        figures.push(figure_context((document, titles), figure, machines, tables)?);
     }
     let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
@@ -63,6 +63,7 @@ pub(super) fn render(
         has_published => document.tables.iter().any(DocumentTable::has_published),
         question => safe_html(document.question.trim()),
         answers => render_text::answers(document, machines, judged),
+        advice => render_text::advice(document, machines),
         method => safe_html(document.method.trim()),
         listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
@@ -85,7 +86,7 @@ fn listing((name, text): (&String, &&str)) -> Value {
 }
 
 fn figure_context(
-    document: &Document,
+    (document, titles): (&Document, &BTreeMap<String, String>),
     figure: &DocumentFigure,
     machines: &Machines<'_>,
     tables: Vec<Value>,
@@ -95,12 +96,15 @@ fn figure_context(
         let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
         for (place, panel) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
+            let leads = panel.chapter.as_ref().and_then(|chapter| Some((chapter, titles.get(chapter)?)));
+            let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
+            let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
             if let Some(scenario) = &panel.timeline {
-                panels.push(safe_html(recorded::panel(panel, scenario, (results, number, machine), id)?));
+                panels.push(picture(recorded::panel(panel, scenario, (results, number, machine), id)?));
                 continue;
             }
             let drawn = drawn_panel(document, panel, (results, machine), id)?;
-            panels.extend(drawn.pictures.into_iter().map(safe_html));
+            panels.extend(drawn.pictures.into_iter().map(picture));
             left_out.extend(drawn.left_out);
             unmeasured.extend(drawn.unmeasured);
         }

@@ -18,9 +18,13 @@ pub(super) fn place(document: &Document, figure: &DocumentFigure, number: usize)
     format!("data/{}-{}-{number}.csv", document.id, figure.id)
 }
 
-/// Whether a figure draws rows.
+/// Whether a figure draws rows whose data no other chapter offers.
 pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
-    figure.panels.iter().any(|panel| panel.timeline.is_none())
+    figure.panels.iter().any(has_data)
+}
+
+fn has_data(panel: &Panel) -> bool {
+    panel.timeline.is_none() && panel.chapter.is_none()
 }
 
 /// The data that a document's chapter offers: path within the book's `src`, and content.
@@ -34,12 +38,13 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Pat
     Ok(files)
 }
 
-/// The rows that a figure draws, of every system that it draws. Values are in the unit of their row, without a prefix.
+/// The rows that a figure draws and no other chapter offers, of every system that it draws. Values are in the unit of
+/// their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut out = Writer::from_writer(Vec::new());
     write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
     let mut written: Vec<[String; 10]> = Vec::new();
-    for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
+    for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
             written.extend(matrix_rows(matrix, results));
             continue;

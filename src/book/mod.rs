@@ -32,6 +32,7 @@ mod recorded;
 mod render_text;
 mod site;
 mod slides;
+mod slim;
 mod source;
 mod sources;
 mod syllabus;

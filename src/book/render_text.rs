@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Document, Exercise, Piece, Sentence, Text};
+use super::document::{Advice, AdviceRow, Document, Exercise, Piece, Sentence, Text};
 use super::predicate::{ClaimVerdict, Judgement};
 use super::tables::Machines;
 use super::templates::safe_html;
@@ -39,6 +39,47 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
         is_answer.then(|| context! { lines, refuted })
     };
     machines.named().enumerate().filter_map(answer).collect()
+}
+
+/// What each run advises, system by system, as the lines of a table; nothing of a system that says nothing of any case.
+pub(super) fn advice(document: &Document, machines: &Machines<'_>) -> Option<Value> {
+    let advice = document.advice.as_ref()?;
+    let mut advised = Vec::new();
+    for (results, machine) in machines.named() {
+        for system in results.systems() {
+            advised.extend(advised_by(advice, document, results, system).map(|(rows, undecided)| {
+                context! { machine => heading(results, machine, system), rows, undecided => safe_html(undecided) }
+            }));
+        }
+    }
+    Some(context! {
+        title => advice.title.as_str(),
+        caption => safe_html(advice.caption.trim()),
+        columns => advice.columns.iter().map(|head| safe_html(in_a_cell(head))).collect::<Vec<Value>>(),
+        machines => advised,
+    })
+}
+
+/// The lines of a system, and why the samples decide nothing where one run says nothing of another.
+fn advised_by(advice: &Advice, document: &Document, results: &Results, system: &str) -> Option<(Vec<Value>, String)> {
+    let (mut rows, mut undecided, mut is_said) = (Vec::new(), Vec::new(), false);
+    for AdviceRow { case, choose, values } in &advice.rows {
+        let chosen = choose.said(document, results, system).map(|said| {
+            undecided.extend(said.undecided.iter().map(|reason| undecided_by(&escape(reason))));
+            render_text(&said.pieces)
+        });
+        let values = values.iter().map(|text| of_system(text, document, results, system));
+        let cells: Vec<Result<String, String>> = std::iter::once(chosen).chain(values).collect();
+        is_said |= cells.iter().any(Result::is_ok);
+        let cells = cells.into_iter().map(|cell| safe_html(in_a_cell(&cell.unwrap_or_else(not_here))));
+        rows.push(context! { case => safe_html(in_a_cell(case)), cells => cells.collect::<Vec<Value>>() });
+    }
+    is_said.then(|| (rows, distinct(undecided).join(" ")))
+}
+
+/// Markdown in a cell of a table of Markdown: it stands in one line, and no bar ends the cell.
+fn in_a_cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
 /// What sentences of a document say of each machine, system by system.

@@ -16,6 +16,7 @@ use super::includes;
 use super::place::{BOOK, OutputPlace};
 use super::policy::{self, Scripts};
 use super::project::BookProject;
+use super::slim;
 use super::source::Source;
 use crate::error::{BookError, explained};
 use crate::present::styled_once;
@@ -72,7 +73,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site, &place.working("print"))?;
-    shorten_index(source, &site)?;
+    slim::apply(&site, |path| source.is_copied(path))?;
     policy::apply(&site, Scripts::OfFrame, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
@@ -131,7 +132,7 @@ fn printed(whole: &str, course: &str) -> String {
     }
 }
 
-/// A page, the rows and cells of whose tables are without what a pointer or a script finds there: there is neither on paper.
+/// A page whose values, tables and timelines are without what a pointer or a script finds there: there is neither on paper.
 fn without_hints(page: &str) -> String {
     let without = |tag: String, name: &str| match tag.split_once(&format!(" {name}=\"")) {
         Some((before, behind)) => behind.split_once('"').map_or(tag.clone(), |(_, behind)| before.to_owned() + behind),
@@ -139,43 +140,12 @@ fn without_hints(page: &str) -> String {
     };
     let piece = |piece: &str| {
         let (text, tag) = piece.split_at(piece.rfind('<').unwrap_or(piece.len()));
-        let is_cell = ["<tr ", "<th ", "<td "].iter().any(|kind| tag.starts_with(kind));
-        let names: &[&str] = if is_cell { &["title", "data-id"] } else { &[] };
+        let has_hints = ["<tr ", "<th ", "<td ", "<span ", "<div "].iter().any(|kind| tag.starts_with(kind));
+        let names: &[&str] = if has_hints { &["title", "data-id", "data-spans"] } else { &[] };
         text.to_owned() + &names.iter().fold(tag.to_owned(), |tag, name| without(tag, name))
     };
     page.split_inclusive('>').map(piece).collect()
 }
-
-/// Shortens the index that mdBook's search loads. A file of the book's own that is called so stays as it is.
-fn shorten_index(source: &Source, site: &Path) -> Result<(), BookError> {
-    for entry in fs::read_dir(site).map_err(at(site))? {
-        let entry = entry.map_err(at(site))?;
-        let (name, path) = (entry.file_name(), entry.path());
-        if name.to_string_lossy().starts_with("searchindex") && !source.is_copied(Path::new(&name)) {
-            let index = fs::read_to_string(&path).map_err(at(&path))?;
-            fs::write(&path, with_short_weights(&index)).map_err(at(&path))?;
-        }
-    }
-    Ok(())
-}
-
-/// A search index whose weights of words have two decimals: what is behind them is a tenth of the index, and ranks nothing.
-fn with_short_weights(index: &str) -> String {
-    let mut parts = index.split(WEIGHT);
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |mut short, part| {
-        let end = part.find(|digit: char| !digit.is_ascii_digit() && digit != '.').unwrap_or(part.len());
-        let (weight, behind) = part.split_at(end);
-        let decimals = weight.find('.').map_or(weight.len(), |point| weight.len().min(point + 3));
-        short += WEIGHT;
-        short += &weight[..decimals];
-        short += behind;
-        short
-    })
-}
-
-/// What stands before a weight.
-const WEIGHT: &str = "\"tf\":";
 
 /// Has mdBook build the pages but for some.
 fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
@@ -228,7 +198,7 @@ impl SetAside {
         while let Some((before, aside, behind)) = first_aside(rest) {
             out.push_str(before);
             out.push_str(&Self::place(self.0.len(), &words(aside)));
-            self.0.push(plain(aside));
+            self.0.push(plain(&aside.replace(SPOKEN, "")));
             rest = behind;
         }
         out + rest
@@ -263,6 +233,9 @@ impl SetAside {
         out
     }
 }
+
+/// What a screen reader says before an interval. Of a site, the style sheet says it: the element would stand there thousands of times.
+const SPOKEN: &str = "<span class=\"spoken\">95 % interval: </span>";
 
 /// The words of a picture or table, each once: no tags, entities, numbers and what is too short to be searched for.
 fn words(markup: &str) -> String {
@@ -371,17 +344,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_on_paper_has_no_hints() {
-        let page = "a title=\"b\" <tr data-id=\"x\"><td class=\"c\" title=\"1 &#62; 0\" colspan=\"2\">v</td><td title=\"a>b\">";
-        let paper = "a title=\"b\" <tr><td class=\"c\" colspan=\"2\">v</td><td title=\"a>b\">";
+    fn a_value_on_paper_has_no_hints() {
+        let page = "a title=\"b\" <tr data-id=\"x\"><td class=\"c\" title=\"1 &#62; 0\" colspan=\"2\">v</td><td title=\"a>b\"> \
+                    <span class=\"measured\" title=\"n = 3\" data-interval=\"1 … 2\">v</span>";
+        let paper = "a title=\"b\" <tr><td class=\"c\" colspan=\"2\">v</td><td title=\"a>b\"> \
+                     <span class=\"measured\" data-interval=\"1 … 2\">v</span>";
         assert_eq!(without_hints(page), paper);
         assert_eq!(without_hints("<a title=\"b\">1 < 2"), "<a title=\"b\">1 < 2");
-    }
-
-    #[test]
-    fn weights_in_a_search_index_are_short_and_all_else_is_kept() {
-        let index = r#"{"docs":{"1":{"tf":1.4142135623730951},"2":{"tf":1.0}},"df":2},"body":"\\"tf\\":1.23456"#;
-        let short = r#"{"docs":{"1":{"tf":1.41},"2":{"tf":1.0}},"df":2},"body":"\\"tf\\":1.23456"#;
-        assert_eq!(with_short_weights(index), short);
     }
 }

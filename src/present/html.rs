@@ -7,7 +7,7 @@
 use super::escape::escape;
 use super::table::{Cell, Column, Table, TableGroup, TableRow};
 use super::value::Value;
-use crate::units::{Unit, counted};
+use crate::units::Unit;
 
 impl Table {
     /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
@@ -118,22 +118,19 @@ fn value_cell(value: &Value, role: &str) -> String {
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
 }
 
-/// The tooltip of the cell: what its value is of.
+/// The tooltip of the cell: what its value is of. How many samples that are stands in the cell.
 fn hint(value: &Value) -> String {
     let Some(samples) = value.samples else { return String::new() };
-    let n = samples.n;
     let is_share = value.unit == Unit::Ratio && value.source.as_deref() == Some("observed");
     let median = if value.difference { "median difference" } else { "median" };
-    let mut hint = match (is_share, samples.runs) {
-        (true, 0 | 1) => format!("share of {} of one run", counted(n, "trial")),
-        (true, runs) => format!("share of {} of {runs} runs", counted(n, "trial")),
-        (false, 0 | 1) => format!("{median} of {} of one run", counted(n, "sample")),
-        (false, runs) => format!("mean of the {median}s of {runs} runs, {} in all", counted(n, "sample")),
+    let hint = match (is_share, samples.runs) {
+        (true, 0 | 1) => "share of the trials of one run".to_owned(),
+        (true, _) => "share of the trials of all runs".to_owned(),
+        (false, 0 | 1) => format!("{median} of one run"),
+        (false, _) => format!("mean of the runs' {median}s"),
     };
-    if let Some(source) = &value.source {
-        hint.push_str(&format!(", {source}"));
-    }
-    format!(" title=\"{}\"", escape(&hint))
+    let source = value.source.as_ref().map(|source| format!(", {source}")).unwrap_or_default();
+    format!(" title=\"{}\"", escape(&format!("{hint}{source}")))
 }
 
 fn span(class: &str, text: &str) -> String {

@@ -63,8 +63,7 @@ impl<'a> Metric<'a> {
     /// that its samples give. For observations of yes and no (a ratio whose samples are all 0 or 1) the share of yes, since
     /// their median would say nothing.
     ///
-    /// The share's interval is Wilson's score interval (E. B. Wilson, *Probable inference, the law of succession, and
-    /// statistical inference*, J. Am. Stat. Assoc. 22, 1927), over the trials of all runs.
+    /// The share's interval is that of [`share_interval`] over the trials of all runs.
     ///
     /// # Errors
     /// There is no sample, or one that is no finite number.
@@ -133,15 +132,21 @@ impl<'a> Metric<'a> {
 }
 
 fn share(samples: &[f64], estimate: Estimate) -> Estimate {
+    let (yes, n) = (samples.iter().sum::<f64>(), samples.len() as f64);
+    let (low, high) = share_interval(yes, n);
+    Estimate { median: yes / n, low, high, ..estimate }
+}
+
+/// The 95 % interval of the share of yes where `yes` of `n` are yes: Wilson's score interval (E. B. Wilson, *Probable inference,
+/// the law of succession, and statistical inference*, J. Am. Stat. Assoc. 22, 1927).
+pub(crate) fn share_interval(yes: f64, n: f64) -> (f64, f64) {
     /// The two-sided 97.5 % point of the normal distribution.
     const Z: f64 = 1.959_964;
-    let n = samples.len() as f64;
-    let share = samples.iter().sum::<f64>() / n;
+    let share = yes / n;
     let denominator = 1.0 + Z * Z / n;
     let centre = (share + Z * Z / (2.0 * n)) / denominator;
     let half_width = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / denominator;
-    let (low, high) = ((centre - half_width).max(0.0), (centre + half_width).min(1.0));
-    Estimate { median: share, low, high, ..estimate }
+    ((centre - half_width).max(0.0), (centre + half_width).min(1.0))
 }
 
 impl<'a> Lookup<'a> {

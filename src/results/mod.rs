@@ -59,7 +59,7 @@ pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub(crate) use file::MOST_BYTES as LONGEST_FILE;
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
-pub(crate) use lookup::preferred;
+pub(crate) use lookup::{preferred, share_interval};
 pub use lookup::{Lookup, Metric};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::code_of;

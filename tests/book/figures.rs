@@ -1,5 +1,6 @@
 //! Plots, timelines and their data.
 
+use syncscope::book::document::Panel;
 use syncscope::book::line_plot;
 use syncscope::present::Point;
 use syncscope::results::{Outcome, Recorded, RecordedTimeline};
@@ -112,14 +113,15 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
     assert_eq!([before, times].map(|part| part.matches("it is PyTorch's own call").count()), [1, 1], "{chapter}");
     let table = chapter.split("id=\"calls\"").nth(1).and_then(|rest| rest.split("</details>").next()).unwrap();
     assert!(table.contains(note) && !table.contains("class=\"ratio\"") && table.contains("n = "), "{table}");
-    let of = |id: &str| -> Vec<f64> {
-        let rows = results.rows.iter().filter(|row| row.spec.id == id);
-        rows.map(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0]).collect()
+    let yes = |id: &str| {
+        let rows = results.rows.iter().filter(|row| row.spec.id == format!("pytorch-calls.{id}"));
+        rows.filter(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0] == 1.0).count()
     };
-    for id in ["pytorch-calls.agrees", "pytorch-calls.missed", "pytorch-calls.false-alarm"] {
-        let yes = of(id).into_iter().filter(|says| *says == 1.0).count();
-        let tally = format!(">{yes} of {}<", of(id).len());
-        assert!(chapter.contains(&tally), "{id}: {tally} is not in {chapter}");
+    let [agree, missed, alarms, waits] = ["agrees", "missed", "false-alarm", "blocks"].map(yes);
+    // Waits and silences are counted apart.
+    for (part, whole) in [(missed, waits), (alarms, agree + missed + alarms - waits)] {
+        let tally = format!(">{part} of {whole} (95 % ");
+        assert!(chapter.contains(&tally), "{tally} is not in {chapter}");
     }
 }
 
@@ -208,7 +210,8 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
         let chapter = read(&files, &document.id);
         assert!(chapter.contains("<svg class=\"plot\""), "{} has no plot", document.id);
         assert!(!chapter.contains("not recorded"), "{}", document.id);
-        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(|p| p.timeline.is_none())) {
+        let has_data = |panel: &Panel| panel.timeline.is_none() && panel.chapter.is_none();
+        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(|p| has_data(p))) {
             let place = format!("data/{}-{}-1.csv", document.id, figure.id);
             assert!(chapter.contains(&format!("href=\"{place}\"")), "{place}");
             let text = page(&files, &format!("book/src/{place}"));
@@ -224,6 +227,27 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
             }
         }
     }
+}
+
+#[test]
+fn a_panel_that_leads_to_a_chapter_links_to_it_and_leaves_the_data_to_it() {
+    let documents = documents();
+    let leading = documents.iter().flat_map(|document| document.figures.iter().map(move |figure| (document, figure)));
+    let mut led = 0;
+    for (document, figure) in leading.filter(|(_, figure)| figure.panels.iter().all(|panel| panel.chapter.is_some())) {
+        let chapter = read(whole_source(), &document.id);
+        assert!(!chapter.contains(&format!("data/{}-{}-1.csv", document.id, figure.id)), "{}", document.id);
+        for panel in &figure.panels {
+            let (to, id) = (panel.chapter.as_ref().unwrap(), &panel.matrix.as_ref().unwrap().id);
+            assert!(chapter.contains(&format!("<a href=\"{to}.html\">")), "{to}");
+            let offered = documents.iter().find(|document| document.id == *to).unwrap();
+            let data = offered.figures.iter().map(|figure| format!("book/src/data/{to}-{}-1.csv", figure.id));
+            let holds = |place: String| page(whole_source(), &place).contains(&format!("\n{id},"));
+            assert!(data.into_iter().any(holds), "no data of {to} hold {id}");
+            led += 1;
+        }
+    }
+    assert!(led > 0);
 }
 
 #[test]

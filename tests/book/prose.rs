@@ -102,7 +102,9 @@ fn read_pages() -> Vec<(String, Vec<Block>)> {
         names.map(|name| (name.clone(), blocks(&read(whole_source(), &name)))).collect();
     let results = fixture::run();
     for document in documents() {
-        let texts = document.answer.iter().flat_map(|answer| [&answer.then, &answer.otherwise, &answer.unclear]);
+        let advised = document.advice.iter().flat_map(|advice| &advice.rows).map(|row| &row.choose);
+        let said = document.answer.iter().chain(advised);
+        let texts = said.flat_map(|said| [&said.then, &said.otherwise, &said.unclear]);
         let said = texts
             .map(|text| words(&text.filled(&document, &results, "syncscope").unwrap()))
             .collect::<Vec<_>>()

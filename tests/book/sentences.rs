@@ -1,6 +1,6 @@
 //! What the chapters say in sentences, and the first page.
 
-use syncscope::book::document::Piece;
+use syncscope::book::document::{Piece, Text};
 use syncscope::book::takeaways;
 use syncscope::results::Outcome;
 
@@ -108,6 +108,55 @@ fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
     assert!(printed.contains("span.measured[data-interval]::after"), "{printed}");
     // A number of the first page has its interval beside it everywhere.
     assert!(first_page(DOCUMENT, &scattered(2.1)).contains("(2.05 … 2.15 ×, 3 runs)"));
+}
+
+#[test]
+fn a_value_can_have_its_interval_beside_it_and_so_many_of_so_many_that_of_their_share() {
+    let said = |document: &Document, text: &str, results: &Results, system: &str| {
+        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        words(&text.filled(document, results, system).unwrap())
+    };
+    let beside = |results: Results| said(&document(), "{{ slow.fp16.size_8|interval }}", &results, "syncscope");
+    assert_eq!(beside(slow_by(4.0)), "4.02 µs (95 % interval: 3.922 … 4.122 µs)");
+    assert_eq!(beside(once_slow_by(4.0)), "4.02 µs (one run, no interval)");
+
+    let calls = documents().into_iter().find(|document| document.id == "pytorch-calls").unwrap();
+    let results = fixture::with_pytorch(fixture::run());
+    let count = |name: &str| said(&calls, &format!("{{{{ {name}.count|count }}}}"), &results, "PyTorch");
+    let (part, whole) = (count("missed"), count("agrees"));
+    let share = said(&calls, "{{ (missed.count / agrees.count)|share }}", &results, "PyTorch");
+    assert!(share.starts_with(&format!("{part} of {whole} (95 % interval: ")) && share.ends_with(" %)"), "{share}");
+}
+
+/// What is advised of a run in a table: the cells below the heads.
+fn advised(results: Results) -> Vec<Vec<String>> {
+    const ADVICE: &str = "advice:\n  title: Which one\n  caption: C\n  columns: [case, choice, slow]\n  rows:\n    - case: a | b\n      \
+                          choose: {if: slow.fp16.size_8 / fast.fp16.size_8 > 2, then: The fast one., else: Either., unclear: Open.}\n      \
+                          values: ['{{ slow.fp16.size_8 }}']\n";
+    let chapter = read(&source_as(&project(&format!("{DOCUMENT}{ADVICE}")), &[results]), "probe");
+    let (_, table) =
+        chapter.split_once("| case | choice | slow |\n|---|---|---|\n").unwrap_or_else(|| panic!("{chapter}"));
+    let lines = table.lines().take_while(|line| line.starts_with('|'));
+    lines.map(|line| line.trim_matches(['|', ' ']).split(" | ").map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn the_measured_values_choose_what_is_advised_case_by_case() {
+    for (factor, choice, value) in
+        [(4.0, "The fast one.", ">4.02 µs<"), (1.0, "Either.", ">1.01 µs<"), (2.0, "Open.", "µs<")]
+    {
+        let rows = advised(slow_by(factor));
+        assert_eq!((rows.len(), rows[0].len(), rows[0][0].as_str(), rows[0][1].as_str()), (1, 3, "a \\| b", choice));
+        assert!(rows[0][2].contains(value), "{rows:?}");
+    }
+}
+
+#[test]
+fn advice_about_rows_that_a_run_lacks_says_so_in_their_cells() {
+    let mut results = slow_by(4.0);
+    results.rows.retain(|row| row.spec.id != "probe.fast");
+    let rows = advised(results);
+    assert!(rows[0][1].starts_with("Not answered here: ") && rows[0][2].contains(">4.02 µs<"), "{rows:?}");
 }
 
 /// A figure of one system is no figure of another.

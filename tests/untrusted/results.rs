@@ -100,7 +100,8 @@ fn use_results(results: &Results, documents: &[Document]) {
         for claim in &document.claims {
             let _ = claim.judge(document, results);
         }
-        for sentence in &document.answer {
+        let advised = document.advice.iter().flat_map(|advice| &advice.rows).map(|row| &row.choose);
+        for sentence in document.answer.iter().chain(advised) {
             let _ = sentence.said(document, results, &results.run().system);
         }
     }

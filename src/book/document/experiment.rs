@@ -43,6 +43,7 @@ impl Document {
             // The results' own words, which may be anybody's: the documents' are Markdown.
             question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
             answer: Vec::new(),
+            advice: None,
             headline: None,
             lesson: None,
             method: String::new(),

@@ -4,6 +4,7 @@
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
 //! figure of a document that a chapter shows comes from here.
 
+mod advice;
 mod case;
 mod check;
 mod claim;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+pub use advice::{Advice, AdviceRow};
 pub use case::TableCase;
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
@@ -72,6 +74,8 @@ pub struct Document {
     /// What the measured values answer, a sentence each.
     #[serde(default)]
     pub answer: Vec<Sentence>,
+    /// What follows from them, case by case, as a table.
+    pub advice: Option<Advice>,
     /// Its number on the first page.
     pub headline: Option<Headline>,
     /// What runs, in a few words (Markdown).

@@ -59,6 +59,8 @@ pub struct Panel {
     pub roofline: bool,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
     pub matrix: Option<Matrix>,
+    /// The chapter that shows the same rows each by itself: the panel links to it, and their data are offered there.
+    pub chapter: Option<String>,
     /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
 }

@@ -2,18 +2,20 @@
 //!
 //! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of tests
 //! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
-//! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent`, `times` and `count`. A sentence of an
-//! answer has a text for each outcome of its tests, so that it is true of whichever machine was measured.
+//! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent`, `times` and `count`. A name whose interval
+//! is to stand in the text, too, has the filter `interval`, and so many of so many, with the interval of their share, has the filter
+//! `share`: `{{ (missed.count / blocks.count)|share }}`. A sentence of an answer has a text for each outcome of its tests, so that it
+//! is true of whichever machine was measured.
 
 use minijinja::Environment;
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, ResolvedExpression, UnknownName, environment, holds, is_foreign, singled_out,
+    Checked, Held, Operand, ResolvedExpression, UnknownName, environment, holds, is_foreign, singled_out,
 };
 use super::Document;
 use crate::measure::Decision;
-use crate::results::{Parameters, Results};
+use crate::results::{Parameters, Results, share_interval};
 use crate::units::{Scale, Unit};
 
 /// A text with expressions in it (Markdown).
@@ -233,10 +235,20 @@ impl Text {
             };
             let Checked { operands, .. } = Checked::of(&environment, expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            if !expression.contains('|') && !operands.iter().all(|(name, _)| name == expression) {
-                let message = format!("`{expression}` is written neither as `time`, `percent`, `times` nor `count`");
-                return Err(within(message.into()));
-            }
+            let (quantity, form) = formed(expression);
+            let is_name = operands.iter().all(|(name, _)| name == quantity);
+            let is_counted = || operands.iter().all(|(_, operand)| matches!(operand, Operand::Counted { .. }));
+            let message = match form {
+                None if !is_name && !expression.contains('|') => {
+                    format!("`{expression}` is written neither as `time`, `percent`, `times` nor `count`")
+                }
+                Some("interval") if !is_name => format!("`{quantity}` is no name alone: `interval` is of one"),
+                Some("share") if parts_of_share(quantity).is_none() || !is_counted() => {
+                    format!("`{quantity}` is no share of counts, such as `(a.count / b.count)|share`")
+                }
+                _ => continue,
+            };
+            return Err(within(message.into()));
         }
         Ok(())
     }
@@ -271,7 +283,23 @@ enum Part<'a> {
 }
 
 /// The filters that write a number: each is the last of its expression.
-const FORMS: [&str; 4] = ["time", "percent", "count", "times"];
+const FORMS: [&str; 6] = ["time", "percent", "count", "times", "interval", "share"];
+
+/// An expression without the filter that writes it, and that filter.
+fn formed(expression: &str) -> (&str, Option<&str>) {
+    match expression.rsplit_once('|') {
+        Some((quantity, filter)) if FORMS.contains(&filter.trim()) => (quantity.trim(), Some(filter.trim())),
+        _ => (expression, None),
+    }
+}
+
+/// The two sides of a share, which stands in brackets.
+fn parts_of_share(quantity: &str) -> Option<(&str, &str)> {
+    let inside = quantity.strip_prefix('(')?.strip_suffix(')')?;
+    let depth = |text: &str| text.matches('(').count().checked_sub(text.matches(')').count());
+    let places = inside.match_indices('/').map(|(place, _)| (&inside[..place], &inside[place + 1..]));
+    places.filter(|(part, whole)| [part, whole].iter().all(|side| depth(side) == Some(0))).next()
+}
 
 /// Where expressions of a text are checked: as predicates are, with filters that write a number.
 fn wording() -> Environment<'static> {
@@ -280,14 +308,16 @@ fn wording() -> Environment<'static> {
     environment.add_filter("percent", |value: f64| Scale::PERCENT.significant(value, 3));
     environment.add_filter("count", |value: f64| format!("{value:.0}"));
     environment.add_filter("times", |value: f64| format!("{} ×", Unit::Ratio.format(value, 3)));
+    environment.add_filter("interval", |value: f64| value.to_string());
+    environment.add_filter("share", |value: f64| value.to_string());
     environment
 }
 
 fn value(expression: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
-    let (quantity, form) = match expression.rsplit_once('|') {
-        Some((quantity, filter)) if FORMS.contains(&filter.trim()) => (quantity.trim(), Some(filter.trim())),
-        _ => (expression, None),
-    };
+    let (quantity, form) = formed(expression);
+    if form == Some("share") {
+        return share(quantity, document, results, system);
+    }
     let resolved = ResolvedExpression::of(quantity, document, results, system, &Parameters::new())?;
     let found = resolved.found()?;
     let (value, ends) = found.numbers();
@@ -295,6 +325,7 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         Some("percent") => (Scale::PERCENT, ""),
         Some("times") => (Unit::Ratio.scale(value), " ×"),
         Some("count") => (Unit::Number.scale(value), ""),
+        Some("interval") => (found.unit.scale(value), ""),
         Some(_) => (Unit::Seconds.scale(value), ""),
         None => (found.unit.scale(value), ""),
     };
@@ -308,5 +339,31 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         None => found.why_no_interval(),
     };
     let detail: Vec<String> = found.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let (text, interval) = match interval {
+        Some(interval) if form == Some("interval") && ends.is_some() => {
+            (format!("{text} (95 % interval: {interval})"), None)
+        }
+        Some(reason) if form == Some("interval") => (format!("{text} ({reason})"), None),
+        interval => (text, interval),
+    };
     Ok(Piece::Value { text, detail: detail.join("; "), interval })
+}
+
+/// So many of so many, with the interval of the share.
+fn share(quantity: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
+    let (part, whole) = parts_of_share(quantity).ok_or_else(|| format!("`{quantity}` is no share"))?;
+    let count = |side: &str| {
+        let found = ResolvedExpression::of(side.trim(), document, results, system, &Parameters::new())?.found()?;
+        Ok::<_, String>((found.numbers().0, found.operands))
+    };
+    let ((part, mut operands), (whole, others)) = (count(part)?, count(whole)?);
+    operands.extend(others.into_iter().filter(|other| !operands.contains(other)).collect::<Vec<_>>());
+    let detail: Vec<String> = operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let interval = if whole > 0.0 {
+        let ends = share_interval(part, whole);
+        format!(" (95 % interval: {})", Scale::PERCENT.interval(ends, 0))
+    } else {
+        String::new()
+    };
+    Ok(Piece::Value { text: format!("{part:.0} of {whole:.0}{interval}"), detail: detail.join("; "), interval: None })
 }

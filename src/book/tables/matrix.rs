@@ -5,7 +5,7 @@ use crate::book::document::{Matrix, MatrixColumn, MatrixTime};
 use crate::error::PlotError;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
-use crate::units::{Unit, byte_size};
+use crate::units::{Unit, byte_size, counted};
 
 /// A matrix as SVG, or why there is nothing to draw; `id` must be unique in the page.
 ///
@@ -46,11 +46,17 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
         }
     }
     let named = |(of, text): (&MatrixTime, String)| format!("{} {text}", of.name);
-    let rows = drawn.iter().map(|row| MatrixRow {
-        label: row.label.clone(),
-        cells: matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup)).collect(),
-        beside: matrix.beside.iter().map(|of| time(row, matrix, of, &lookup).unwrap_or("–".to_owned())).collect(),
-        below: matrix.below.iter().filter_map(|of| Some((of, time(row, matrix, of, &lookup)?))).map(named).collect(),
+    let most = drawn.iter().filter_map(trials).max();
+    let rows = drawn.iter().map(|row| {
+        let below = matrix.below.iter().filter_map(|of| Some((of, time(row, matrix, of, &lookup)?))).map(named);
+        let few = trials(row).filter(|trials| Some(*trials) < most);
+        let few = few.map(|trials| format!("only {} each", counted(trials, "trial")));
+        MatrixRow {
+            label: row.label.clone(),
+            cells: matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup)).collect(),
+            beside: matrix.beside.iter().map(|of| time(row, matrix, of, &lookup).unwrap_or("–".to_owned())).collect(),
+            below: below.chain(few).collect(),
+        }
     });
     let heads = matrix.columns.iter().map(|column| &column.name).chain(matrix.beside.iter().map(|time| &time.name));
     MatrixPlot {
@@ -117,6 +123,11 @@ fn label(matrix: &Matrix, select: &Parameters) -> String {
         }
     });
     values.collect::<Vec<_>>().join(", ")
+}
+
+/// How many trials each measurement of a row has: the fewest.
+fn trials(row: &Drawn<'_>) -> Option<usize> {
+    row.metrics.iter().filter_map(|(_, metric)| Some(metric.as_ref().ok()?.count())).min()
 }
 
 /// All trials of the measurements of a row in one column.
@@ -196,11 +207,15 @@ mod tests {
 
     /// The first row of the matrix of some rows.
     fn drawn(rows: Vec<Row>) -> MatrixRow {
+        plotted(rows).remove(0)
+    }
+
+    fn plotted(rows: Vec<Row>) -> Vec<MatrixRow> {
         let mut results = crate::book::kept_results().unwrap().clone();
         results.runs.truncate(1);
         results.rows = rows.into();
         let matrix: Matrix = serde_yaml::from_str(MATRIX).unwrap();
-        matrix_plot(&matrix, "T", "M", &results).rows.remove(0)
+        matrix_plot(&matrix, "T", "M", &results).rows
     }
 
     /// The CPU engine has one way to wait, which is none of the driver's.
@@ -212,6 +227,16 @@ mod tests {
         let rows = ways.map(|(wait, bytes, seconds)| behind(wait, bytes, seconds));
         let several = drawn([blocks("a", &[1.0; 3])].into_iter().chain(rows).collect());
         assert_eq!((several.beside, several.below), (vec!["1.0 ms".to_owned()], vec!["blocking 2.0 ms".to_owned()]));
+    }
+
+    #[test]
+    fn a_call_of_fewer_trials_than_another_says_how_many() {
+        let of = |call: &str, trials: usize| {
+            row("d.blocks", &format!("{{call: {call}, held: same, bytes: 4}}"), Unit::Ratio, &vec![1.0; trials])
+        };
+        let below = |rows: Vec<Row>| plotted(rows).into_iter().map(|row| row.below.join("")).collect::<Vec<_>>();
+        assert_eq!(below(vec![of("c", 9), of("d", 3), of("e", 1)]), ["", "only 3 trials each", "only 1 trial each"]);
+        assert_eq!(below(vec![of("c", 3), of("d", 3)]), ["", ""]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A cell is a square and a figure: a full square where every trial said yes, an empty one where none did, a half one where they
 //! differ. Where measurements of several kinds share a cell, and these differ though the trials of each agree, two corners of the
 //! square are full. Where columns are too narrow for all figures, those of none and of all are left out: the square says as much. The
-//! label of a row stands above its cells, so that a long name has room on a phone.
+//! label of a row stands above its cells, so that a long name has room on a phone. The heads of the columns are repeated, so that
+//! a screen of a phone shows them wherever it is.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -78,6 +79,10 @@ const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
 /// From one row to the next: a label, a line of cells, and room.
 const ROW: i32 = 2 * LINE as i32 + 6;
+/// The room above the heads of the columns.
+const HEADS_GAP: i32 = 5;
+/// How many rows stand below the heads of the columns before these are repeated.
+const ROWS_BELOW_HEADS: usize = 10;
 /// What a square with two full corners means.
 const MIXED: &str = "mixed";
 
@@ -135,7 +140,7 @@ impl MatrixPlot {
             title: &self.title,
             description: &self.description(),
             height: (self.top()
-                + LINE as i32 * self.head_lines()
+                + self.heads_height() * self.rows.len().div_ceil(ROWS_BELOW_HEADS).max(1) as i32
                 + self.rows.iter().map(MatrixRow::height).sum::<i32>()
                 + 8)
             .unsigned_abs(),
@@ -177,6 +182,21 @@ impl MatrixPlot {
         if self.columns.iter().zip(ends).enumerate().all(fits) { 1 } else { 2 }
     }
 
+    /// The height of the heads of the columns.
+    fn heads_height(&self) -> i32 {
+        HEADS_GAP + LINE as i32 * self.head_lines()
+    }
+
+    fn draw_heads(&self, root: &Area<'_>, top: i32) -> DrawResult {
+        for (place, head) in self.columns.iter().enumerate() {
+            let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
+            let at = (self.column(place), top + HEADS_GAP + LINE as i32 * line + LINE as i32 / 2);
+            let head = Weight::Regular.shortened(head, WIDTH as i32 - at.0);
+            root.draw(&Text::new(head, at, Weight::Regular.style(Paint::Muted, HPos::Left)))?;
+        }
+        Ok(())
+    }
+
     /// Whether the figure of each cell ends before the next square.
     fn has_room_for_figures(&self) -> bool {
         self.column(1) - self.column(0) >= SQUARE + 4 + Weight::Regular.width("100 %") + 4
@@ -208,21 +228,21 @@ impl MatrixPlot {
             left += Weight::Regular.width(meaning) + 14;
         }
         let mut top = self.top();
-        for (place, head) in self.columns.iter().enumerate() {
-            let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
-            let at = (self.column(place), top + LINE as i32 * line + LINE as i32 / 2);
-            let head = Weight::Regular.shortened(head, WIDTH as i32 - at.0);
-            root.draw(&Text::new(head, at, Weight::Regular.style(Paint::Muted, HPos::Left)))?;
-        }
-        top += LINE as i32 * self.head_lines();
-        for row in &self.rows {
+        for (number, row) in self.rows.iter().enumerate() {
+            if number % ROWS_BELOW_HEADS == 0 {
+                self.draw_heads(root, top)?;
+                top += self.heads_height();
+            }
             let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
             root.draw(&PathElement::new(edge, Paint::Grid))?;
             Weight::Bold.draw(root, row.label_lines(), (LEFT, top + 4), Paint::Text)?;
             let middle = top + row.cells_end() - ROW + 4 + LINE as i32 * 3 / 2;
+            // The squares first: what follows a line of its own paint takes little room in the picture.
+            for (place, cell) in row.cells.iter().enumerate() {
+                draw_square(root, cell, (self.column(place), middle))?;
+            }
             for (place, cell) in row.cells.iter().enumerate() {
                 let left = self.column(place);
-                draw_square(root, cell, (left, middle))?;
                 if !self.has_room_for_figures() && matches!(cell.place(), Some(0 | 2)) {
                     continue;
                 }
@@ -256,7 +276,8 @@ fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -
         1 => root.draw(&Polygon::new(vec![(left, top), (left, bottom), (right, bottom)], paint.filled()))?,
         _ => {}
     }
-    Ok(root.draw(&Rectangle::new([(left, top), (right, bottom)], paint))?)
+    let outline = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+    if place > 0 { Ok(root.draw(&PathElement::new(outline, paint))?) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -329,6 +350,16 @@ mod tests {
         assert_eq!(plot.head_lines(), 1);
         plot.columns[0] = "a head that is wider than the column that it has".to_owned();
         assert_eq!(plot.head_lines(), 2);
+    }
+
+    #[test]
+    fn the_heads_are_repeated_above_every_tenth_row() {
+        let heads = |rows: usize| {
+            let mut plot = plot(vec![MatrixCell::Trials(3, 3)]);
+            plot.rows = vec![plot.rows[0].clone(); rows];
+            plot.to_svg("a").unwrap().matches(">ready<").count()
+        };
+        assert_eq!([1, 10, 11, 21].map(heads), [1, 1, 2, 3]);
     }
 
     #[test]

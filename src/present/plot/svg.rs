@@ -273,7 +273,10 @@ impl DrawingBackend for Svg<'_> {
 
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawResult {
         let paint = self.line(style.color(), style.stroke_width());
-        let line = format!("M{}", points(path));
+        let mut path: Vec<BackendCoord> = path.into_iter().collect();
+        let is_closed = path.len() > 2 && path.first() == path.last();
+        path.truncate(path.len() - usize::from(is_closed));
+        let line = format!("M{}{}", points(path), if is_closed { "z" } else { "" });
         // Three lines are a whisker, and a plot has hundreds: what follows a line of the same paint stands in its element.
         let end = format!("\" {paint}/>\n");
         let last = self.body.lines().next_back().unwrap_or_default();
@@ -371,6 +374,7 @@ mod tests {
         for (y, paint) in [(1, Paint::Whisker), (2, Paint::Whisker), (3, Paint::Muted)] {
             area.draw(&PathElement::new(vec![(1, y), (5, y)], paint)).unwrap();
         }
+        area.draw(&PathElement::new(vec![(1, 4), (5, 4), (5, 6), (1, 4)], Paint::Muted)).unwrap();
         for paint in [Paint::Series(0), Paint::Series(1)] {
             area.draw(&Rectangle::new([(1, 1), (4, 4)], Paint::Series(0).filled())).unwrap();
             area.draw(&Rectangle::new([(1, 1), (4, 4)], paint)).unwrap();
@@ -378,7 +382,7 @@ mod tests {
         drop(area);
         let lines: Vec<&str> = body.lines().filter(|line| line.starts_with("<path")).collect();
         let whiskers = r#"<path d="M1,1 5,1M1,2 5,2" class="plot-whisker"/>"#;
-        assert_eq!(lines, [whiskers, r#"<path d="M1,3 5,3" class="plot-muted"/>"#]);
+        assert_eq!(lines, [whiskers, r#"<path d="M1,3 5,3M1,4 5,4 5,6z" class="plot-muted"/>"#]);
         assert_eq!(body.matches("<rect").count(), 3, "{body}");
     }
 

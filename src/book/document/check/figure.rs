@@ -29,6 +29,10 @@ type Wrong<'a> = &'a dyn Fn(&Way, String, String) -> FileError;
 
 fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
     let rows = &document.names.rows;
+    if let Some(chapter) = panel.chapter.as_ref().filter(|chapter| !document.names.chapters.contains(*chapter)) {
+        let hint = nearest(chapter, document.names.chapters.iter().map(String::as_str));
+        return Err(wrong(&way.key("chapter"), format!("leads to a chapter `{chapter}`, which there is not"), hint));
+    }
     if let Some(scenario) = &panel.timeline {
         if draws_rows(panel) || panel.roofline || panel.matrix.is_some() {
             let what = format!("draws the timeline `{scenario}` and something else");
@@ -352,6 +356,13 @@ mod tests {
         let both = "timeline: d.a, matrix: {id: d.share, rows: [], across: size, columns: [], legend: [a, b, c]}";
         let message = error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{{{both}}}]}}]\n"));
         assert!(message.contains("the timeline `d.a` and something else"), "{message}");
+    }
+
+    #[test]
+    fn a_panel_leads_to_a_chapter_that_there_is() {
+        let message =
+            error("figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a], chapter: x}]}]\n");
+        assert!(message.contains("figure `f` leads to a chapter `x`, which there is not"), "{message}");
     }
 
     #[test]

@@ -191,6 +191,28 @@ tables:
     }
 
     #[test]
+    fn below_each_head_of_the_advice_stands_a_value_that_there_is() {
+        let advice = |choice: &str, values: &str| {
+            let row =
+                format!("{{case: N, choose: {{if: '{choice}', then: T, else: E, unclear: U}}, values: {values}}}");
+            format!("advice: {{title: A, caption: C, columns: [case, choice, value], rows: [{row}]}}\n")
+        };
+        assert!(parse(&format!("{HEAD}{}", advice("a > 1e-6", "['{{ a }}']"))).is_ok());
+        for (choice, values, says) in [
+            ("a > 1e-6", "[]", "d.yaml:14:118: a case, its advice and 0 values stand below 3 heads"),
+            ("a > 1e-6", "['{{ aa }}']", "there is no measurement `aa`"),
+            ("aa > 1e-6", "['{{ a }}']", "there is no measurement `aa`"),
+            ("a", "['{{ a }}']", "`a` has no bound"),
+            ("a > 1e-6", "['{{ (a / b)|interval }}']", "`(a / b)` is no name alone: `interval` is of one"),
+            ("a > 1e-6", "['{{ (seen.count / a)|share }}']", "`(seen.count / a)` is no share of counts"),
+            ("a > 1e-6", "['{{ seen.count|share }}']", "`seen.count` is no share of counts"),
+        ] {
+            let message = error(&advice(choice, values));
+            assert!(message.contains(says), "{message}");
+        }
+    }
+
+    #[test]
     fn an_unknown_field_is_reported_with_its_line() {
         let message = error("      - {id: d.b, publisched: {}}\n");
         assert!(message.starts_with("d.yaml:14:") && message.contains("publisched"), "{message}");

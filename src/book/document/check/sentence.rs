@@ -14,6 +14,20 @@ pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), File
     for (place, answer) in document.answer.iter().enumerate() {
         of_sentence(document, &top.key("answer").item(place), answer, source)?;
     }
+    if let Some(advice) = &document.advice {
+        for (place, row) in advice.rows.iter().enumerate() {
+            let way = top.key("advice").key("rows").item(place);
+            if 2 + row.values.len() != advice.columns.len() {
+                let (values, heads) = (row.values.len(), advice.columns.len());
+                let message = format!("a case, its advice and {values} values stand below {heads} heads");
+                return Err(source.error(&way.key("values"), message, String::new()));
+            }
+            of_sentence(document, &way.key("choose"), &row.choose, source)?;
+            for (place, value) in row.values.iter().enumerate() {
+                text(way.key("values").item(place), value)?;
+            }
+        }
+    }
     if let Some(headline) = &document.headline {
         let way = top.key("headline");
         let dimension = one_row_each(&headline.value, document);

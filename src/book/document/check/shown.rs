@@ -1,7 +1,7 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::{Document, DocumentTable, Matrix};
+use super::super::{AdviceRow, Document, DocumentTable, Matrix};
 use super::single::{holds, of_row, published_with};
 use crate::book::BookProject;
 use crate::book::predicate::{Operand, Test, is_selected, operands_of};
@@ -80,9 +80,11 @@ fn each_value_that_an_answer_cites_stands_in_a_table_or_a_matrix_of_its_chapter(
     let mut missing: Vec<String> = Vec::new();
     for document in documents() {
         let (shown, drawn) = (in_tables_and_matrices(&document), in_lines(&document));
-        for answer in &document.answer {
+        let rows: Vec<&AdviceRow> = document.advice.iter().flat_map(|advice| &advice.rows).collect();
+        let advised = rows.iter().map(|row| (&row.choose, row.values.as_slice()));
+        for (answer, values) in document.answer.iter().map(|answer| (answer, &[][..])).chain(advised) {
             let tests = Test::all(&answer.condition).unwrap().into_iter().map(|test| test.quantity);
-            let texts = [&answer.then, &answer.otherwise, &answer.unclear].into_iter();
+            let texts = [&answer.then, &answer.otherwise, &answer.unclear].into_iter().chain(values);
             let cited = texts.flat_map(|text| text.expressions());
             // Without the filter that writes it.
             let cited = cited.map(|text| text.split('|').next().unwrap_or_default().to_owned());
