@@ -297,8 +297,8 @@ fn formed(expression: &str) -> (&str, Option<&str>) {
 fn parts_of_share(quantity: &str) -> Option<(&str, &str)> {
     let inside = quantity.strip_prefix('(')?.strip_suffix(')')?;
     let depth = |text: &str| text.matches('(').count().checked_sub(text.matches(')').count());
-    let places = inside.match_indices('/').map(|(place, _)| (&inside[..place], &inside[place + 1..]));
-    places.filter(|(part, whole)| [part, whole].iter().all(|side| depth(side) == Some(0))).next()
+    let mut places = inside.match_indices('/').map(|(place, _)| (&inside[..place], &inside[place + 1..]));
+    places.find(|(part, whole)| [part, whole].iter().all(|side| depth(side) == Some(0)))
 }
 
 /// Where expressions of a text are checked: as predicates are, with filters that write a number.
