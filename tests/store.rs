@@ -52,6 +52,18 @@ fn a_measurement_counts_once_whatever_its_machine_is_called() {
 }
 
 #[test]
+fn a_file_without_an_end_is_refused_and_the_others_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let [job, store] = ["job", "store"].map(|name| folder.path().join(name));
+    fleet::write(&on("node1", 1), &job, "1.json");
+    // More than can be read in a day, and without a byte on the disk.
+    fs::File::create(job.join("2.json")).unwrap().set_len(1 << 43).unwrap();
+    let collected = collected(&[&job], &store);
+    assert_eq!((collected.added.len(), collected.refused.len()), (1, 1), "{collected:?}");
+    assert!(collected.refused[0].reason.contains("longer than 256 MB"), "{collected:?}");
+}
+
+#[test]
 fn folders_of_two_clusters_merge_and_nothing_is_lost_or_counted_twice() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other, store] = ["one", "other", "store"].map(|name| folder.path().join(name));

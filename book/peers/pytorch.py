@@ -16,9 +16,12 @@ rows that were not reached say so.
 """
 
 import argparse
+import contextlib
 import datetime
+import os
 import signal
 import sys
+import threading
 
 # Leaves no compiled files beside the script, which may lie in a source tree.
 sys.dont_write_bytecode = True
@@ -34,6 +37,19 @@ USAGE, ENDED_EARLY, INTERRUPTED = 2, 1, 130
 
 class Refused(Exception):
     """Nothing can be measured here."""
+
+
+def end_with_input():
+    """Ends the process, whatever it is at, when standard input ends: nobody is left who would take the answer."""
+
+    def wait():
+        # What cannot be read has ended, too.
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def load_torch():
@@ -112,6 +128,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description="Measures the rows of a plan in PyTorch.")
     parser.add_argument("--plan", metavar="FILE", help="the rows to measure, as `report plan` writes them")
     parser.add_argument("--out", metavar="FILE", help="where to write the answer (JSON); without it, it is printed")
+    parser.add_argument("--attended", action="store_true",
+                        help="end when standard input ends, as it does with the program that started this one")
     parser.add_argument("--check", action="store_true", help="only say which rows would be measured")
     parser.add_argument("--list", action="store_true", help="only list the identifiers of the rows that are known here")
     given = parser.parse_args(arguments)
@@ -121,6 +139,8 @@ def main(arguments=None):
     if not given.plan:
         parser.error("state --plan FILE")
     try:
+        if given.attended:
+            end_with_input()
         planned = plan.read(given.plan)
         if given.check:
             check(planned)

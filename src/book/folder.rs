@@ -14,6 +14,8 @@ use crate::files::open_inside;
 /// link leads to it.
 const MOST_BYTES: u64 = 256 << 20;
 const MOST_ENTRIES: usize = 20_000;
+/// How deep folders may lie in each other: each is looked for from the root.
+const MOST_DEEP: usize = 40;
 
 /// A project's folder, read file by file.
 pub(super) struct Folder<'a> {
@@ -71,6 +73,10 @@ impl<'a> Folder<'a> {
                 path: full,
                 reason: "the link leads to a folder that it is in".to_owned(),
             });
+        }
+        if above.len() == MOST_DEEP {
+            let reason = format!("the folders of a book lie {MOST_DEEP} deep in each other at most");
+            return Err(BookError::Outside { path: full, reason });
         }
         above.push(place.clone());
         for entry in fs::read_dir(&place).map_err(at(&full))? {

@@ -4,6 +4,7 @@
 //! holds [`MARKER`]; nothing else is ever replaced.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,11 +106,24 @@ impl Drop for Made {
     }
 }
 
+/// The folder, made where it is not there, and its lock; `None` where another process holds it for too long.
+fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
+    const TRIES: usize = 100;
+    let mut tries = 1..TRIES;
+    loop {
+        let made = Made::of(out)?;
+        match Lock::take(&out.join(".render.lock"), WAIT) {
+            // Another process that had made the folder put nothing into it, and took it away.
+            Err(error) if error.kind() == ErrorKind::NotFound && tries.next().is_some() => {}
+            lock => return Ok((made, lock.map_err(at(out))?)),
+        }
+    }
+}
+
 impl<'a, const N: usize> OutputPlace<'a, N> {
     /// Clears what dead processes left and begins a working folder.
     pub(super) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
-        let made = Made::of(out)?;
-        let lock = Lock::take(&out.join(".render.lock"), WAIT).map_err(at(out))?;
+        let (made, lock) = locked(out)?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
         check_folders(out, &names)?;
@@ -232,6 +246,17 @@ mod tests {
         assert_eq!(fs::read_to_string(book.join("page")).unwrap(), "second");
         assert_eq!(fs::read_to_string(site.join("page")).unwrap(), "second");
         assert_eq!(names(out.path()), ["book", "site"]);
+    }
+
+    #[test]
+    fn of_many_that_look_at_a_new_place_at_once_each_can_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("new/out");
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| check_place(&out).unwrap())));
+        });
+        // Of folders that one made for another nobody knows whose they are: one without anything in it may stay.
+        assert!(!out.exists() || names(&out).is_empty());
     }
 
     #[test]

@@ -66,7 +66,8 @@ fn unknown_search() -> BookError {
     BookError::Build { message }
 }
 
-fn each_file(folder: &Path, act: &mut impl FnMut(&Path) -> Result<(), BookError>) -> Result<(), BookError> {
+/// Calls `act` with each file below a folder.
+pub(super) fn each_file(folder: &Path, act: &mut impl FnMut(&Path) -> Result<(), BookError>) -> Result<(), BookError> {
     for entry in fs::read_dir(folder).map_err(at(folder))? {
         let path = entry.map_err(at(folder))?.path();
         if path.is_dir() { each_file(&path, act)? } else { act(&path)? }

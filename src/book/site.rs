@@ -178,7 +178,7 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     });
     failed?;
     book.build().map_err(message)?;
-    aside.put_back(site)
+    aside.put_back(source, site)
 }
 
 /// The pictures and the tables of values of all pages, which mdBook is not to read: their numbers would be a large part of the
@@ -208,16 +208,16 @@ impl SetAside {
         format!("{}{number}\"><desc>{words}</desc></svg>", Self::PLACE)
     }
 
-    /// Puts them back into the pages of the site.
-    fn put_back(&self, site: &Path) -> Result<(), BookError> {
-        for entry in fs::read_dir(site).map_err(at(site))? {
-            let path = entry.map_err(at(site))?.path();
-            if path.extension().is_some_and(|ending| ending == "html") {
-                let page = fs::read_to_string(&path).map_err(at(&path))?;
-                fs::write(&path, self.put_into(&page)).map_err(at(&path))?;
+    /// Puts them back into the pages of the site that mdBook made.
+    fn put_back(&self, source: &Source, site: &Path) -> Result<(), BookError> {
+        policy::each_file(site, &mut |path| {
+            let is_copied = path.strip_prefix(site).is_ok_and(|path| source.is_copied(path));
+            if is_copied || path.extension().is_none_or(|ending| ending != "html") {
+                return Ok(());
             }
-        }
-        Ok(())
+            let page = fs::read_to_string(path).map_err(at(path))?;
+            fs::write(path, self.put_into(&page)).map_err(at(path))
+        })
     }
 
     fn put_into(&self, page: &str) -> String {

@@ -15,6 +15,7 @@ use super::interrupt::Interrupt;
 use super::output_file::OutputFile;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
+use super::run::count;
 use super::{Carried, End, UsageError, device, export, job};
 use crate::device::{Device, FloatType};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
@@ -39,13 +40,13 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = element_type())]
     dtype: Option<FloatType>,
     /// Iterations of each timed loop: 20 is quick, 100 thorough
-    #[arg(long)]
+    #[arg(long, value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
     iters: Option<NonZeroUsize>,
     /// Samples of each row
-    #[arg(long, default_value = "15")]
+    #[arg(long, default_value = "15", value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
     samples: NonZeroUsize,
     /// Seconds that each row has: the sampling of a group ends when the time of all its rows is over
-    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    #[arg(long, value_name = "SECONDS", default_value = "2", allow_negative_numbers = true)]
     time_limit: f64,
     /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
     #[arg(long, value_name = "FILE")]
@@ -122,12 +123,13 @@ fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(
     Ok(())
 }
 
-/// Claims the file of the trace before anything is measured; refuses an experiment that has nothing to record.
+/// Claims the file of the trace before anything is done for it; refuses an experiment that has nothing to record.
 fn claim_trace(experiment: &dyn AnyExperiment, device: &Device, path: &Path) -> anyhow::Result<OutputFile> {
+    let file = OutputFile::claim(path, begins_with(TRACE_BEGIN))?;
     if !has_scenarios(experiment, device) {
         return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
     }
-    Ok(OutputFile::claim(path, begins_with(TRACE_BEGIN))?)
+    Ok(file)
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

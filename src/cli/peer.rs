@@ -100,7 +100,7 @@ impl OtherSystem {
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
         let mut command = processes::measuring(python, multicast);
         command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        command.arg("--attended").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn().with_context(|| format!("{} cannot be started", python.display()))?;
         let status = forward.attend(child)?.status;
         anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.script());

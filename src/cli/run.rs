@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -52,7 +53,7 @@ pub(super) struct Choice {
     #[arg(long, value_name = "ROWS")]
     pub(super) skip: Vec<String>,
     /// How often the suite runs, each time in a process of its own; else as often as it says itself
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>, allow_negative_numbers = true)]
     pub(super) runs: Option<NonZeroU32>,
 }
 
@@ -115,6 +116,11 @@ pub(super) struct Limits {
     /// variables turn it off
     #[arg(long)]
     allow_multicast: bool,
+}
+
+/// A count of what is made once at least.
+pub(super) fn count<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` is no whole number of 1 or more that a machine can count"))
 }
 
 /// A time as `540s`, `9m` or `1h`.

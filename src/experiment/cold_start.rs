@@ -37,6 +37,7 @@ use crate::affinity;
 use crate::device::Device;
 use crate::device::process::FirstSteps;
 use crate::error::DeviceError;
+use crate::files::Scratch;
 use crate::measure::Clock;
 use crate::results::Derivation;
 use crate::units::{Seconds, Unit};
@@ -205,7 +206,7 @@ impl Processes {
         let loading = self.loading.to_uppercase();
         command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);
         let empty = if self.is_cache_empty {
-            let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+            let folder = Scratch::new().map_err(|error| failed(error.to_string()))?;
             command.env("SYNCSCOPE_CACHE", folder.path());
             Some(folder)
         } else {

@@ -24,22 +24,36 @@ impl Lock {
         let begun = Instant::now();
         loop {
             let (file, is_made) = open(path)?;
-            match file.try_lock() {
-                // Its last holder removed the file after it was opened here: the lock of that name is another file.
-                Ok(()) if !is_at(&file, path) => continue,
-                Ok(()) => return Ok(Some(Self { file, path: path.to_owned(), is_made })),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < wait => {
-                    std::thread::sleep(Duration::from_millis(20));
+            let tried = file.try_lock();
+            if matches!(tried, Err(TryLockError::WouldBlock)) {
+                if begun.elapsed() >= wait {
+                    return Ok(None);
                 }
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                // A file system without locks: what else is there does without.
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(Some(Self { file, path: path.to_owned(), is_made }));
-                }
-                Err(TryLockError::Error(error)) => return Err(error),
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
             }
+            // Its last holder removed the file after it was opened here: the lock of that name is another file.
+            if tried.is_ok() && !is_at(&file, path) {
+                continue;
+            }
+            // From here on the file goes where the lock cannot be had.
+            let lock = Self { file, path: path.to_owned(), is_made };
+            return match tried {
+                Err(TryLockError::Error(error)) if !is_without_locks(&error) => Err(error),
+                // What else is there does without.
+                _ => Ok(Some(lock)),
+            };
         }
     }
+}
+
+/// Whether it is the file system that has no locks: none at all, or, where it is another machine's, nobody who keeps them.
+fn is_without_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
 }
 
 impl Drop for Lock {
@@ -121,6 +135,15 @@ mod tests {
         drop(first);
         assert!(!path.exists());
         assert!(Lock::take(&path, Duration::ZERO).unwrap().is_some());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_system_that_keeps_no_locks_is_written_without_and_other_errors_are_told() {
+        use rustix::io::Errno;
+        let is_without = |error: Errno| is_without_locks(&error.into());
+        assert!([Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP].into_iter().all(is_without));
+        assert!(![Errno::IO, Errno::INTR, Errno::BADF].into_iter().any(is_without));
     }
 
     #[test]

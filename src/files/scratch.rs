@@ -1,4 +1,5 @@
-//! A folder among temporary files, for what this process and another program tell each other.
+//! A folder among temporary files, for what this process and another program tell each other, or beside the place that what is
+//! made in it goes to.
 //!
 //! It goes with the process that made it. What one that was killed left goes when the next one is made: nobody holds its lock.
 
@@ -28,7 +29,8 @@ impl Scratch {
         Self::within(&std::env::temp_dir())
     }
 
-    fn within(place: &Path) -> io::Result<Self> {
+    /// The same in another folder.
+    pub(crate) fn within(place: &Path) -> io::Result<Self> {
         clear(place);
         // Before its lock is held, another process may take a new folder for one that was left.
         const TRIES: usize = 5;

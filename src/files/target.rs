@@ -13,6 +13,8 @@ const WAIT: Duration = Duration::from_secs(10);
 /// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`.
 const PART: &str = ".syncscope-part";
 const RANDOM: usize = 6;
+/// What a lock beside it is called: `.NAME.lock`.
+const LOCK: &str = ".lock";
 
 /// Where output goes.
 #[derive(Debug)]
@@ -71,6 +73,18 @@ impl Target {
             Ok(None) => Ok(None),
             Err(_) if is_there() => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what processes that were killed left of files in a folder, also of those that nobody will claim again.
+    pub(crate) fn sweep(folder: &Path) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let left = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(LOCK).or_else(|| of_part(rest)));
+            if let Some(of) = left.filter(|of| !of.is_empty()) {
+                // Who holds it clears it.
+                let _ = Self::claim_new(&folder.join(of));
+            }
         }
     }
 
@@ -145,7 +159,7 @@ fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result
 fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let folder = folder_of(path);
     make_folder(folder)?;
-    Lock::take(&folder.join(format!(".{}.lock", name_of(path))), wait).map_err(|error| closed(path, error))
+    Lock::take(&folder.join(format!(".{}{LOCK}", name_of(path))), wait).map_err(|error| closed(path, error))
 }
 
 /// The error of a folder that lets no file be made in it, which a file that can be written does not explain.
@@ -204,16 +218,19 @@ fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
 /// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes. A file of a
 /// longer name has a lock of its own.
 fn clear(path: &Path) {
-    let prefix = format!(".{}.", name_of(path));
+    let of = name_of(path);
     for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let random = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(PART));
-        if random
-            .is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        {
+        if name.strip_prefix('.').and_then(of_part) == Some(&of) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// The file that a working file is of, by the working file's name without its first dot.
+fn of_part(name: &str) -> Option<&str> {
+    let (of, random) = name.strip_suffix(PART)?.rsplit_once('.')?;
+    (random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(of)
 }
 
 fn name_of(path: &Path) -> String {
@@ -277,6 +294,23 @@ mod tests {
         drop(writer);
         assert!(Target::claim_new(&path).unwrap().is_none() && !part.exists() && !left.exists());
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_folder_is_cleared_of_what_killed_processes_left_and_of_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in [("a.json", "whole"), (".a.json.dead42.syncscope-part", "half"), (".own.lock", "mine")] {
+            fs::write(at(name), text).unwrap();
+        }
+        fs::write(at(".none.json.dead42.syncscope-part"), "half").unwrap();
+        let writer = Target::claim(&at("b.json"), |_| true).unwrap();
+        fs::write(at(".b.json.dead42.syncscope-part"), "half").unwrap();
+        Target::sweep(folder.path());
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".b.json.dead42.syncscope-part", ".b.json.lock", ".own.lock", "a.json"]);
+        drop(writer);
     }
 
     #[test]

@@ -70,7 +70,9 @@ pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
 /// Why a task left no results, as far as its files say.
 fn reason(folder: &Path, task: u32) -> String {
     const LONGEST_CODE: usize = 16;
-    let code = read_text(&folder.join(format!("task-{task}.exit")), LONGEST_CODE).unwrap_or_default();
+    let exit = folder.join(format!("task-{task}.exit"));
+    // A pipe would be waited for.
+    let code = if exit.is_file() { read_text(&exit, LONGEST_CODE).unwrap_or_default() } else { String::new() };
     let log = folder.join(format!("task-{task}.log"));
     let how = match code.trim() {
         "" if !log.is_file() => return format!("it did not start: there is no {}", log.display()),
@@ -123,6 +125,17 @@ mod tests {
         ]) {
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_among_the_files_of_a_job_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(PLAN), "tasks: 1\n").unwrap();
+        for name in ["task-0.exit", "task-0.log"] {
+            assert!(std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap().success());
+        }
+        assert_eq!(missing(folder.path()).unwrap().len(), 1);
     }
 
     #[test]

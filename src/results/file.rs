@@ -129,7 +129,7 @@ const ALTERED: &str = "its samples are not those that were written: their digest
                        take the file anew from where it was measured";
 
 /// The most bytes of a results file, or of what another system measured, that are read.
-pub(super) const MOST_BYTES: usize = 256 << 20;
+pub(crate) const MOST_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
 const MOST_RUNS: usize = 10_000;
 

@@ -63,7 +63,7 @@ impl<'a> Metric<'a> {
     /// that its samples give. For observations of yes and no (a ratio whose samples are all 0 or 1) the share of yes, since
     /// their median would say nothing.
     ///
-    /// The share's interval is that of [`share_interval`] over the trials of all runs.
+    /// The share's interval is that of `share_interval` over the trials of all runs.
     ///
     /// # Errors
     /// There is no sample, or one that is no finite number.

@@ -56,12 +56,11 @@ pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare
 pub use diagnose::Diagnosed;
 pub(crate) use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
+pub(crate) use file::MOST_BYTES as LONGEST_FILE;
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
-pub(crate) use lookup::preferred;
-#[cfg(feature = "report")]
-pub(crate) use lookup::share_interval;
 pub use lookup::{Lookup, Metric};
+pub(crate) use lookup::{preferred, share_interval};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::code_of;
 pub use recompute::{Contradiction, Recomputation};

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,7 +15,8 @@ use sha2::{Digest, Sha256};
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
 use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::{Target, begins_with, is_same};
+use crate::results::LONGEST_FILE;
 
 /// What became of the files that were to be collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -97,6 +99,9 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     // whatever its machine is called.
     let mut named: BTreeMap<OsString, PathBuf> =
         files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
+    // What came whole before is not claimed again.
+    let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
+    folders.iter().for_each(|folder| Target::sweep(&store.join(folder)));
     for candidate in candidates {
         let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
@@ -158,7 +163,8 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<b
         let path = path.to_owned();
         move |cause| FileError::Io { path, cause }
     };
-    let text = fs::read(file).map_err(at(file))?;
+    let mut text = Vec::new();
+    opened(file).and_then(|mut content| content.read_to_end(&mut text)).map_err(at(file))?;
     if Sha256::digest(&text).as_slice() != content {
         return Err(FileError::whole(
             file.display().to_string(),
@@ -184,23 +190,28 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<b
 const BEGIN: &str = "{\n  \"schema_version\": ";
 const MARK: &[u8] = b"\"samples_sha256\"";
 
-fn digest(file: &Path) -> std::io::Result<Vec<u8>> {
+/// A file, as far as a results file may reach: of one that is longer no more is looked at than shows it.
+fn opened(file: &Path) -> io::Result<impl Read> {
     ask_plain(file)?;
+    Ok(fs::File::open(file)?.take(LONGEST_FILE as u64 + 1))
+}
+
+fn digest(file: &Path) -> io::Result<Vec<u8>> {
     let mut hash = Sha256::new();
-    std::io::copy(&mut fs::File::open(file)?, &mut Hashing(&mut hash))?;
+    io::copy(&mut opened(file)?, &mut Hashing(&mut hash))?;
     Ok(hash.finalize().to_vec())
 }
 
 /// A digest that is written to.
 struct Hashing<'a>(&'a mut Sha256);
 
-impl std::io::Write for Hashing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+impl io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -208,7 +219,6 @@ impl std::io::Write for Hashing<'_> {
 /// The files to collect, each once and in order: those that are named, and all of the ending `.json` in the folders that
 /// are. Links to folders are not followed, hidden names are left out, and so is the store.
 fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileError> {
-    let store = store.canonicalize().ok();
     let mut found = BTreeSet::new();
     let mut folders = Vec::new();
     for source in sources {
@@ -220,7 +230,7 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
         }
     }
     while let Some(folder) = folders.pop() {
-        if store.is_some() && folder.canonicalize().ok() == store {
+        if is_same(&folder, store) {
             continue;
         }
         let at = |cause| FileError::Io { path: folder.clone(), cause };

@@ -211,7 +211,7 @@ fn every_chapter_has_a_plot_and_every_plot_its_data() {
         assert!(chapter.contains("<svg class=\"plot\""), "{} has no plot", document.id);
         assert!(!chapter.contains("not recorded"), "{}", document.id);
         let has_data = |panel: &Panel| panel.timeline.is_none() && panel.chapter.is_none();
-        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(has_data)) {
+        for figure in document.figures.iter().filter(|figure| figure.panels.iter().any(&has_data)) {
             let place = format!("data/{}-{}-1.csv", document.id, figure.id);
             assert!(chapter.contains(&format!("href=\"{place}\"")), "{place}");
             let text = page(&files, &format!("book/src/{place}"));

@@ -333,6 +333,20 @@ fn each_run_is_a_process_of_its_own_and_another_order() {
     assert_eq!(code(&report(&["run", "--budget", "soon"], folder.path())), 2);
 }
 
+#[test]
+fn a_count_that_is_none_is_refused_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    for wrong in ["0", "-1", "1.5", "many", "99999999999999999999"] {
+        for option in [["run", "--runs"], ["bench", "--samples"], ["bench", "--iters"]] {
+            let experiment: &[&str] = if option[0] == "bench" { &["self-audit"] } else { &[] };
+            let refused = report(&[&option[..], &[wrong], experiment].concat(), folder.path());
+            assert_eq!(code(&refused), 2, "{option:?} {wrong}");
+            let said = stderr(&refused);
+            assert!(said.contains(&format!("`{wrong}` is no whole number of 1 or more")), "{option:?}: {said}");
+        }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_whose_process_dies_costs_its_own_rows_alone() {

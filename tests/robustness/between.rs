@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use syncscope::results::Results;
 use tempfile::TempDir;
@@ -19,6 +20,10 @@ fn by_turns(peer: &str) -> (TempDir, Output) {
 }
 
 fn by_turns_in(folder: &Path, peer: &str, temporary: &Path) -> Output {
+    command(folder, peer, temporary).output().unwrap()
+}
+
+fn command(folder: &Path, peer: &str, temporary: &Path) -> Command {
     signals::hear();
     let program = folder.join("bin/report");
     for made in [folder.join("bin"), folder.join("tmp")] {
@@ -30,11 +35,12 @@ fn by_turns_in(folder: &Path, peer: &str, temporary: &Path) -> Output {
     script(&folder.join("bin/peer"), peer);
     let mut command = Command::new(&program);
     command.args(RUN).args(["--runs", "2", "--with", "pytorch", "--python", "bin/peer", "--out", "r.json"]);
-    command.current_dir(folder).env("REPORT", &program).env("TMPDIR", temporary).output().unwrap()
+    command.current_dir(folder).env("REPORT", &program).env("TMPDIR", temporary);
+    command
 }
 
 fn script(path: &Path, text: &str) {
-    // `pytorch.py --plan PLAN --out FILE`: the file is the fifth word.
+    // `pytorch.py --plan PLAN --out FILE --attended`: the file is the fifth word.
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -63,6 +69,26 @@ fn whatever_the_other_system_leaves_the_own_runs_are_all_measured() {
         assert!(stderr(&output).contains(says), "{peer}: {}", stderr(&output));
         assert_eq!(runs(folder.path().join("r.json")), 2, "{peer}");
     }
+}
+
+#[test]
+fn the_process_of_another_system_is_told_of_the_end_of_a_run_that_is_killed() {
+    let folder = folder();
+    let peer = r#"echo "$6" > began; cat; if test -e killed; then touch ended; else touch early; fi"#;
+    let mut command = command(folder.path(), peer, &folder.path().join("tmp"));
+    let mut run = command.stderr(Stdio::null()).spawn().unwrap();
+    let is_there = |name: &str| folder.path().join(name).exists();
+    let until = |name| {
+        (0..600).take_while(|_| !is_there(name)).for_each(|_| std::thread::sleep(Duration::from_millis(100)));
+        assert!(is_there(name), "{name}");
+    };
+    until("began");
+    fs::write(folder.path().join("killed"), "").unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    until("ended");
+    assert!(!is_there("early"));
+    assert_eq!(fs::read_to_string(folder.path().join("began")).unwrap(), "--attended\n");
 }
 
 #[test]

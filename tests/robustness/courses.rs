@@ -26,6 +26,12 @@ fn refusal(folder: &Path) -> String {
     stderr(&output)
 }
 
+/// Renders the course.
+fn render(folder: &Path) {
+    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
 fn published(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
@@ -130,6 +136,37 @@ fn a_page_that_lies_in_a_course_as_html_runs_no_script() {
 }
 
 /// A name that loads a script is taken for one whatever it ends in.
+#[test]
+fn a_page_in_a_course_as_html_may_hold_any_bytes() {
+    let folder = course();
+    fs::write(folder.path().join("course/src/own.html"), b"<p>\xff\xfe<svg data-aside=\"0\"></svg>").unwrap();
+    render(folder.path());
+    let page = fs::read(folder.path().join("out/site/own.html")).unwrap();
+    assert!(page.ends_with(b"<p>\xff\xfe<svg data-aside=\"0\"></svg>"), "{}", String::from_utf8_lossy(&page));
+}
+
+#[test]
+fn a_page_in_a_folder_of_a_course_has_its_pictures_and_tables() {
+    let folder = course();
+    let course = folder.path().join("course");
+    fs::create_dir(course.join("src/part")).unwrap();
+    let parts = ["<svg class=\"plot\" id=\"own\"></svg>", "<table class=\"results\"><tr><td>cell</td></tr></table>"];
+    fs::write(course.join("src/part/own.md"), format!("# Own\n\n{}\n\n{}\n", parts[0], parts[1])).unwrap();
+    let summary = course.join("templates/summary.md.j2");
+    let text = fs::read_to_string(&summary).unwrap();
+    fs::write(summary, text + "\n[Own](part/own.md)\n").unwrap();
+    render(folder.path());
+    let page = fs::read_to_string(folder.path().join("out/site/part/own.html")).unwrap();
+    assert!(parts.iter().all(|part| page.contains(part)), "{page}");
+}
+
+#[test]
+fn folders_of_a_course_that_lie_in_each_other_without_an_end_are_refused_in_time() {
+    let folder = course();
+    fs::create_dir_all(folder.path().join("course/src").join("d/".repeat(900))).unwrap();
+    assert!(refusal(folder.path()).contains("lie 40 deep in each other at most"));
+}
+
 #[test]
 fn a_course_has_no_scripts_of_its_own_and_no_picture_that_acts() {
     let folder = course();

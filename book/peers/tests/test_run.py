@@ -76,6 +76,24 @@ class Refused(unittest.TestCase):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (2, "/nowhere/plan.json: No such file or directory\n"))
 
+    def test_a_process_that_is_attended_ends_with_its_standard_input_wherever_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(plans.plan([LOOP]), file)
+            with open(os.path.join(folder, "torch.py"), "w", encoding="utf-8") as file:
+                # It is still being loaded when the input ends, and where that is nobody's matter, it cannot be.
+                file.write("import sys, threading\nprint('loading', flush=True)\n"
+                           "'--attended' in sys.argv and threading.Event().wait()\nraise ImportError('no')\n")
+            for arguments, code in ((["--attended"], 130), ([], 2)):
+                command = [sys.executable, SCRIPT, "--plan", path, "--out", os.path.join(folder, "answer"), *arguments]
+                environment = {**os.environ, "PYTHONPATH": folder}
+                with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                                      stderr=subprocess.DEVNULL) as run:
+                    self.assertEqual(run.stdout.readline(), b"loading\n")
+                    run.stdin.close()
+                    self.assertEqual(run.wait(timeout=60), code)
+
     def test_without_pytorch_one_line_says_so(self):
         self.refuses(json.dumps(plans.plan([LOOP])), "PyTorch is not installed in this environment")
 

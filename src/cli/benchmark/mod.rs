@@ -30,6 +30,7 @@ use super::terminal::{OutputOptions, TerminalColour};
 use super::{End, UsageError, code_of, exit_code, output, refuse, terminal, told};
 use crate::book::Wording;
 use crate::error::FileError;
+use crate::files::Scratch;
 use crate::measure::Case;
 use crate::results::{Parameter, Parameters, Results, Row};
 
@@ -259,7 +260,7 @@ impl KeptPlace {
 
 /// Measures each run in a process of its own.
 fn all_runs(arguments: &Arguments) -> anyhow::Result<Results> {
-    let folder = tempfile::tempdir().context("a folder for the runs")?;
+    let folder = Scratch::new().context("a folder for the runs")?;
     let file = folder.path().join("runs.json");
     let program = std::env::current_exe().context("cannot find this program")?;
     for number in 1..=arguments.runs {

@@ -1,8 +1,11 @@
 //! An indexed Job of Kubernetes, one pod a task.
 
+use std::num::NonZeroU32;
+
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::super::run::count;
 use super::super::{Carried, End, UsageError, output};
 use super::script::{Script, on_one_line};
 use super::{Arguments, Per};
@@ -35,8 +38,8 @@ pub(super) struct Cluster {
     #[arg(long, value_name = "NAME", help_heading = "Kubernetes", default_value = "syncscope", value_parser = label)]
     name: String,
     /// How many GPUs a task has
-    #[arg(long, value_name = "N", help_heading = "Kubernetes", default_value = "1")]
-    gpus: std::num::NonZeroU32,
+    #[arg(long, value_name = "N", help_heading = "Kubernetes", default_value = "1", value_parser = count::<NonZeroU32>)]
+    gpus: NonZeroU32,
     /// How often a task that failed is started again
     #[arg(long, value_name = "N", help_heading = "Kubernetes", default_value = "3")]
     retries: u32,

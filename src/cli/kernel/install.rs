@@ -19,7 +19,7 @@ use toml::Table;
 use super::NAMED;
 use crate::cli::library::{dependency, source};
 use crate::cli::{self, UsageError};
-use crate::files::replace;
+use crate::files::{Scratch, replace};
 
 /// What a cell needs of the library.
 const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
@@ -40,7 +40,7 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
     }
     let kernels = folder.parent().context("a kernel needs a folder")?;
     fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
-    let beside = tempfile::Builder::new().prefix(".syncscope-").tempdir_in(kernels)?;
+    let beside = Scratch::within(kernels).with_context(|| kernels.display().to_string())?;
     let new = beside.path().join("kernel");
 
     say!("compiling the kernel");
