@@ -45,12 +45,25 @@ fn rewrite(path: &Path, slim: impl FnOnce(&str) -> String) -> Result<(), BookErr
     fs::write(path, slim(&text)).map_err(at(path))
 }
 
-/// A page whose frame has no indentation, no empty lines, and no comment but for one that says whose the icons are.
+/// A page whose frame has no indentation, no empty lines, no comment but for one that says whose the icons are, and no icons of
+/// buttons that no code on the page has.
 fn slim_frame(page: &str) -> String {
     let (Some(start), Some(end)) = (page.find("<main"), page.rfind("</main>")) else { return page.to_owned() };
+    let shown = &page[start..end];
+    // mdBook's script makes them for code that is run, edited or partly hidden.
+    let has_buttons = ["playground", "boring"].iter().any(|class| shown.contains(class));
+    let behind =
+        if has_buttons { page[end..].to_owned() } else { without(&page[end..], "<template id=fa-", "</template>") };
     let mut is_said = false;
-    let [before, behind] = [&page[..start], &page[end..]].map(|part| without_comments(part, &mut is_said));
-    [&before, &page[start..end], &behind].concat()
+    let [before, behind] = [&page[..start], &*behind].map(|part| without_comments(part, &mut is_said));
+    [&before, shown, &behind].concat()
+}
+
+/// A text without what begins and ends so.
+fn without(text: &str, begin: &str, end: &str) -> String {
+    let mut parts = text.split(begin);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once(end).map_or(part, |(_, behind)| behind))
 }
 
 fn without_comments(frame: &str, is_said: &mut bool) -> String {
@@ -142,10 +155,12 @@ mod tests {
     #[test]
     fn the_frame_of_a_page_is_slim_and_what_the_page_shows_is_as_it_was() {
         let page = "<html>\n    <!-- said -->\n\n    <p>a<!--! icons --> b</p>\n  <main>\n\n  <pre>\n  x <!-- y --></pre>\n</main>\n\
-                    \n   <i><!--! icons --></i> </html>\n";
+                    \n   <template id=fa-play><!--! icons --><i></i></template>\n<i><!--! icons --></i> </html>\n";
         let slim = "<html>\n<p>a<!--! icons --> b</p><main>\n\n  <pre>\n  x <!-- y --></pre>\n</main>\n<i></i> </html>";
         assert_eq!(slim_frame(page), slim);
         assert_eq!(slim_frame("<p>  no  page"), "<p>  no  page");
+        let run = page.replace("<pre>", "<pre class=\"playground\">");
+        assert!(slim_frame(&run).contains("<template id=fa-play>"), "{run}");
     }
 
     #[test]

@@ -199,9 +199,9 @@ tables:
         };
         assert!(parse(&format!("{HEAD}{}", advice("a > 1e-6", "['{{ a }}']"))).is_ok());
         for (choice, values, says) in [
-            ("a > 1e-6", "[]", "d.yaml:14:118: a case, its advice and 0 values stand below 3 heads"),
-            ("a > 1e-6", "['{{ aa }}']", "there is no measurement `aa`"),
-            ("aa > 1e-6", "['{{ a }}']", "there is no measurement `aa`"),
+            ("a > 1e-6", "[]", "d.yaml:14:145: a case, its advice and 0 values stand below 3 heads"),
+            ("a > 1e-6", "['{{ aa }}']", "`aa` names no measurement; did you mean `a`?"),
+            ("aa > 1e-6", "['{{ a }}']", "`aa` names no measurement; did you mean `a`?"),
             ("a", "['{{ a }}']", "`a` has no bound"),
             ("a > 1e-6", "['{{ (a / b)|interval }}']", "`(a / b)` is no name alone: `interval` is of one"),
             ("a > 1e-6", "['{{ (seen.count / a)|share }}']", "`(seen.count / a)` is no share of counts"),
