@@ -1,9 +1,9 @@
 //! What the guard of a stream enqueues: each call goes to the stream, or to that of a capture in progress.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
-use super::{Capturing, Scratch, StreamGuard, StreamInner, stream_of};
+use super::{Capturing, StreamGuard, StreamInner, stream_of};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
@@ -307,26 +307,5 @@ impl<'a> StreamGuard<'a> {
         self.stream.mark(due);
         let reached = lock(&self.stream.limbo).reached();
         drop(reached);
-    }
-
-    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
-    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<PoolSpan> {
-        let mut scratch = self.stream.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
-        if let Some(known) = known.filter(|known| known.size() >= bytes) {
-            return Ok(known.span());
-        }
-        let piece = self.allocate(bytes.next_power_of_two())?;
-        let span = piece.span();
-        if !matches!(purpose, Scratch::Workspace) {
-            // At once, also while a capture is in progress: each launch of the graph needs it zero.
-            if let Err(error) = self.stream.raw.fill(span, 0) {
-                self.stream.free(piece);
-                return Err(error);
-            }
-        }
-        let outgrown = scratch.current.get_mut(purpose as usize).and_then(|place| place.replace(piece));
-        scratch.outgrown.extend(outgrown);
-        Ok(span)
     }
 }

@@ -5,12 +5,14 @@
 //! driver's stream of the user is never in capture mode, so that what other threads do (drop, free, wait for the device)
 //! meets no capture.
 //!
-//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues.
+//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, and `scratch` the memory that
+//! kernels of one stream share.
 //!
 //! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
 //! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
+mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -25,31 +27,11 @@ use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
 use crate::error::DeviceError;
 
-/// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
-pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+use scratch::Pieces;
+pub(crate) use scratch::{Scratch, WORKSPACE_BYTES};
 
 /// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
 const ROOM: u64 = 32;
-
-/// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
-#[derive(Clone, Copy)]
-pub(crate) enum Scratch {
-    /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
-    Reduce,
-    /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
-    Groups,
-    /// Of matrix multiplications, of any content.
-    Workspace,
-}
-
-/// Scratch memory.
-#[derive(Default)]
-struct Pieces {
-    /// By [`Scratch`]: none until it is needed.
-    current: [Option<Allocation>; 3],
-    /// What became too small; a captured graph may still use it.
-    outgrown: Vec<Allocation>,
-}
 
 /// A stream. It is ended by [`Gpu::sweep`](crate::device::cuda::gpu::Gpu::sweep) when nobody has a handle and its work is
 /// over.
@@ -448,8 +430,7 @@ impl StreamInner {
         }
         let kept = lock(&self.limbo).all();
         drop(kept);
-        let Pieces { current, outgrown } = std::mem::take(&mut *lock(&self.scratch));
-        let scratch = current.into_iter().flatten().chain(outgrown);
+        let scratch = std::mem::take(&mut *lock(&self.scratch)).into_all();
         scratch.chain(lock(&self.free).take_all()).for_each(|allocation| self.raw.free(allocation));
     }
 
