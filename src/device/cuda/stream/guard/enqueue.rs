@@ -214,13 +214,16 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.record(event)
     }
 
-    /// Enqueues a wait for the latest recording of `event`, whose failures are this stream's from now on.
-    pub(crate) fn wait(&mut self, event: &Event, causes: &Causes) -> Result<()> {
-        self.stream.raw.wait(event)?;
+    /// Enqueues a wait for the latest recording of `event`.
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        self.stream.raw.wait(event)
+    }
+
+    /// The failures of `causes`, which this stream waits for, are its own from now on.
+    pub(crate) fn answer_for(&mut self, causes: &Causes) {
         let mut own = lock(&self.stream.causes);
-        own.merge(causes, self.stream.device.name());
+        own.merge(causes);
         self.state.has_causes = !own.is_empty();
-        Ok(())
     }
 
     /// Whose failures are those of an event that is recorded now.

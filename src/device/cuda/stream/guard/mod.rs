@@ -428,6 +428,7 @@ impl StreamInner {
         {
             self.device.orphan(failure);
         }
+        self.fault.end();
         let kept = lock(&self.limbo).all();
         drop(kept);
         let scratch = std::mem::take(&mut *lock(&self.scratch)).into_all();
