@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
@@ -64,30 +64,7 @@ pub(crate) struct Gpu {
     held: AtomicUsize,
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
-    apart: Mutex<Apart>,
-    /// A wait for the context is over.
-    waited: Condvar,
     alone: Mutex<()>,
-}
-
-/// What is kept apart: waiting for the whole context, and captures, beside which the driver does not allow it, and gates,
-/// which it would wait for.
-#[derive(Default)]
-struct Apart {
-    captures: usize,
-    /// Waits for the context that are not over.
-    waits: usize,
-    /// Captures and gates that wait for the end of those, and let no other begin.
-    next: usize,
-}
-
-/// A capture in progress, until it is dropped.
-pub(crate) struct CaptureInProgress(Arc<Gpu>);
-
-impl Drop for CaptureInProgress {
-    fn drop(&mut self) {
-        lock(&self.0.apart).captures -= 1;
-    }
 }
 
 impl Gpu {
@@ -110,8 +87,6 @@ impl Gpu {
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
             making: RwLock::default(),
-            apart: Mutex::default(),
-            waited: Condvar::new(),
             alone: Mutex::default(),
             context,
         });
@@ -229,9 +204,7 @@ impl Gpu {
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
         let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
-        let apart = self.unless_waited_for();
-        self.held.fetch_add(1, Ordering::SeqCst);
-        drop(apart);
+        self.context.unless_waited_for(|| self.held.fetch_add(1, Ordering::SeqCst));
     }
 
     /// As [`hold`](Self::hold).
@@ -260,40 +233,6 @@ impl Gpu {
     /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
-    }
-
-    /// To be kept while a stream captures: until then, the context as a whole is not waited for.
-    pub(crate) fn begin_capture(self: &Arc<Self>) -> CaptureInProgress {
-        self.unless_waited_for().captures += 1;
-        CaptureInProgress(self.clone())
-    }
-
-    /// Once no wait for the context is under way: nobody can see when one has reached the driver, which then would not wait for
-    /// what begins now. Such waits end by themselves, as no closed gate holds what they wait for.
-    fn unless_waited_for(&self) -> MutexGuard<'_, Apart> {
-        let mut apart = lock(&self.apart);
-        apart.next += 1;
-        while apart.waits > 0 {
-            apart = self.waited.wait(apart).unwrap_or_else(PoisonError::into_inner);
-        }
-        apart.next -= 1;
-        apart
-    }
-
-    /// Waits for all work of the context by the driver's own call. Not while a capture is in progress, beside which the
-    /// driver does not allow it, nor while a closed gate holds a stream, which may be one of another opening, nor where one of
-    /// either is about to begin.
-    fn wait_for_context(&self) -> Result<()> {
-        let mut apart = lock(&self.apart);
-        if apart.captures + apart.next > 0 || self.is_held() {
-            return Ok(());
-        }
-        apart.waits += 1;
-        drop(apart);
-        let outcome = self.context.synchronize();
-        lock(&self.apart).waits -= 1;
-        self.waited.notify_all();
-        outcome
     }
 
     /// All streams. To be used without the lock: the last handle of one may be dropped with them.
@@ -434,7 +373,7 @@ impl Opened {
     /// capture is in progress or a gate is closed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.check()?;
-        self.gpu.wait_for_context()?;
+        self.gpu.context.synchronize(|| self.gpu.is_held())?;
         let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
         let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
         // All are waited for before a failure is reported: nothing may still run after this.

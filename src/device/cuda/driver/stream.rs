@@ -13,6 +13,7 @@ use cudarc::driver::sys::{
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
 };
 
+use super::apart::CaptureInProgress;
 use super::graph::Graph;
 use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
 use crate::device::engine::Result;
@@ -281,16 +282,20 @@ impl Drop for Stream {
 pub(crate) struct Capture {
     onto: Stream,
     ended: bool,
+    /// Given up last.
+    _in_progress: CaptureInProgress,
 }
 
 impl Capture {
-    /// Begins a capture, in the relaxed mode, which forbids no other calls meanwhile.
+    /// Begins a capture, in the relaxed mode, which forbids no other calls meanwhile, once the context is not waited for.
     pub(crate) fn begin(onto: Stream) -> Result<Self> {
         onto.bind()?;
+        let in_progress = onto.context.begin_capture();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // Safety: the stream is live.
         let status = unsafe { sys::cuStreamBeginCapture_v2(onto.raw, mode) };
-        onto.context.check("cuStreamBeginCapture", status).map(|()| Self { onto, ended: false })
+        onto.context.check("cuStreamBeginCapture", status)?;
+        Ok(Self { onto, ended: false, _in_progress: in_progress })
     }
 
     /// Where to enqueue what is captured.

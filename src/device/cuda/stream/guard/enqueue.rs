@@ -153,7 +153,6 @@ impl<'a> StreamGuard<'a> {
         let apart = stream_of(gpu)?;
         // Before the capture, which would be for nothing.
         let _making = gpu.may_make_graph()?;
-        let _in_progress = gpu.begin_capture();
         let capture = Capture::begin(apart)?;
         enqueue(capture.onto())?;
         capture.end()
@@ -251,11 +250,8 @@ impl<'a> StreamGuard<'a> {
 
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
-        let gpu = &self.stream.device.gpu;
-        let onto = stream_of(gpu)?;
-        let in_progress = gpu.begin_capture();
-        let capture = Capture::begin(onto)?;
-        self.state.capturing = Some(Capturing { capture, captured: Captured::default(), _in_progress: in_progress });
+        let capture = Capture::begin(stream_of(&self.stream.device.gpu)?)?;
+        self.state.capturing = Some(Capturing { capture, captured: Captured::default() });
         self.stream.captures.store(true, Ordering::Release);
         Ok(())
     }
@@ -263,7 +259,7 @@ impl<'a> StreamGuard<'a> {
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match self.stream.take_capture(&mut self.state) {
-            Some(Capturing { capture, captured, .. }) => {
+            Some(Capturing { capture, captured }) => {
                 let _making = self.stream.device.gpu.may_make_graph()?;
                 Ok((capture.end()?, captured))
             }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Gpu, Opened, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -71,8 +71,6 @@ struct State {
 struct Capturing {
     capture: Capture,
     captured: Captured,
-    /// Given up after `capture`, whose end it tells.
-    _in_progress: CaptureInProgress,
 }
 
 /// The right to enqueue on a stream; see the module.
