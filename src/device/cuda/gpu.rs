@@ -21,6 +21,7 @@ use super::memory::staging::StagingBuffer;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
+use crate::device::orphaned::Orphaned;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
@@ -328,9 +329,9 @@ pub(crate) struct Opened {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) matmul: Matmul,
     pub(crate) injection: Injection,
+    /// What tells of streams whose handles are gone.
+    pub(crate) orphaned: Orphaned,
     lost: OnceLock<DeviceError>,
-    /// The first failure of a stream whose handles are gone.
-    orphaned: Mutex<Option<DeviceError>>,
 }
 
 impl Opened {
@@ -338,8 +339,8 @@ impl Opened {
     pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
         let gpu = Gpu::open(index)?;
         gpu.sweep();
-        let (matmul, injection, lost, orphaned) = Default::default();
-        Ok(Arc::new(Self { gpu, matmul, injection, lost, orphaned }))
+        let (matmul, injection, orphaned, lost) = Default::default();
+        Ok(Arc::new(Self { gpu, matmul, injection, orphaned, lost }))
     }
 
     /// Its name: `cuda:0`.
@@ -355,17 +356,12 @@ impl Opened {
     /// Fails with the first cause once the device is lost.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |cause| Err(cause.clone()))
+        self.lost.get().map_or_else(|| self.gpu.context.check_loss(), |cause| Err(cause.clone()))
     }
 
     /// The device is lost by `cause`.
     pub(crate) fn lose(&self, cause: DeviceError) -> DeviceError {
         self.lost.get_or_init(|| cause).clone()
-    }
-
-    /// A stream without handles has failed: the next wait for the device says so.
-    pub(crate) fn orphan(&self, failure: DeviceError) {
-        lock(&self.orphaned).get_or_insert(failure);
     }
 
     /// Blocks until all work of this opened device has completed, and fails if some of it did. By the driver's call for the
@@ -377,12 +373,15 @@ impl Opened {
         let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
         let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
         // All are waited for before a failure is reported: nothing may still run after this.
-        let outcomes: Vec<_> = streams.iter().map(|stream| stream.wait_for_device()).collect();
-        drop(streams);
+        let waited: Vec<_> = streams.iter().map(|stream| stream.wait_unless_idle()).collect();
+        let (gone, living): (Vec<_>, Vec<_>) = streams.into_iter().partition(|stream| stream.is_closed());
+        gone.iter().for_each(|stream| stream.leave_failure());
+        drop(gone);
         self.gpu.sweep();
-        let orphaned = lock(&self.orphaned).take();
-        outcomes.into_iter().collect::<Result<()>>()?;
-        orphaned.map_or(Ok(()), Err)
+        waited.into_iter().collect::<Result<()>>()?;
+        self.orphaned.tell()?;
+        // The others' failures can still be asked for.
+        living.iter().try_for_each(|stream| stream.check_failure())
     }
 }
 

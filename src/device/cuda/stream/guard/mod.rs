@@ -137,9 +137,9 @@ impl StreamInner {
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
         let alone = if gpu.is_held() { gpu.alone() } else { None };
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         self.is_there()?;
-        self.check(&mut state)?;
+        self.check_with(state.has_causes)?;
         self.raw.bind()?;
         Ok(StreamGuard { stream: self, state, alone })
     }
@@ -236,30 +236,36 @@ impl StreamInner {
         within(time, &self.state).map(|state| Paused { _state: state })
     }
 
-    /// Fails once work has failed, and from then on.
-    #[inline]
-    fn check(&self, state: &mut State) -> Result<()> {
-        let outcome = self.check_with(state.has_causes);
-        if outcome.is_err() {
-            drop(self.take_capture(state));
-        }
-        outcome
-    }
-
     /// Fails if the stream has; for who enqueues nothing. Without the state, which a thread may have that is stuck.
     pub(crate) fn check_failure(&self) -> Result<()> {
         self.check_with(true)
     }
 
+    /// Fails once work has failed, and from then on; of the streams that it waited for, too, if there are `causes`.
     #[inline]
     fn check_with(&self, causes: bool) -> Result<()> {
         if let Some(failure) = self.failed.get() {
             return Err(failure.clone());
         }
+        self.reported(causes).map_err(|failure| self.failed.get_or_init(|| failure).clone())
+    }
+
+    /// Fails if kernels have reported a failure.
+    #[inline]
+    fn reported(&self, causes: bool) -> Result<()> {
         let device = self.device.name();
         let own = self.fault.check(u64::MAX, device);
-        let outcome = if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own };
-        outcome.map_err(|failure| self.failed.get_or_init(|| failure).clone())
+        if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own }
+    }
+
+    /// Leaves a failure that nobody was told of with the device, which tells it: the last handle is gone.
+    pub(crate) fn leave_failure(&self) {
+        if self.failed.get().is_none()
+            && let Err(failure) = self.reported(true)
+            && self.failed.set(failure.clone()).is_ok()
+        {
+            self.device.orphaned.leave(failure);
+        }
     }
 
     /// Blocks until all work enqueued so far has completed, without the lock.
@@ -268,18 +274,22 @@ impl StreamInner {
     /// Work of this stream, or of one that it waited for, has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.check()?;
-        let left = self.left.load(Ordering::Acquire);
-        self.raw.synchronize()?;
-        self.idle_since.fetch_max(left, Ordering::Release);
+        self.wait()?;
         self.check_failure()
     }
 
-    /// As [`synchronize`](Self::synchronize), without a call of the driver where nothing was enqueued since the last.
+    /// Blocks until all work enqueued so far has completed, and says nothing of its failure.
+    fn wait(&self) -> Result<()> {
+        let left = self.left.load(Ordering::Acquire);
+        self.raw.synchronize()?;
+        self.idle_since.fetch_max(left, Ordering::Release);
+        Ok(())
+    }
+
+    /// As [`wait`](Self::wait), without a call of the driver where nothing was enqueued since the last.
     pub(crate) fn wait_unless_idle(&self) -> Result<()> {
-        match self.idle_since.load(Ordering::Acquire) < self.left.load(Ordering::Acquire) {
-            true => self.synchronize(),
-            false => self.check_failure(),
-        }
+        let is_idle = self.idle_since.load(Ordering::Acquire) >= self.left.load(Ordering::Acquire);
+        if is_idle { Ok(()) } else { self.wait() }
     }
 
     /// Whether all work enqueued so far has completed. Never blocks.
@@ -412,20 +422,14 @@ impl StreamInner {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// What a wait for the device says of it. A failure of a stream that its user has dropped is told once.
-    pub(crate) fn wait_for_device(&self) -> Result<()> {
-        let told = self.closed.load(Ordering::Acquire).then(|| self.failed.get()).flatten();
-        self.wait_unless_idle().or_else(|failure| if Some(&failure) == told { Ok(()) } else { Err(failure) })
+    /// Whether its user has no handle of it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Ends a stream whose work is over and that nobody has a handle of.
     pub(crate) fn end(self: Arc<Self>) {
-        // A failure that somebody has been told of is not told again.
-        if self.failed.get().is_none()
-            && let Err(failure) = self.check_failure()
-        {
-            self.device.orphan(failure);
-        }
+        self.leave_failure();
         self.fault.end();
         let kept = lock(&self.limbo).all();
         drop(kept);
