@@ -128,7 +128,8 @@ pub(crate) trait EngineStream: Send + Sync + Any {
         self.allocate(dtype, 1)
     }
 
-    /// Enqueues `operation`.
+    /// Enqueues `operation`. One that [is read at once](Operation::is_read_at_once) is refused while the stream captures, by a look
+    /// that is one with the enqueueing: a capture may begin at any moment, on another thread.
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()>;
 
     /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
@@ -462,6 +463,12 @@ impl<'a> Operation<'a> {
             Operation::Spin { .. } => [None; 3],
         };
         regions.into_iter().flatten()
+    }
+
+    /// Whether the host reads its result at once, in the same call: such an operation is not captured.
+    #[inline]
+    pub(crate) fn is_read_at_once(&self) -> bool {
+        matches!(self, Operation::Any { .. } | Operation::Nonzero { .. })
     }
 
     /// The operation's name, as errors and timelines show it.

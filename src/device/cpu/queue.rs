@@ -147,6 +147,7 @@ impl StreamInner {
         let mut state = lock(&self.state);
         state.check()?;
         match &mut state.capturing {
+            Some(_) if operation.is_read_at_once() => return Err(DeviceError::Capturing { call: name }),
             Some((steps, captured)) => {
                 captured.take(operation, true);
                 steps.push((name, run));
@@ -173,11 +174,6 @@ impl StreamInner {
         drop(state);
         self.changed.notify_all();
         Ok(())
-    }
-
-    /// Fails, naming `call`, while operations are captured.
-    pub(super) fn not_captured(&self, call: &'static str) -> Result<()> {
-        lock(&self.state).not_captured(call)
     }
 
     /// What [`push`](Self::push) finds, for a call that enqueues nothing.
