@@ -69,7 +69,8 @@ pub(crate) trait Engine: Send + Sync {
     /// A new closed gate.
     fn create_gate(&self) -> Result<Arc<dyn EngineGate>>;
 
-    /// Host memory of `len` zeroed elements, pageable or pinned.
+    /// Host memory of `len` zeroed elements, pageable or pinned. Their bytes can be counted; where there is no room for them, that is
+    /// said as of device memory.
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>>;
 
     /// Takes host memory back of which copies are pending, and keeps it until `pending` are reached. Never blocks.

@@ -197,7 +197,8 @@ impl Device {
     /// allocate a buffer before a gate is closed.
     ///
     /// # Errors
-    /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none.
+    /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none; no room; a length that no
+    /// machine can address.
     pub fn host_buffer<T: Element>(&self, kind: HostKind, len: usize) -> Result<HostBuffer<T>> {
         HostBuffer::new(self, kind, len)
     }

@@ -342,6 +342,7 @@ impl StreamInner {
     /// What this stream freed, if it has the size.
     #[inline]
     fn recycled(&self, bytes: usize) -> Result<Option<Allocation>> {
+        self.device.check()?;
         if self.device.injection.strikes(Injected::Allocation) {
             let (device, requested) = (self.device.name().to_owned(), bytes);
             return Err(DeviceError::OutOfMemory { device, requested, free: None });
