@@ -299,23 +299,27 @@ impl Gpu {
         stream: &StreamInner,
         allocate: impl Fn() -> Result<Allocation>,
     ) -> Result<Allocation> {
-        let begin = Instant::now();
+        let (begin, mut was_idle) = (Instant::now(), false);
         loop {
-            // Before all else: what completes in between is in the next attempt.
+            // Before all else: what completes in between is in the next attempt, and so is what this one has the streams give back.
             let is_own = |other: &Arc<StreamInner>| std::ptr::eq(&raw const **other, stream);
             // Another thread may stand here with the guard of another stream. With no gate closed no question waits for long.
             let asks = |other: &Arc<StreamInner>| is_own(other) || !self.is_held();
             let is_over = |other: &Arc<StreamInner>| {
                 if asks(other) { other.is_over() } else { other.is_over_for_others() }
             };
-            let idle = self.all_streams().iter().all(is_over);
+            let idle = self.all_streams().iter().all(is_over) && self.context.is_idle_at_hand();
             self.collect();
             stream.give_back_own();
-            self.pool.trim()?;
+            // It can wait for all work: until it is over no gate begins to hold.
+            if let Some(_making) = self.may_make() {
+                self.pool.trim()?;
+            }
             let outcome = allocate();
-            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || idle {
+            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || (was_idle && idle) {
                 return outcome;
             }
+            was_idle = idle;
             if self.is_held() && begin.elapsed() > PATIENCE {
                 return outcome;
             }

@@ -214,12 +214,7 @@ impl Stream {
 
     /// Whether everything enqueued has completed. Never blocks.
     pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.bind()?;
-        // Safety: the stream is live.
-        match unsafe { sys::cuStreamQuery(self.raw) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            status => self.context.check("cuStreamQuery", status).map(|()| true),
-        }
+        is_complete(&self.context, self.raw)
     }
 
     /// Blocks until everything enqueued so far has completed.
@@ -251,6 +246,11 @@ impl Stream {
 }
 
 impl Context {
+    /// Whether nothing is pending on the streams at hand, of what their last owners freed. Never blocks.
+    pub(crate) fn is_idle_at_hand(&self) -> bool {
+        self.given_up().streams.iter().all(|stream| is_complete(self, *stream).unwrap_or(true))
+    }
+
     /// Has at least so many streams at hand.
     pub(crate) fn reserve_streams(&self, count: usize) -> Result<()> {
         let missing = count.saturating_sub(self.given_up().streams.len());
@@ -259,6 +259,15 @@ impl Context {
             self.given_up().streams.push_back(raw);
         }
         Ok(())
+    }
+}
+
+fn is_complete(context: &Context, stream: CUstream) -> Result<bool> {
+    context.bind()?;
+    // Safety: streams of a context are never destroyed.
+    match unsafe { sys::cuStreamQuery(stream) } {
+        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        status => context.check("cuStreamQuery", status).map(|()| true),
     }
 }
 
