@@ -29,14 +29,18 @@ pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 /// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
 ///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
 ///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
-///   whose last handle is gone is returned by the next wait for the device, once. A failure in a graph may also be returned to
-///   who waited for its stream after the capture and before the launch.
+///   whose last handle is gone, and of which nobody was told, is returned by the next wait for the device, to one thread and once:
+///   before those of streams that can still be asked, and with the number of others that are gone.
+/// * **Not its own** is a failure of which the device cannot tell that it is not: a failure in a graph may also be returned to who
+///   waited for its stream after the capture and before the launch, and one behind an event's recording to who waited for the event
+///   while it was recorded.
 /// * **A call that fails** has enqueued nothing, and new work succeeds.
 /// * **A lost device** fails every later call with the first cause. Drops end all the same.
 /// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
 /// * **Captures** belong to a stream. Operations on it are captured, whichever thread they come from; every other call on
-///   it is refused with [`DeviceError::Capturing`]. What is captured is not enqueued: a wait for the device does not wait
-///   for it, and is allowed meanwhile. Memory that captured operations use lives as long as the graph.
+///   it, also one that reads the result of its operation, is refused with [`DeviceError::Capturing`], or fails as the stream has.
+///   What is captured is not enqueued: a wait for the device does not wait for it, and is allowed meanwhile. Memory that captured
+///   operations use lives as long as the graph.
 /// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole. No lock is held
 ///   over a wait that a gate may make longer, and none that a question takes is held over an enqueue, which may wait for room
 ///   behind a gate. No value that a user has keeps a lock.
