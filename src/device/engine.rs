@@ -29,14 +29,18 @@ pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 /// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
 ///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
 ///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
-///   whose last handle is gone is returned by the next wait for the device, once. A failure in a graph may also be returned to
-///   who waited for its stream after the capture and before the launch.
+///   whose last handle is gone, and of which nobody was told, is returned by the next wait for the device, to one thread and once:
+///   before those of streams that can still be asked, and with the number of others that are gone.
+/// * **Not its own** is a failure of which the device cannot tell that it is not: a failure in a graph may also be returned to who
+///   waited for its stream after the capture and before the launch, and one behind an event's recording to who waited for the event
+///   while it was recorded.
 /// * **A call that fails** has enqueued nothing, and new work succeeds.
 /// * **A lost device** fails every later call with the first cause. Drops end all the same.
 /// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
 /// * **Captures** belong to a stream. Operations on it are captured, whichever thread they come from; every other call on
-///   it is refused with [`DeviceError::Capturing`]. What is captured is not enqueued: a wait for the device does not wait
-///   for it, and is allowed meanwhile. Memory that captured operations use lives as long as the graph.
+///   it, also one that reads the result of its operation, is refused with [`DeviceError::Capturing`], or fails as the stream has.
+///   What is captured is not enqueued: a wait for the device does not wait for it, and is allowed meanwhile. Memory that captured
+///   operations use lives as long as the graph.
 /// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole. No lock is held
 ///   over a wait that a gate may make longer, and none that a question takes is held over an enqueue, which may wait for room
 ///   behind a gate. No value that a user has keeps a lock.
@@ -69,7 +73,8 @@ pub(crate) trait Engine: Send + Sync {
     /// A new closed gate.
     fn create_gate(&self) -> Result<Arc<dyn EngineGate>>;
 
-    /// Host memory of `len` zeroed elements, pageable or pinned.
+    /// Host memory of `len` zeroed elements, pageable or pinned. Their bytes can be counted; where there is no room for them, that is
+    /// said as of device memory.
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>>;
 
     /// Takes host memory back of which copies are pending, and keeps it until `pending` are reached. Never blocks.
@@ -128,7 +133,8 @@ pub(crate) trait EngineStream: Send + Sync + Any {
         self.allocate(dtype, 1)
     }
 
-    /// Enqueues `operation`.
+    /// Enqueues `operation`. One that [is read at once](Operation::is_read_at_once) is refused while the stream captures, by a look
+    /// that is one with the enqueueing: a capture may begin at any moment, on another thread.
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()>;
 
     /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
@@ -462,6 +468,12 @@ impl<'a> Operation<'a> {
             Operation::Spin { .. } => [None; 3],
         };
         regions.into_iter().flatten()
+    }
+
+    /// Whether the host reads its result at once, in the same call: such an operation is not captured.
+    #[inline]
+    pub(crate) fn is_read_at_once(&self) -> bool {
+        matches!(self, Operation::Any { .. } | Operation::Nonzero { .. })
     }
 
     /// The operation's name, as errors and timelines show it.

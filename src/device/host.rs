@@ -13,6 +13,7 @@ use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
 use super::pending::Pending;
 use super::tracer::{CallInfo, Kind, Site, SyncKind};
 use super::{Device, Element, Stream};
+use crate::error::DeviceError;
 use crate::units::counted;
 
 /// Host memory of `len` elements that copies to and from a device can use while the host goes on.
@@ -41,6 +42,10 @@ pub struct HostBuffer<T: Element> {
 
 impl<T: Element> HostBuffer<T> {
     pub(super) fn new(device: &Device, kind: HostKind, len: usize) -> Result<Self> {
+        if len.checked_mul(size_of::<T>()).is_none() {
+            let reason = format!("{len} elements of {} are more than a machine can address", T::DTYPE);
+            return Err(DeviceError::InvalidArgument { operation: "host buffer", reason });
+        }
         let memory = device.engine().allocate_host(kind, T::DTYPE, len)?;
         Ok(Self {
             device: device.clone(),

@@ -16,6 +16,7 @@ mod host;
 pub(crate) mod injection;
 pub(crate) mod kept;
 pub(crate) mod kind;
+pub(crate) mod orphaned;
 mod pending;
 pub mod philox;
 #[cfg(feature = "report")]
@@ -196,7 +197,8 @@ impl Device {
     /// allocate a buffer before a gate is closed.
     ///
     /// # Errors
-    /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none.
+    /// [`DeviceError::NotApplicable`] for pinned and write-combined memory on an engine that has none; no room; a length that no
+    /// machine can address.
     pub fn host_buffer<T: Element>(&self, kind: HostKind, len: usize) -> Result<HostBuffer<T>> {
         HostBuffer::new(self, kind, len)
     }
@@ -205,7 +207,8 @@ impl Device {
     /// not enqueued, and not waited for.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier; of a stream whose last handle is gone, once.
+    /// A failure of work enqueued earlier. Those of streams whose last handle is gone come first, as nobody can ask for them any
+    /// more: once, to one thread, and as one error, which says how many such streams there are.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _call = self

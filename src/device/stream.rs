@@ -171,11 +171,6 @@ impl Stream {
         self.raw.allocate(dtype, len)
     }
 
-    /// An error while the work of this stream is captured.
-    pub(crate) fn not_captured(&self, call: &'static str) -> Result<()> {
-        if self.raw.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(()) }
-    }
-
     pub(crate) fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
         self.raw.allocate_host_scalar(dtype)
     }

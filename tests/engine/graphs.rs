@@ -1,10 +1,15 @@
 //! What a graph promises on every engine: captured work runs when the graph is launched and not before, as often as it is
 //! launched, on memory that lives as long as the graph; and what cannot be captured is refused.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
 use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind};
 use syncscope::error::DeviceError;
 
+use crate::failures::{fail_behind, is_gather};
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
@@ -15,6 +20,9 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_capture_that_fails_or_panics_is_given_up", given_up),
     ("the_work_of_a_graph_is_recorded_with_its_launch", recorded),
     ("a_graph_captured_beside_a_held_stream_runs_while_it_is_held", held_beside),
+    ("what_another_thread_reads_at_once_is_no_part_of_a_capture", reads_beside_captures),
+    ("a_failure_is_told_before_a_capture_that_refuses_the_call", failure_in_capture),
+    ("a_gate_makes_room_for_graphs_beside_waits_for_the_device", room_beside_waits),
 ];
 
 fn launches(device: &Device) -> Result<(), Failed> {
@@ -152,4 +160,75 @@ fn held_beside(device: &Device) -> Result<(), Failed> {
     ensure(value == 3.0 && !held.is_complete()?, || format!("{value} in place of 3"))?;
     gate.open();
     ensure(x.get([99])?.item()? == 2.0, || "the graph of the held stream".to_owned())
+}
+
+/// Such an operation runs, or is refused; its result is of no use to a graph.
+fn reads_beside_captures(device: &Device) -> Result<(), Failed> {
+    const READS: usize = 10_000;
+    let stream = device.stream()?;
+    let (x, y, over) = (stream.ones::<f32>([64])?, stream.zeros::<f32>([64])?, AtomicBool::new(false));
+    let read = || match x.any().and_then(|any| Ok((any, x.nonzero()?.len()))) {
+        Ok((true, 64)) | Err(DeviceError::Capturing { .. }) => Ok(()),
+        told => Err(format!("{told:?}")),
+    };
+    thread::scope(|scope| {
+        let captures = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let (_, graph) = stream.capture(|| (0..4).try_for_each(|_| y.affine_in_place(1.0, 1.0)))?;
+                ensure(graph.len() == 4, || format!("a graph of four operations has {}", graph.len()))?;
+                thread::yield_now();
+            }
+            Ok::<_, Failed>(())
+        });
+        let read = (0..READS).try_for_each(|_| read());
+        over.store(true, Ordering::Relaxed);
+        captures.join().map_err(|_| "the capturing thread panicked")??;
+        Ok(read?)
+    })
+}
+
+fn failure_in_capture(device: &Device) -> Result<(), Failed> {
+    let (stream, event, gate) = (device.stream()?, device.event()?, device.gate()?);
+    let x = stream.ones::<f32>([64])?;
+    fail_behind(&stream, &gate)?;
+    stream.record(&event)?;
+    let mut told = Vec::new();
+    let captured = stream.capture(|| {
+        gate.open();
+        told.push(("the event", event.synchronize()));
+        told.push(("a wait", stream.synchronize()));
+        told.push(("a read", x.to_vec().map(drop)));
+        told.push(("a search", x.any().map(drop)));
+        told.push(("a recording", stream.record(&event)));
+        told.push(("a question", stream.is_complete().map(drop)));
+        told.push(("an operation", x.affine_in_place(1.0, 1.0)));
+        told.push(("a wait, again", stream.synchronize()));
+        Ok(())
+    });
+    is_gather("the capture", captured.map(drop))?;
+    told.into_iter().try_for_each(|(call, outcome)| is_gather(call, outcome))
+}
+
+/// By a capture of its own, once there were so many graphs.
+fn room_beside_waits(device: &Device) -> Result<(), Failed> {
+    let (busy, stream, over) = (device.stream()?, device.stream()?, AtomicBool::new(false));
+    let x = stream.zeros::<f32>([16])?;
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                busy.spin(Duration::from_millis(2))?;
+                device.synchronize()?;
+            }
+            Ok::<_, DeviceError>(())
+        });
+        let made = (0..10).try_for_each(|_| {
+            (0..40).try_for_each(|_| stream.capture(|| x.affine_in_place(1.0, 1.0)).map(drop))?;
+            // As long as it takes to stand in a wait for the whole device. One that stands there later makes the test easier.
+            thread::sleep(Duration::from_millis(10));
+            device.gate().map(drop)
+        });
+        over.store(true, Ordering::Relaxed);
+        waits.join().map_err(|_| "the waiting thread panicked")??;
+        Ok(made?)
+    })
 }

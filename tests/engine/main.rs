@@ -11,6 +11,7 @@ mod operations;
 mod ordering;
 mod reference;
 mod room;
+mod spread;
 mod stuck;
 mod timelines;
 
@@ -34,6 +35,7 @@ fn main() {
         ordering::CHECKS,
         contract::CHECKS,
         failures::CHECKS,
+        spread::CHECKS,
         room::CHECKS,
         timelines::CHECKS,
         graphs::CHECKS,

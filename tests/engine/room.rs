@@ -8,11 +8,14 @@ use libtest_mimic::Failed;
 use syncscope::device::{Device, Injected};
 use syncscope::error::DeviceError;
 
+use crate::stuck::returns;
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_refused_allocation_leaves_everything_as_it_was", refused_allocation),
     ("an_allocation_waits_for_pending_frees_before_it_is_refused", allocation_waits),
+    ("an_allocation_finds_what_another_stream_freed", freed_elsewhere),
+    ("an_allocation_that_finds_no_room_behind_a_gate_is_refused", no_room_behind_a_gate),
     ("allocations_that_find_no_room_at_once_do_not_wait_for_each_other", no_room_at_once),
     ("a_tensor_too_large_for_any_memory_is_refused", too_large),
 ];
@@ -35,11 +38,15 @@ fn refused_allocation(device: &Device) -> Result<(), Failed> {
     ensure(x.sum()?.item()? == 1000.0, || "a tensor changed".to_owned())
 }
 
-/// More than fits is asked for again and again, while what was freed is still in use by a stream that will come past it.
+/// The elements of nearly half of what there is, where the engine knows. A little less, for what other tests hold meanwhile.
+fn nearly_half(device: &Device) -> usize {
+    device.properties().memory_bytes.map_or(1 << 20, |bytes| bytes as usize / 20 * 9 / 4)
+}
+
+/// More than fits is asked for again and again, while what was freed is still in use by a stream that will come past it: the third
+/// time and later ones wait.
 fn allocation_waits(device: &Device) -> Result<(), Failed> {
-    // Nearly half of what there is, where the engine knows: then the third and later ones wait.
-    // A little less, for what other tests hold meanwhile.
-    let len = device.properties().memory_bytes.map_or(1 << 20, |bytes| bytes as usize / 20 * 9 / 4);
+    let len = nearly_half(device);
     let (home, guest) = (device.stream()?, device.stream()?);
     let one = guest.ones::<f32>([1])?;
     for _ in 0..4 {
@@ -53,10 +60,31 @@ fn allocation_waits(device: &Device) -> Result<(), Failed> {
     Ok(device.synchronize()?)
 }
 
+/// Of a stream that lives, and of one that is gone. It takes the device a while to free so much.
+fn freed_elsewhere(device: &Device) -> Result<(), Failed> {
+    let (home, other, len) = (device.stream()?, device.stream()?, nearly_half(device));
+    drop([home.empty::<f32>([len])?, home.empty::<f32>([len])?]);
+    drop(other.empty::<f32>([len])?);
+    drop((home.empty::<f32>([len])?, home.empty::<f32>([len])?, home));
+    drop(other.empty::<f32>([len])?);
+    Ok(())
+}
+
+/// Also where a driver that gives memory back to the system waits for all streams.
+fn no_room_behind_a_gate(device: &Device) -> Result<(), Failed> {
+    let (held, stream, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    held.wait_gate(&gate)?;
+    let told = returns(&gate, || stream.empty::<f32>([1 << 45]).map(drop))?;
+    ensure(matches!(told, Err(DeviceError::OutOfMemory { .. })), || format!("{told:?}"))
+}
+
 /// Each has the guard of its stream while it looks whether the streams of the others are over.
 fn no_room_at_once(device: &Device) -> Result<(), Failed> {
     const THREADS: usize = 2;
     const TIMES: usize = 200;
+    // What other tests freed is not waited for here.
+    device.trim()?;
+    device.synchronize()?;
     let (start, (done, ended)) = (Arc::new(Barrier::new(THREADS)), mpsc::channel());
     for _ in 0..THREADS {
         let (stream, start, done) = (device.stream()?, start.clone(), done.clone());

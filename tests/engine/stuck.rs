@@ -42,7 +42,7 @@ const MANY: usize = 3000;
 
 /// What `call` returns while `gate` is closed.
 #[track_caller]
-fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> Result<R, Failed> {
+pub(crate) fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> Result<R, Failed> {
     let place = Location::caller();
     thread::scope(|scope| {
         let (done, returned) = mpsc::channel();

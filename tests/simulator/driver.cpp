@@ -4,9 +4,9 @@
 // ThreadSanitizer. It tests no kernel: those of `kernels/` are replaced by loops under their names.
 //
 // A stream is a thread with a queue of at most 1,024 entries, as long as a launch behind them blocks. Freed memory is
-// overwritten, so that a use after the free gives other values. What breaks a capture on a real driver breaks it here:
-// to wait for or to ask a stream that captures, and to wait for the context. A copy of pageable memory that waits for its stream
-// keeps other calls from the stream, as a real driver's does.
+// overwritten, so that a use after the free gives other values. What breaks a capture on a real driver breaks it here: to wait for
+// or to ask a stream that captures, and to wait for the context, also where the capture begins meanwhile. A copy of pageable
+// memory that waits for its stream keeps other calls from the stream, as a real driver's does.
 //
 // A real driver may wait for all streams in calls that say nothing of it. SIMULATOR_WAITS names the calls that do so here,
 // by a part of their names, with commas between: `cuMemHostAlloc,cuModule`. Meanwhile they keep other calls out, as by a lock
@@ -271,12 +271,13 @@ API int cuStreamSynchronize(Stream *stream) {
 }
 static std::mutex captures_mutex;
 static std::set<Stream *> captures;
+static int context_waits = 0;
 API int cuStreamBeginCapture_v2(Stream *stream, int) {
     std::lock_guard<std::mutex> among(captures_mutex);
     std::lock_guard<std::mutex> lock(stream->mutex);
     if (stream->capture) return CAPTURING;
     stream->capture = std::make_unique<Graph>();
-    stream->spoiled = false;
+    stream->spoiled = context_waits > 0;
     captures.insert(stream);
     return OK;
 }
@@ -296,9 +297,12 @@ API int cuCtxSynchronize() {
         std::lock_guard<std::mutex> among(captures_mutex);
         for (Stream *stream : captures) stream->plain();
         if (!captures.empty()) return CAPTURING;
+        ++context_waits;
     }
     may_wait("cuCtxSynchronize");
     wait_for_all();
+    std::lock_guard<std::mutex> among(captures_mutex);
+    --context_waits;
     return OK;
 }
 API int cuGraphInstantiateWithFlags(Graph **made, Graph *graph, unsigned long long) { may_wait("cuGraphInstantiate"); take_place(); *made = new Graph(*graph); return OK; }

@@ -173,6 +173,7 @@ pub(super) struct CpuHostMemory {
 
 impl CpuHostMemory {
     pub(super) fn new(device: &Arc<CpuDevice>, dtype: DType, len: usize) -> Result<Self> {
+        device.check()?;
         Ok(Self { device: device.clone(), content: Shared::zeros(&device.name, dtype, len)? })
     }
 

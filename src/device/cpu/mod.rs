@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
 use super::injection::{self, Injected, Injection};
+use super::orphaned::Orphaned;
 use super::tracer::{TraceSource, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::affinity;
@@ -58,7 +59,7 @@ pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
             tracer: Arc::default(),
             injection: Injection::default(),
             lost: OnceLock::new(),
-            orphaned: Mutex::default(),
+            orphaned: Orphaned::default(),
         }),
     })
 }
@@ -69,8 +70,8 @@ struct CpuDevice {
     tracer: Arc<Tracer>,
     injection: Injection,
     lost: OnceLock<DeviceError>,
-    /// The first failure of a stream whose handles are gone.
-    orphaned: Mutex<Option<DeviceError>>,
+    /// What tells of streams whose handles are gone.
+    orphaned: Orphaned,
 }
 
 impl CpuDevice {
@@ -158,10 +159,12 @@ impl Engine for CpuEngine {
         self.device.check()?;
         let streams: Vec<_> = lock(&self.streams).iter().filter_map(Weak::upgrade).collect();
         // All are waited for before a failure is reported: nothing may still run after this.
-        let outcomes: Vec<_> = streams.iter().map(|stream| stream.synchronize_for_device()).collect();
-        let orphaned = lock(&self.device.orphaned).take();
-        outcomes.into_iter().collect::<Result<()>>()?;
-        orphaned.map_or(Ok(()), Err)
+        streams.iter().for_each(|stream| stream.wait());
+        let (gone, living): (Vec<_>, Vec<_>) = streams.into_iter().partition(|stream| stream.is_closed());
+        gone.iter().for_each(|stream| stream.leave_failure());
+        self.device.orphaned.tell()?;
+        // The others' failures can still be asked for.
+        living.iter().try_for_each(|stream| stream.check_failure())
     }
 
     /// Nothing is cached.

@@ -64,7 +64,7 @@ struct State {
     closed: bool,
     capturing: Option<(Vec<Step>, Captured)>,
     failure: Option<DeviceError>,
-    /// Whether somebody has been told of the failure.
+    /// Whether somebody has been told of the failure, or the device tells it.
     told: bool,
 }
 
@@ -147,6 +147,7 @@ impl StreamInner {
         let mut state = lock(&self.state);
         state.check()?;
         match &mut state.capturing {
+            Some(_) if operation.is_read_at_once() => return Err(DeviceError::Capturing { call: name }),
             Some((steps, captured)) => {
                 captured.take(operation, true);
                 steps.push((name, run));
@@ -173,11 +174,6 @@ impl StreamInner {
         drop(state);
         self.changed.notify_all();
         Ok(())
-    }
-
-    /// Fails, naming `call`, while operations are captured.
-    pub(super) fn not_captured(&self, call: &'static str) -> Result<()> {
-        lock(&self.state).not_captured(call)
     }
 
     /// What [`push`](Self::push) finds, for a call that enqueues nothing.
@@ -222,10 +218,31 @@ impl StreamInner {
         self.completed().check()
     }
 
-    /// As [`synchronize`](Self::synchronize), for a wait for the device: a stream without handles tells its failure once.
-    pub(super) fn synchronize_for_device(&self) -> Result<()> {
-        let mut state = self.completed();
-        if state.closed && state.told { Ok(()) } else { state.check() }
+    /// As [`synchronize`](Self::synchronize), and says nothing of a failure.
+    pub(super) fn wait(&self) {
+        drop(self.completed());
+    }
+
+    /// Whether no handle is left.
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Fails if work has.
+    pub(super) fn check_failure(&self) -> Result<()> {
+        lock(&self.state).check()
+    }
+
+    /// Leaves a failure that nobody was told of with the device, which tells it: the last handle is gone.
+    pub(super) fn leave_failure(&self) {
+        self.leave(&mut lock(&self.state));
+    }
+
+    fn leave(&self, state: &mut State) {
+        if let (Some(failure), false) = (&state.failure, state.told) {
+            self.device.orphaned.leave(failure.clone());
+            state.told = true;
+        }
     }
 
     fn completed(&self) -> MutexGuard<'_, State> {
@@ -256,7 +273,7 @@ impl StreamInner {
                         break (entry, state.failure.clone());
                     }
                     if state.closed {
-                        return self.end(&state);
+                        return self.leave(&mut state);
                     }
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
@@ -282,13 +299,6 @@ impl StreamInner {
             }
             drop(state);
             self.changed.notify_all();
-        }
-    }
-
-    /// A failure that nobody has been told of, and nobody can ask for any more, is the device's.
-    fn end(&self, state: &State) {
-        if let (Some(failure), false) = (&state.failure, state.told) {
-            lock(&self.device.orphaned).get_or_insert_with(|| failure.clone());
         }
     }
 

@@ -149,7 +149,9 @@ impl EngineStream for CpuStream {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.inner.not_captured("synchronize")?;
+        if self.inner.is_capturing() {
+            self.inner.check("synchronize")?;
+        }
         self.inner.synchronize()
     }
 }
@@ -158,7 +160,7 @@ impl CpuStream {
     /// A region whose elements can be read: all work before is over.
     fn read(&self, source: Region<'_>) -> Result<super::memory::Slice> {
         let source = CpuMemory::slice(&source, &self.inner.device)?;
-        self.inner.not_captured("download")?;
+        self.inner.check("download")?;
         self.inner.device.may_fail(Injected::Copy, "download")?;
         self.inner.synchronize()?;
         Ok(source)
@@ -177,7 +179,7 @@ mod tests {
             tracer: Arc::default(),
             injection: Default::default(),
             lost: OnceLock::new(),
-            orphaned: Mutex::default(),
+            orphaned: Default::default(),
         });
         let stream = CpuStream::start(&device, 0).unwrap();
         (device, stream)
@@ -211,7 +213,18 @@ mod tests {
         while Arc::strong_count(&worker) > 1 {
             std::thread::yield_now();
         }
-        assert!(lock(&device.orphaned).is_some());
+        assert!(device.orphaned.tell().is_err());
+    }
+
+    #[test]
+    fn what_is_read_at_once_is_refused_by_a_capture_that_began_before_it_is_enqueued() {
+        let (_, stream) = stream();
+        let [x, out] = [4, 1].map(|len| stream.allocate(DType::U8, len).unwrap());
+        let region = |memory, len| Region { memory, offset: 0, len };
+        stream.begin_capture().unwrap();
+        let any = Operation::Any { x: region(&x, 4), out: region(&out, 1) };
+        assert_eq!(stream.enqueue(&any), Err(DeviceError::Capturing { call: "any" }));
+        assert_eq!(stream.end_capture().unwrap().1.operations, 0);
     }
 
     #[test]

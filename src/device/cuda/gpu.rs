@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
@@ -21,6 +21,7 @@ use super::memory::staging::StagingBuffer;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
+use crate::device::orphaned::Orphaned;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
@@ -64,30 +65,7 @@ pub(crate) struct Gpu {
     held: AtomicUsize,
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
-    apart: Mutex<Apart>,
-    /// A wait for the context is over.
-    waited: Condvar,
     alone: Mutex<()>,
-}
-
-/// What is kept apart: waiting for the whole context, and captures, beside which the driver does not allow it, and gates,
-/// which it would wait for.
-#[derive(Default)]
-struct Apart {
-    captures: usize,
-    /// Waits for the context that are not over.
-    waits: usize,
-    /// Captures and gates that wait for the end of those, and let no other begin.
-    next: usize,
-}
-
-/// A capture in progress, until it is dropped.
-pub(crate) struct CaptureInProgress(Arc<Gpu>);
-
-impl Drop for CaptureInProgress {
-    fn drop(&mut self) {
-        lock(&self.0.apart).captures -= 1;
-    }
 }
 
 impl Gpu {
@@ -110,8 +88,6 @@ impl Gpu {
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
             making: RwLock::default(),
-            apart: Mutex::default(),
-            waited: Condvar::new(),
             alone: Mutex::default(),
             context,
         });
@@ -229,9 +205,7 @@ impl Gpu {
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
         let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
-        let apart = self.unless_waited_for();
-        self.held.fetch_add(1, Ordering::SeqCst);
-        drop(apart);
+        self.context.unless_waited_for(|| self.held.fetch_add(1, Ordering::SeqCst));
     }
 
     /// As [`hold`](Self::hold).
@@ -260,40 +234,6 @@ impl Gpu {
     /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
-    }
-
-    /// To be kept while a stream captures: until then, the context as a whole is not waited for.
-    pub(crate) fn begin_capture(self: &Arc<Self>) -> CaptureInProgress {
-        self.unless_waited_for().captures += 1;
-        CaptureInProgress(self.clone())
-    }
-
-    /// Once no wait for the context is under way: nobody can see when one has reached the driver, which then would not wait for
-    /// what begins now. Such waits end by themselves, as no closed gate holds what they wait for.
-    fn unless_waited_for(&self) -> MutexGuard<'_, Apart> {
-        let mut apart = lock(&self.apart);
-        apart.next += 1;
-        while apart.waits > 0 {
-            apart = self.waited.wait(apart).unwrap_or_else(PoisonError::into_inner);
-        }
-        apart.next -= 1;
-        apart
-    }
-
-    /// Waits for all work of the context by the driver's own call. Not while a capture is in progress, beside which the
-    /// driver does not allow it, nor while a closed gate holds a stream, which may be one of another opening, nor where one of
-    /// either is about to begin.
-    fn wait_for_context(&self) -> Result<()> {
-        let mut apart = lock(&self.apart);
-        if apart.captures + apart.next > 0 || self.is_held() {
-            return Ok(());
-        }
-        apart.waits += 1;
-        drop(apart);
-        let outcome = self.context.synchronize();
-        lock(&self.apart).waits -= 1;
-        self.waited.notify_all();
-        outcome
     }
 
     /// All streams. To be used without the lock: the last handle of one may be dropped with them.
@@ -359,23 +299,27 @@ impl Gpu {
         stream: &StreamInner,
         allocate: impl Fn() -> Result<Allocation>,
     ) -> Result<Allocation> {
-        let begin = Instant::now();
+        let (begin, mut was_idle) = (Instant::now(), false);
         loop {
-            // Before all else: what completes in between is in the next attempt.
+            // Before all else: what completes in between is in the next attempt, and so is what this one has the streams give back.
             let is_own = |other: &Arc<StreamInner>| std::ptr::eq(&raw const **other, stream);
             // Another thread may stand here with the guard of another stream. With no gate closed no question waits for long.
             let asks = |other: &Arc<StreamInner>| is_own(other) || !self.is_held();
             let is_over = |other: &Arc<StreamInner>| {
                 if asks(other) { other.is_over() } else { other.is_over_for_others() }
             };
-            let idle = self.all_streams().iter().all(is_over);
+            let idle = self.all_streams().iter().all(is_over) && self.context.is_idle_at_hand();
             self.collect();
             stream.give_back_own();
-            self.pool.trim()?;
+            // It can wait for all work: until it is over no gate begins to hold.
+            if let Some(_making) = self.may_make() {
+                self.pool.trim()?;
+            }
             let outcome = allocate();
-            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || idle {
+            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || (was_idle && idle) {
                 return outcome;
             }
+            was_idle = idle;
             if self.is_held() && begin.elapsed() > PATIENCE {
                 return outcome;
             }
@@ -389,9 +333,9 @@ pub(crate) struct Opened {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) matmul: Matmul,
     pub(crate) injection: Injection,
+    /// What tells of streams whose handles are gone.
+    pub(crate) orphaned: Orphaned,
     lost: OnceLock<DeviceError>,
-    /// The first failure of a stream whose handles are gone.
-    orphaned: Mutex<Option<DeviceError>>,
 }
 
 impl Opened {
@@ -399,8 +343,8 @@ impl Opened {
     pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
         let gpu = Gpu::open(index)?;
         gpu.sweep();
-        let (matmul, injection, lost, orphaned) = Default::default();
-        Ok(Arc::new(Self { gpu, matmul, injection, lost, orphaned }))
+        let (matmul, injection, orphaned, lost) = Default::default();
+        Ok(Arc::new(Self { gpu, matmul, injection, orphaned, lost }))
     }
 
     /// Its name: `cuda:0`.
@@ -416,7 +360,7 @@ impl Opened {
     /// Fails with the first cause once the device is lost.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |cause| Err(cause.clone()))
+        self.lost.get().map_or_else(|| self.gpu.context.check_loss(), |cause| Err(cause.clone()))
     }
 
     /// The device is lost by `cause`.
@@ -424,26 +368,24 @@ impl Opened {
         self.lost.get_or_init(|| cause).clone()
     }
 
-    /// A stream without handles has failed: the next wait for the device says so.
-    pub(crate) fn orphan(&self, failure: DeviceError) {
-        lock(&self.orphaned).get_or_insert(failure);
-    }
-
     /// Blocks until all work of this opened device has completed, and fails if some of it did. By the driver's call for the
     /// whole context, which also waits for other openings of the GPU, and then stream by stream: by these alone where a
     /// capture is in progress or a gate is closed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.check()?;
-        self.gpu.wait_for_context()?;
+        self.gpu.context.synchronize(|| self.gpu.is_held())?;
         let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
         let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
         // All are waited for before a failure is reported: nothing may still run after this.
-        let outcomes: Vec<_> = streams.iter().map(|stream| stream.wait_for_device()).collect();
-        drop(streams);
+        let waited: Vec<_> = streams.iter().map(|stream| stream.wait_unless_idle()).collect();
+        let (gone, living): (Vec<_>, Vec<_>) = streams.into_iter().partition(|stream| stream.is_closed());
+        gone.iter().for_each(|stream| stream.leave_failure());
+        drop(gone);
         self.gpu.sweep();
-        let orphaned = lock(&self.orphaned).take();
-        outcomes.into_iter().collect::<Result<()>>()?;
-        orphaned.map_or(Ok(()), Err)
+        waited.into_iter().collect::<Result<()>>()?;
+        self.orphaned.tell()?;
+        // The others' failures can still be asked for.
+        living.iter().try_for_each(|stream| stream.check_failure())
     }
 }
 

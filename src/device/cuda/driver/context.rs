@@ -14,6 +14,7 @@ use cudarc::driver::sys::{
     self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
 };
 
+use super::apart::Apart;
 use super::libraries::Library;
 use super::status::{self, check, describe};
 use crate::device::cuda::ENGINE;
@@ -33,6 +34,7 @@ pub(crate) struct Context {
     elapsed_time: ElapsedTime,
     lost: OnceLock<DeviceError>,
     given_up: Mutex<GivenUp>,
+    pub(super) apart: Apart,
     /// For how many executable graphs and streams the driver has memory of its own, at least: see [`Context::reserve_graphs`].
     pub(super) room: Mutex<usize>,
 }
@@ -119,14 +121,6 @@ pub(crate) fn model(index: usize) -> Result<String> {
 }
 
 impl Context {
-    /// Blocks until all work of the context has completed, on whichever stream. While a stream of the context captures, the
-    /// driver refuses this call and gives up the capture.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.bind()?;
-        // Safety: the context is current.
-        self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
-    }
-
     /// Retains the context of device `index` and makes it current; the driver has been initialized.
     pub(crate) fn retain(index: usize) -> Result<Self> {
         let (name, device) = (name(index), device(index)?);
@@ -146,6 +140,7 @@ impl Context {
             elapsed_time,
             lost: OnceLock::new(),
             given_up: Mutex::default(),
+            apart: Apart::default(),
             room: Mutex::default(),
         };
         context.bind()?;
@@ -179,6 +174,12 @@ impl Context {
     fn failed(&self, call: &'static str, status: CUresult) -> DeviceError {
         let error = status::failed(&self.name, call, status);
         if status::is_sticky(status) { self.lost.get_or_init(|| error).clone() } else { error }
+    }
+
+    /// Fails with the first cause once the context is lost.
+    #[inline]
+    pub(crate) fn check_loss(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |cause| Err(cause.clone()))
     }
 
     /// The device's name: `cuda:0`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use cudarc::driver::sys::{
-    self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUdeviceptr,
+    self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUdeviceptr, CUresult,
 };
 
 use super::{Context, PoolSpan};
@@ -107,9 +107,13 @@ impl Drop for HostBlock {
 
 fn pageable(bytes: usize) -> Result<NonNull<u8>> {
     let words = bytemuck::allocation::try_zeroed_slice_box::<u64>(bytes.div_ceil(8));
-    let no_room = |()| DeviceError::OutOfMemory { device: "the host".to_owned(), requested: bytes, free: None };
     // A pointer, not a box: the host's slices and the copies' addresses come from one place.
-    words.map(|words| NonNull::from(Box::leak(words)).cast()).map_err(no_room)
+    words.map(|words| NonNull::from(Box::leak(words)).cast()).map_err(|()| no_room(bytes))
+}
+
+#[cold]
+fn no_room(requested: usize) -> DeviceError {
+    DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None }
 }
 
 fn page_locked(context: &Context, bytes: usize, flags: u32) -> Result<(NonNull<u8>, CUdeviceptr)> {
@@ -123,6 +127,9 @@ fn page_locked(context: &Context, bytes: usize, flags: u32) -> Result<(NonNull<u
     // Safety: writes one address.
     let status =
         unsafe { sys::cuMemHostAlloc(&mut start, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | flags) };
+    if status == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(no_room(bytes));
+    }
     context.check("cuMemHostAlloc", status).map_err(|error| failed(error.to_string()))?;
     let start = NonNull::new(start).ok_or_else(|| failed("no address".to_owned()))?.cast::<u8>();
     // Safety: the memory is new and that long; it is mapped, and the call writes one address.
@@ -233,9 +240,8 @@ pub(crate) fn filled_vec<T: Element>(
     len: usize,
     fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<()>,
 ) -> Result<Vec<T>> {
-    let (mut values, requested) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
-    let no_room = |_| DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None };
-    values.try_reserve_exact(len).map_err(no_room)?;
+    let mut values = Vec::<T>::new();
+    values.try_reserve_exact(len).map_err(|_| no_room(len.saturating_mul(size_of::<T>())))?;
     let bytes = values.spare_capacity_mut().as_mut_ptr().cast();
     // Safety: that many bytes of the capacity, not initialised yet.
     fill(unsafe { std::slice::from_raw_parts_mut(bytes, len * size_of::<T>()) })?;

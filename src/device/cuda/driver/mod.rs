@@ -17,12 +17,14 @@
 //! | `libraries` | what is loaded at run time |
 //! | `context`, `status` | a GPU's context; errors |
 //! | `stream`, `event`, `graph` | queues of work, marks in them, captured work |
+//! | `apart` | what the driver does not do at once |
 //! | `pool`, `host` | device memory in stream order; host memory |
 //! | `module`, `compiler` | kernels: loaded, compiled |
 //! | `calls` | the driver's calls, to be measured one by one |
 //! | `blas` | matrix multiplications of the vendor's library |
 //! | `nccl` | sums over several devices by the vendor's library |
 
+mod apart;
 pub(crate) mod blas;
 #[cfg(feature = "report")]
 pub(crate) mod calls;

@@ -13,6 +13,7 @@ use cudarc::driver::sys::{
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
 };
 
+use super::apart::CaptureInProgress;
 use super::graph::Graph;
 use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
 use crate::device::engine::Result;
@@ -213,12 +214,7 @@ impl Stream {
 
     /// Whether everything enqueued has completed. Never blocks.
     pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.bind()?;
-        // Safety: the stream is live.
-        match unsafe { sys::cuStreamQuery(self.raw) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            status => self.context.check("cuStreamQuery", status).map(|()| true),
-        }
+        is_complete(&self.context, self.raw)
     }
 
     /// Blocks until everything enqueued so far has completed.
@@ -250,6 +246,11 @@ impl Stream {
 }
 
 impl Context {
+    /// Whether nothing is pending on the streams at hand, of what their last owners freed. Never blocks.
+    pub(crate) fn is_idle_at_hand(&self) -> bool {
+        self.given_up().streams.iter().all(|stream| is_complete(self, *stream).unwrap_or(true))
+    }
+
     /// Has at least so many streams at hand.
     pub(crate) fn reserve_streams(&self, count: usize) -> Result<()> {
         let missing = count.saturating_sub(self.given_up().streams.len());
@@ -258,6 +259,15 @@ impl Context {
             self.given_up().streams.push_back(raw);
         }
         Ok(())
+    }
+}
+
+fn is_complete(context: &Context, stream: CUstream) -> Result<bool> {
+    context.bind()?;
+    // Safety: streams of a context are never destroyed.
+    match unsafe { sys::cuStreamQuery(stream) } {
+        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        status => context.check("cuStreamQuery", status).map(|()| true),
     }
 }
 
@@ -281,16 +291,20 @@ impl Drop for Stream {
 pub(crate) struct Capture {
     onto: Stream,
     ended: bool,
+    /// Given up last.
+    _in_progress: CaptureInProgress,
 }
 
 impl Capture {
-    /// Begins a capture, in the relaxed mode, which forbids no other calls meanwhile.
+    /// Begins a capture, in the relaxed mode, which forbids no other calls meanwhile, once the context is not waited for.
     pub(crate) fn begin(onto: Stream) -> Result<Self> {
         onto.bind()?;
+        let in_progress = onto.context.begin_capture();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // Safety: the stream is live.
         let status = unsafe { sys::cuStreamBeginCapture_v2(onto.raw, mode) };
-        onto.context.check("cuStreamBeginCapture", status).map(|()| Self { onto, ended: false })
+        onto.context.check("cuStreamBeginCapture", status)?;
+        Ok(Self { onto, ended: false, _in_progress: in_progress })
     }
 
     /// Where to enqueue what is captured.

@@ -59,7 +59,7 @@ impl CudaMemory {
     /// cheaper than a copy of it.
     pub(crate) fn host_scalar(home: Arc<StreamInner>, dtype: DType) -> Result<Self> {
         let slot = {
-            let guard = home.enter_uncaptured("host scalar")?;
+            let guard = home.enter()?;
             guard.let_go();
             home.device.gpu.slot(dtype.size(), SLOTS_OF_READS)?
         };

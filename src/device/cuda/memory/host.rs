@@ -60,13 +60,9 @@ pub(crate) struct CudaHostMemory {
 impl CudaHostMemory {
     /// `len` zeroed elements.
     pub(crate) fn new(device: &Arc<Opened>, kind: HostKind, dtype: DType, len: usize) -> Result<Self> {
+        device.check()?;
         device.gpu.sweep_host();
-        let Some(bytes) = len.checked_mul(dtype.size()) else {
-            return Err(DeviceError::InvalidArgument {
-                operation: "host buffer",
-                reason: format!("{len} elements of {dtype} are more than a machine can address"),
-            });
-        };
+        let bytes = len.saturating_mul(dtype.size());
         let block = match device.gpu.host_blocks.take(kind, bytes) {
             Some(mut known) => {
                 known.bytes_mut().fill(0);

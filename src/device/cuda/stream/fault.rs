@@ -8,8 +8,11 @@
 //! that it waited for ([`Causes`]): a fault with an earlier ticket is its own failure, too, and a later one is not. A
 //! graph's launches keep the tickets that they were captured with, so that a failure in a graph may also be laid to those
 //! who waited after the capture and before the launch.
+//!
+//! A stream that is over and has not failed never will: whoever waited for it forgets it when it waits for another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::cuda::driver::HostPiece;
 use crate::device::cuda::gpu::Gpu;
@@ -21,8 +24,10 @@ const ROW_OUT_OF_RANGE: u64 = 1;
 
 /// The fault words of a stream, as `kernels/gather.cu` writes them: code, row, rows, ticket.
 pub(crate) struct Fault {
-    cell: Option<HostPiece>,
-    pinned: Arc<Pinned>,
+    /// With those that it came from; gone in the drop alone.
+    cell: Option<(HostPiece, Arc<Pinned>)>,
+    /// Whether the stream is over and has not failed.
+    is_past: AtomicBool,
 }
 
 impl Fault {
@@ -30,29 +35,43 @@ impl Fault {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         let cell = gpu.cell(Purpose::Fault)?;
         cell.store(0);
-        Ok(Self { cell: Some(cell), pinned: gpu.pinned.clone() })
+        Ok(Self { cell: Some((cell, gpu.pinned.clone())), is_past: AtomicBool::new(false) })
+    }
+
+    /// The stream is over.
+    pub(crate) fn end(&self) {
+        let has_failed = self.cell.as_ref().is_some_and(|(cell, _)| cell.load(8) != 0);
+        self.is_past.store(!has_failed, Ordering::Release);
     }
 
     /// Fails once a kernel with a ticket up to `ticket` has reported a fault.
     #[inline]
     pub(crate) fn check(&self, ticket: u64, device: &str) -> Result<()> {
         match &self.cell {
-            Some(cell) if cell.load(8) != 0 => explain([0, 1, 2, 3].map(|word| cell.word(word)), ticket, device),
+            Some((cell, _)) if cell.load(8) != 0 => explain([0, 1, 2, 3].map(|word| cell.word(word)), ticket, device),
             _ => Ok(()),
         }
     }
 
     /// The address for kernels.
     pub(crate) fn address(&self) -> u64 {
-        self.cell.as_ref().map_or(0, |cell| cell.span().address())
+        self.cell.as_ref().map_or(0, |(cell, _)| cell.span().address())
+    }
+}
+
+#[cfg(test)]
+impl Fault {
+    /// Of a stream that does not fail.
+    pub(crate) fn of_test() -> Self {
+        Self { cell: None, is_past: AtomicBool::new(false) }
     }
 }
 
 impl Drop for Fault {
     /// The stream is over, so that no kernel writes the cell any more.
     fn drop(&mut self) {
-        if let Some(cell) = self.cell.take() {
-            self.pinned.return_cell(cell, Purpose::Fault);
+        if let Some((cell, pinned)) = self.cell.take() {
+            pinned.return_cell(cell, Purpose::Fault);
         }
     }
 }
@@ -95,10 +114,20 @@ impl Causes {
         }
     }
 
-    /// Adds those of another; what nobody else holds belongs to a stream that is over and has not failed.
-    pub(crate) fn merge(&mut self, other: &Self, device: &str) {
-        self.0.retain(|(fault, ticket)| Arc::strong_count(fault) > 1 || fault.check(*ticket, device).is_err());
-        other.0.iter().for_each(|(fault, ticket)| self.add(fault, *ticket));
+    /// Adds those of another, and forgets the streams that are over and have not failed.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let may_fail = |fault: &Arc<Fault>| !fault.is_past.load(Ordering::Acquire);
+        self.0.retain(|(fault, _)| may_fail(fault));
+        other.0.iter().filter(|(fault, _)| may_fail(fault)).for_each(|(fault, ticket)| self.add(fault, *ticket));
+    }
+}
+
+#[cfg(test)]
+impl Causes {
+    /// Whether all of another's are among them.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let has = |fault, ticket| self.0.iter().any(|(known, at)| Arc::ptr_eq(known, fault) && *at >= ticket);
+        other.0.iter().all(|(fault, ticket)| has(fault, *ticket))
     }
 }
 
@@ -117,5 +146,22 @@ mod tests {
     #[test]
     fn a_fault_is_no_failure_of_who_waited_for_earlier_work() {
         assert_eq!(explain([ROW_OUT_OF_RANGE, 9, 3, 5], 4, "cuda:0"), Ok(()));
+    }
+
+    /// Two that wait for each other hold what they have in common beyond the end of its stream.
+    #[test]
+    fn streams_that_are_over_and_have_not_failed_are_forgotten_by_all_who_waited_for_them() {
+        let (mut one, mut other) = (Causes::default(), Causes::default());
+        for _ in 0..1000 {
+            let fault = Arc::new(Fault::of_test());
+            let mut recorded = Causes::default();
+            recorded.add(&fault, 1);
+            one.merge(&recorded);
+            other.merge(&one);
+            assert!(other.covers(&recorded));
+            fault.end();
+            one.merge(&other);
+        }
+        assert!(one.0.len() + other.0.len() <= 2, "{} and {}", one.0.len(), other.0.len());
     }
 }

@@ -73,7 +73,10 @@ impl EngineStream for CudaStream {
 
     #[inline]
     fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
-        let mut guard = self.inner.enter()?;
+        let mut guard = match operation.is_read_at_once() {
+            true => self.inner.enter_uncaptured(operation.name())?,
+            false => self.inner.enter()?,
+        };
         let outcome = operations::enqueue(&mut guard, operation);
         guard.keep(operation, &outcome);
         outcome
@@ -152,10 +155,10 @@ impl EngineStream for CudaStream {
     }
 
     fn synchronize(&self) -> Result<()> {
-        // Not by the guard: a failed stream is waited for too, so that nothing runs on after the error.
         if self.inner.is_capturing() {
-            return Err(DeviceError::Capturing { call: "synchronize" });
+            self.inner.check_uncaptured("synchronize")?;
         }
+        // Not by the guard: a failed stream is waited for too, so that nothing runs on after the error.
         self.inner.synchronize()
     }
 }

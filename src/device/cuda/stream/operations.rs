@@ -16,7 +16,6 @@ use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
 use crate::device::engine::{Binary, Operation, Region, Result};
 use crate::device::philox;
-use crate::error::DeviceError;
 
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
@@ -175,10 +174,6 @@ fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_
 }
 
 fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
-    if guard.is_capturing() {
-        // Another thread began: what this takes from the stream would be another's when the graph runs.
-        return Err(DeviceError::Capturing { call: "nonzero" });
-    }
     let total = CudaMemory::of(count, guard.stream())?;
     if x.len == 0 {
         return guard.clear(total);

@@ -1,9 +1,9 @@
 //! What the guard of a stream enqueues: each call goes to the stream, or to that of a capture in progress.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
-use super::{Capturing, Scratch, StreamGuard, StreamInner, stream_of};
+use super::{Capturing, StreamGuard, StreamInner, stream_of};
 use crate::device::HostKind;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
@@ -153,7 +153,6 @@ impl<'a> StreamGuard<'a> {
         let apart = stream_of(gpu)?;
         // Before the capture, which would be for nothing.
         let _making = gpu.may_make_graph()?;
-        let _in_progress = gpu.begin_capture();
         let capture = Capture::begin(apart)?;
         enqueue(capture.onto())?;
         capture.end()
@@ -214,13 +213,16 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.record(event)
     }
 
-    /// Enqueues a wait for the latest recording of `event`, whose failures are this stream's from now on.
-    pub(crate) fn wait(&mut self, event: &Event, causes: &Causes) -> Result<()> {
-        self.stream.raw.wait(event)?;
+    /// Enqueues a wait for the latest recording of `event`.
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        self.stream.raw.wait(event)
+    }
+
+    /// The failures of `causes`, which this stream waits for, are its own from now on.
+    pub(crate) fn answer_for(&mut self, causes: &Causes) {
         let mut own = lock(&self.stream.causes);
-        own.merge(causes, self.stream.device.name());
+        own.merge(causes);
         self.state.has_causes = !own.is_empty();
-        Ok(())
     }
 
     /// Whose failures are those of an event that is recorded now.
@@ -248,11 +250,8 @@ impl<'a> StreamGuard<'a> {
 
     /// From now on operations are captured.
     pub(crate) fn begin_capture(&mut self) -> Result<()> {
-        let gpu = &self.stream.device.gpu;
-        let onto = stream_of(gpu)?;
-        let in_progress = gpu.begin_capture();
-        let capture = Capture::begin(onto)?;
-        self.state.capturing = Some(Capturing { capture, captured: Captured::default(), _in_progress: in_progress });
+        let capture = Capture::begin(stream_of(&self.stream.device.gpu)?)?;
+        self.state.capturing = Some(Capturing { capture, captured: Captured::default() });
         self.stream.captures.store(true, Ordering::Release);
         Ok(())
     }
@@ -260,7 +259,7 @@ impl<'a> StreamGuard<'a> {
     /// Ends a capture: the work, ready to launch here, and what it uses.
     pub(crate) fn end_capture(&mut self) -> Result<(Executable, Captured)> {
         match self.stream.take_capture(&mut self.state) {
-            Some(Capturing { capture, captured, .. }) => {
+            Some(Capturing { capture, captured }) => {
                 let _making = self.stream.device.gpu.may_make_graph()?;
                 Ok((capture.end()?, captured))
             }
@@ -307,26 +306,5 @@ impl<'a> StreamGuard<'a> {
         self.stream.mark(due);
         let reached = lock(&self.stream.limbo).reached();
         drop(reached);
-    }
-
-    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
-    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<PoolSpan> {
-        let mut scratch = self.stream.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
-        if let Some(known) = known.filter(|known| known.size() >= bytes) {
-            return Ok(known.span());
-        }
-        let piece = self.allocate(bytes.next_power_of_two())?;
-        let span = piece.span();
-        if !matches!(purpose, Scratch::Workspace) {
-            // At once, also while a capture is in progress: each launch of the graph needs it zero.
-            if let Err(error) = self.stream.raw.fill(span, 0) {
-                self.stream.free(piece);
-                return Err(error);
-            }
-        }
-        let outgrown = scratch.current.get_mut(purpose as usize).and_then(|place| place.replace(piece));
-        scratch.outgrown.extend(outgrown);
-        Ok(span)
     }
 }

@@ -5,19 +5,21 @@
 //! driver's stream of the user is never in capture mode, so that what other threads do (drop, free, wait for the device)
 //! meets no capture.
 //!
-//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues.
+//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, and `scratch` the memory that
+//! kernels of one stream share.
 //!
 //! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
 //! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
+mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream};
-use crate::device::cuda::gpu::{CaptureInProgress, Gpu, Opened, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::{Kept, Limbo};
@@ -25,31 +27,11 @@ use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
 use crate::error::DeviceError;
 
-/// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
-pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+use scratch::Pieces;
+pub(crate) use scratch::{Scratch, WORKSPACE_BYTES};
 
 /// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
 const ROOM: u64 = 32;
-
-/// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
-#[derive(Clone, Copy)]
-pub(crate) enum Scratch {
-    /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
-    Reduce,
-    /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
-    Groups,
-    /// Of matrix multiplications, of any content.
-    Workspace,
-}
-
-/// Scratch memory.
-#[derive(Default)]
-struct Pieces {
-    /// By [`Scratch`]: none until it is needed.
-    current: [Option<Allocation>; 3],
-    /// What became too small; a captured graph may still use it.
-    outgrown: Vec<Allocation>,
-}
 
 /// A stream. It is ended by [`Gpu::sweep`](crate::device::cuda::gpu::Gpu::sweep) when nobody has a handle and its work is
 /// over.
@@ -89,8 +71,6 @@ struct State {
 struct Capturing {
     capture: Capture,
     captured: Captured,
-    /// Given up after `capture`, whose end it tells.
-    _in_progress: CaptureInProgress,
 }
 
 /// The right to enqueue on a stream; see the module.
@@ -157,9 +137,9 @@ impl StreamInner {
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
         let alone = if gpu.is_held() { gpu.alone() } else { None };
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         self.is_there()?;
-        self.check(&mut state)?;
+        self.check_with(state.has_causes)?;
         self.raw.bind()?;
         Ok(StreamGuard { stream: self, state, alone })
     }
@@ -256,30 +236,36 @@ impl StreamInner {
         within(time, &self.state).map(|state| Paused { _state: state })
     }
 
-    /// Fails once work has failed, and from then on.
-    #[inline]
-    fn check(&self, state: &mut State) -> Result<()> {
-        let outcome = self.check_with(state.has_causes);
-        if outcome.is_err() {
-            drop(self.take_capture(state));
-        }
-        outcome
-    }
-
     /// Fails if the stream has; for who enqueues nothing. Without the state, which a thread may have that is stuck.
     pub(crate) fn check_failure(&self) -> Result<()> {
         self.check_with(true)
     }
 
+    /// Fails once work has failed, and from then on; of the streams that it waited for, too, if there are `causes`.
     #[inline]
     fn check_with(&self, causes: bool) -> Result<()> {
         if let Some(failure) = self.failed.get() {
             return Err(failure.clone());
         }
+        self.reported(causes).map_err(|failure| self.failed.get_or_init(|| failure).clone())
+    }
+
+    /// Fails if kernels have reported a failure.
+    #[inline]
+    fn reported(&self, causes: bool) -> Result<()> {
         let device = self.device.name();
         let own = self.fault.check(u64::MAX, device);
-        let outcome = if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own };
-        outcome.map_err(|failure| self.failed.get_or_init(|| failure).clone())
+        if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own }
+    }
+
+    /// Leaves a failure that nobody was told of with the device, which tells it: the last handle is gone.
+    pub(crate) fn leave_failure(&self) {
+        if self.failed.get().is_none()
+            && let Err(failure) = self.reported(true)
+            && self.failed.set(failure.clone()).is_ok()
+        {
+            self.device.orphaned.leave(failure);
+        }
     }
 
     /// Blocks until all work enqueued so far has completed, without the lock.
@@ -288,18 +274,22 @@ impl StreamInner {
     /// Work of this stream, or of one that it waited for, has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.check()?;
-        let left = self.left.load(Ordering::Acquire);
-        self.raw.synchronize()?;
-        self.idle_since.fetch_max(left, Ordering::Release);
+        self.wait()?;
         self.check_failure()
     }
 
-    /// As [`synchronize`](Self::synchronize), without a call of the driver where nothing was enqueued since the last.
+    /// Blocks until all work enqueued so far has completed, and says nothing of its failure.
+    fn wait(&self) -> Result<()> {
+        let left = self.left.load(Ordering::Acquire);
+        self.raw.synchronize()?;
+        self.idle_since.fetch_max(left, Ordering::Release);
+        Ok(())
+    }
+
+    /// As [`wait`](Self::wait), without a call of the driver where nothing was enqueued since the last.
     pub(crate) fn wait_unless_idle(&self) -> Result<()> {
-        match self.idle_since.load(Ordering::Acquire) < self.left.load(Ordering::Acquire) {
-            true => self.synchronize(),
-            false => self.check_failure(),
-        }
+        let is_idle = self.idle_since.load(Ordering::Acquire) >= self.left.load(Ordering::Acquire);
+        if is_idle { Ok(()) } else { self.wait() }
     }
 
     /// Whether all work enqueued so far has completed. Never blocks.
@@ -352,6 +342,7 @@ impl StreamInner {
     /// What this stream freed, if it has the size.
     #[inline]
     fn recycled(&self, bytes: usize) -> Result<Option<Allocation>> {
+        self.device.check()?;
         if self.device.injection.strikes(Injected::Allocation) {
             let (device, requested) = (self.device.name().to_owned(), bytes);
             return Err(DeviceError::OutOfMemory { device, requested, free: None });
@@ -432,24 +423,18 @@ impl StreamInner {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// What a wait for the device says of it. A failure of a stream that its user has dropped is told once.
-    pub(crate) fn wait_for_device(&self) -> Result<()> {
-        let told = self.closed.load(Ordering::Acquire).then(|| self.failed.get()).flatten();
-        self.wait_unless_idle().or_else(|failure| if Some(&failure) == told { Ok(()) } else { Err(failure) })
+    /// Whether its user has no handle of it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Ends a stream whose work is over and that nobody has a handle of.
     pub(crate) fn end(self: Arc<Self>) {
-        // A failure that somebody has been told of is not told again.
-        if self.failed.get().is_none()
-            && let Err(failure) = self.check_failure()
-        {
-            self.device.orphan(failure);
-        }
+        self.leave_failure();
+        self.fault.end();
         let kept = lock(&self.limbo).all();
         drop(kept);
-        let Pieces { current, outgrown } = std::mem::take(&mut *lock(&self.scratch));
-        let scratch = current.into_iter().flatten().chain(outgrown);
+        let scratch = std::mem::take(&mut *lock(&self.scratch)).into_all();
         scratch.chain(lock(&self.free).take_all()).for_each(|allocation| self.raw.free(allocation));
     }
 
