@@ -11,11 +11,14 @@ use std::process::ExitCode;
 
 use rustix::time::{ClockId, clock_gettime};
 use syncscope::audit::AuditReport;
-use syncscope::book::{self, BookProject};
+use syncscope::book::{self, BookProject, Warning};
 use syncscope::experiment::Registry;
 use syncscope::measure::Samples;
 use syncscope::present::TimelinePlot;
-use syncscope::results::{Catalog, Outcome, Parameter, Parameters, Results, Row, Tolerance, compare};
+use syncscope::results::{
+    Catalog, Derivation, ExperimentRun, FormulaOperand, Outcome, Parameter, Parameters, Provenance, Results, Row,
+    Tolerance, compare,
+};
 use syncscope::runner::{Suite, length, planned};
 use syncscope::timeline::Timeline;
 
@@ -49,7 +52,12 @@ fn main() -> ExitCode {
         time(|| AuditReport::of_trace(&text, "t.json").unwrap())
     };
     let lookup = |n| {
-        let (results, none) = (rows_of(n), Parameters::new());
+        let (mut results, none) = (rows_of(n), Parameters::new());
+        // Of samples nothing is asked, and the rows alone are more than a processor keeps at hand, however few.
+        for row in &mut results.rows {
+            row.series.truncate(1);
+            row.series[0].outcome = Outcome::Interrupted;
+        }
         let id = results.rows[0].spec.id.clone();
         let catalog = Catalog::new(results.rows.iter().map(|row| row.spec.clone()));
         time(|| (results.lookup().find(&id, &none, &none).is_err(), catalog.parameters(&[&id]).len()))
@@ -66,6 +74,10 @@ fn main() -> ExitCode {
         let text = serde_json::to_string(&rows_of(n)).unwrap();
         time(|| Results::parse(&text, Path::new("r.json")).unwrap())
     };
+    let warned = |n| {
+        let results = computed_rows_of(n);
+        time(|| Warning::of(&results))
+    };
     let (project, registry) = (BookProject::embedded(), Registry::builtin());
     let rendered = |n| {
         let results = [rows_of(n)];
@@ -78,12 +90,13 @@ fn main() -> ExitCode {
         ("the critical path of n spans", exponent(&sizes(8_000), path)),
         ("the estimate of n samples", exponent(&sizes(32_000), estimate)),
         ("the plan of a suite of n values", exponent(&sizes(250), suite)),
-        ("what n rows of one identifier differ in", exponent(&sizes(1_000), lookup)),
+        ("what n rows of one identifier differ in", exponent(&sizes(8_000), lookup)),
         ("the audit of a trace of n calls", exponent(&sizes(4_000), audit)),
         // A million at the largest.
         ("the comparison of two rows of n samples", exponent(&sizes(32_000), compared)),
         ("reading n samples of a row", exponent(&sizes(32_000), samples_read)),
         ("reading n rows", exponent(&sizes(1_000), rows_read)),
+        ("the warnings of n computed rows of as many experiments", exponent(&sizes(1_000), warned)),
         ("the whole book, of n rows of one experiment", exponent(&sizes(250), rendered)),
     ];
     for (what, (exponent, last)) in &grown {
@@ -115,6 +128,31 @@ fn exponent(sizes: &[usize], time: impl Fn(usize) -> f64) -> (f64, f64) {
     let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
         / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
     (slope, times.last().copied().unwrap_or_default())
+}
+
+/// Measured rows that differ in a parameter, and of each a row that is computed from it, in `n` experiments.
+fn computed_rows_of(n: usize) -> Results {
+    let mut results = rows_of(n);
+    let computed = |(place, mut row): (usize, Row)| {
+        let operand = FormulaOperand { name: "a".to_owned(), id: row.spec.id.clone(), parameters: None };
+        row.spec.id = format!("experiment-{place}.b");
+        row.spec.provenance = Provenance::Derived {
+            derivation: Derivation::Computation,
+            formula: "2 · a".to_owned(),
+            operands: vec![operand],
+        };
+        let samples = row.series[0].outcome.samples().unwrap().iter().map(|sample| 2.0 * sample).collect();
+        row.series[0].outcome = Outcome::Derived { samples };
+        row
+    };
+    let of_computed: Vec<Row> = results.rows.iter().cloned().enumerate().map(computed).collect();
+    let ran = |row: &Row| {
+        let (name, summary) = (row.spec.experiment().to_owned(), String::new());
+        ExperimentRun { name, summary, duration: 1.0, code: None, failure: None }
+    };
+    results.runs[0].order = of_computed.iter().map(ran).collect();
+    results.rows.extend(of_computed);
+    results
 }
 
 /// A measured row of the kept results, `n` times: they differ in a parameter.

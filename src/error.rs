@@ -232,6 +232,14 @@ pub enum FileError {
         /// Why.
         cause: std::io::Error,
     },
+    /// What was made cannot be put there, though the place could be claimed.
+    #[error("{}: {cause}", path.display())]
+    Unwritten {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// Something in it is wrong.
     #[error("{origin}{}: {message}{hint}", place(*line, *column))]
     Invalid {

@@ -132,6 +132,16 @@ pub(super) fn parse(text: &str, origin: &str, has: impl Fn(&Path) -> bool) -> Re
     Ok(config)
 }
 
+/// The text of a `book.toml` that was read, with a title.
+pub(super) fn titled(text: &str, title: &str) -> Result<String, FileError> {
+    let whole = |error: &dyn std::error::Error| FileError::whole("book.toml", error.to_string());
+    let mut config: toml::Table = text.parse().map_err(|error| whole(&error))?;
+    let book = config.entry("book").or_insert_with(|| toml::Table::new().into());
+    // What is there was read as a table.
+    book.as_table_mut().into_iter().for_each(|book| drop(book.insert("title".to_owned(), title.into())));
+    toml::to_string(&config).map_err(|error| whole(&error))
+}
+
 fn check(html: &Html, has: impl Fn(&Path) -> bool) -> Result<(), (Range<usize>, String)> {
     for file in html.additional_css.iter().chain(&html.additional_js) {
         if !within(Path::new(""), Path::new(file.get_ref())).is_some_and(|path| has(&path)) {
@@ -199,6 +209,30 @@ mod tests {
     fn a_configuration_of_any_length_is_refused_before_it_is_read() {
         let keys: String = (0..100_000).map(|number| format!("a{number} = 'x'\n")).collect();
         assert!(refusal(&format!("[output.html.code.hidelines]\n{keys}")).contains("it is longer than 64 KB"));
+    }
+
+    #[test]
+    fn however_a_table_is_written_it_has_the_title_and_what_it_had() {
+        for text in [
+            "",
+            "[output.html]\nsmart-punctuation = true\n",
+            "[book]\nlanguage = \"de\"\n",
+            "[book]\r\nlanguage = \"de\"\r\n",
+            "[ book ] # the book\nlanguage = \"de\"",
+            "book.language = \"de\"",
+            "book = { language = \"de\" }",
+            "# [book]\n\"book\" = { \"language\" = 'de' }",
+        ] {
+            let titled = titled(text, "A \"title\"\\").unwrap();
+            let config = Config::from_str(&titled).unwrap();
+            assert_eq!(config.book.title.as_deref(), Some("A \"title\"\\"), "{titled}");
+            assert_eq!(
+                config.book.language.as_deref(),
+                Some(if text.contains("language") { "de" } else { "en" }),
+                "{titled}"
+            );
+            assert_eq!(titled.contains("smart-punctuation = true"), text.contains("smart-punctuation"), "{titled}");
+        }
     }
 
     #[test]

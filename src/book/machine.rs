@@ -10,6 +10,7 @@ use crate::measure::{Estimate, Protocol};
 use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 use crate::results::{
     Catalog, Comparisons, ExperimentRun, HalfWidths, MissingReason, Results, Run, SameCode, TelemetrySample,
+    throttle_reasons,
 };
 use crate::units::{Scale, Unit};
 
@@ -152,10 +153,11 @@ fn sampling(results: &Results) -> Table {
 
 /// What the device's sensors said around each experiment, where it has any: the least and the most.
 fn telemetry(run: &Run) -> Option<Table> {
+    let by_experiment = run.telemetry_by_experiment();
     let row = |ran: &ExperimentRun| {
-        let samples = run.telemetry_of(&ran.name);
+        let samples = by_experiment.get(ran.name.as_str())?;
         let began = samples.iter().find_map(|sample| sample.at);
-        let held = run.throttle_reasons(&ran.name).join(", ");
+        let held = throttle_reasons(samples.iter().copied()).join(", ");
         let of = |unit: &str, value: fn(&TelemetrySample) -> Option<f64>| {
             range(unit, samples.iter().filter_map(|sample| value(sample)))
         };
@@ -168,7 +170,7 @@ fn telemetry(run: &Run) -> Option<Table> {
             of("MHz", |sample| sample.host_mhz),
             if held.is_empty() { Cell::Nothing } else { Cell::Text(held) },
         ];
-        (!samples.is_empty()).then(|| TableRow { id: None, label: ran.name.clone(), cells })
+        Some(TableRow { id: None, label: ran.name.clone(), cells })
     };
     let headings = ["from", "processor clock", "memory clock", "temperature", "power", "host clock", "held back by"];
     table("Telemetry", "experiment", &headings, run.order.iter().filter_map(row).collect())

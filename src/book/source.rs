@@ -159,10 +159,7 @@ impl Source {
         }
         let config = config::parse(text, &project.name(Path::new("book.toml")), |path| self.files.contains_key(path))?;
         let title = clean::line(title).split_whitespace().collect::<Vec<_>>().join(" ");
-        let stated = serde_json::Value::String(title.clone());
-        // A JSON string without control characters is a basic string of TOML.
-        let text = text.replacen("[book]\n", &format!("[book]\ntitle = {stated}\n"), 1);
-        self.files.insert("book.toml".into(), text.into_bytes());
+        self.files.insert("book.toml".into(), config::titled(text, &title)?.into_bytes());
         self.config = config;
         self.config.book.title = Some(title);
         Ok(())

@@ -1,9 +1,12 @@
 //! What a reader should know before trusting a run's figures.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use crate::device::Telemetry;
-use crate::results::{Catalog, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, code_of, in_another_unit};
+use crate::results::{
+    Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, RunOutcome, TelemetrySample, code_of,
+    in_another_unit, throttle_reasons,
+};
 use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
@@ -111,7 +114,7 @@ impl Warning {
         for failed in results.runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
             warnings.push(Warning::RunFailed { run: failed.id.clone() });
         }
-        warnings.extend(results.runs.iter().filter_map(|run| Self::interrupted(results, run)));
+        warnings.extend(Self::interrupted(results));
         let Recomputation { contradictions, unchecked } = results.recompute();
         if let Some(first) = contradictions.first() {
             warnings.push(Warning::Contradiction { first: first.to_string(), rows: contradictions.len() });
@@ -119,9 +122,7 @@ impl Warning {
         if let Some(first) = unchecked.first() {
             warnings.push(Warning::Unchecked { first: first.clone(), rows: unchecked.len() });
         }
-        for experiment in results.experiments() {
-            warnings.extend(Self::about(results, experiment));
-        }
+        warnings.extend(Self::of_experiments(results));
         for system in results.systems().into_iter().skip(1) {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
@@ -146,45 +147,57 @@ impl Warning {
         matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
     }
 
-    /// What an interrupt left of a run that is not over.
-    fn interrupted(results: &Results, run: &Run) -> Option<Self> {
-        let system: Vec<&str> = results.runs_of(&run.system).map(|run| run.id.as_str()).collect();
-        let known = |row: &&Row| system.iter().any(|run| row.outcome(run).is_some());
-        let rows: Vec<&Row> = results.rows.iter().filter(known).collect();
-        let open = rows.iter().filter(|row| row.outcome(&run.id).is_none_or(|outcome| !outcome.is_finished())).count();
-        let is_cut = !run.is_over() && open > 0;
-        is_cut.then(|| Warning::Interrupted { run: run.id.clone(), rows: open, of: rows.len() })
+    /// What interrupts left of the runs that are not over.
+    fn interrupted(results: &Results) -> Vec<Self> {
+        let mut left: HashMap<&str, (usize, usize)> = HashMap::new();
+        for system in results.systems() {
+            let lookup = results.lookup_of(system);
+            let of = lookup.rows().count();
+            for (run, outcome) in lookup.rows().flat_map(|row| lookup.outcomes(row)) {
+                let (open, _) = left.entry(run).or_insert((0, of));
+                *open += usize::from(outcome.is_none_or(|outcome| !outcome.is_finished()));
+            }
+        }
+        let open = results.runs.iter().filter(|run| !run.is_over());
+        let cut = open.filter_map(|run| Some((run, *left.get(run.id.as_str())?))).filter(|(_, (rows, _))| *rows > 0);
+        cut.map(|(run, (rows, of))| Warning::Interrupted { run: run.id.clone(), rows, of }).collect()
     }
 
-    /// What the runs say of one experiment.
-    fn about(results: &Results, name: &str) -> Vec<Self> {
+    /// What the runs say of each experiment.
+    fn of_experiments(results: &Results) -> Vec<Self> {
+        let (mut ran, mut sensed) =
+            (HashMap::<&str, Vec<&ExperimentRun>>::new(), HashMap::<&str, Vec<Sensed<'_>>>::new());
+        for run in results.runs_of(&results.run().system) {
+            run.order.iter().for_each(|left| ran.entry(&left.name).or_default().push(left));
+            for (name, samples) in run.telemetry_by_experiment() {
+                sensed.entry(name).or_default().push(samples);
+            }
+        }
+        let about = |name: &str| {
+            Self::about(name, ran.get(name).map_or(&[], Vec::as_slice), sensed.get(name).map_or(&[], Vec::as_slice))
+        };
+        results.experiments().into_iter().flat_map(about).collect()
+    }
+
+    /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
+    fn about(name: &str, ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
         let experiment = || name.to_owned();
         let mut warnings = Vec::new();
-        let runs: Vec<&Run> = results.runs_of(&results.run().system).collect();
-        let failures = runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
-        if let Some(reason) = failures.filter_map(|left| left.failure.clone()).next() {
+        if let Some(reason) = ran.iter().find_map(|left| left.failure.clone()) {
             warnings.push(Warning::ExperimentFailed { experiment: experiment(), reason });
         }
-        let codes = runs.iter().flat_map(|run| &run.order).filter(|left| left.name == name);
-        let mut codes = codes.filter_map(|left| left.code.as_deref());
+        let mut codes = ran.iter().filter_map(|left| left.code.as_deref());
         if code_of(name).is_some_and(|now| codes.any(|then| then != now)) {
             warnings.push(Warning::Outdated { experiment: experiment() });
         }
-        let mut reasons: Vec<&str> = runs.iter().flat_map(|run| run.throttle_reasons(name)).collect();
-        reasons.sort_unstable();
-        reasons.dedup();
+        let reasons = throttle_reasons(sensed.iter().flatten().copied());
         if !reasons.is_empty() {
             let reasons = reasons.into_iter().map(str::to_owned).collect();
             warnings.push(Warning::Throttled { experiment: experiment(), reasons });
         }
-        let samples = runs.iter().flat_map(|run| run.telemetry_of(name));
-        let sensors: Vec<&Telemetry> = samples.map(|sample| &sample.sensors).collect();
-        let others = sensors.iter().filter_map(|sensors| sensors.other_processes).max().unwrap_or(0);
+        let others = sensed.iter().flatten().filter_map(|sample| sample.sensors.other_processes).max().unwrap_or(0);
         // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.
-        let ends = runs.iter().flat_map(|run| {
-            let samples = run.telemetry_of(name);
-            [samples.first().copied(), samples.last().copied()].into_iter().flatten()
-        });
+        let ends = sensed.iter().flat_map(|samples| [samples.first(), samples.last()].into_iter().flatten());
         let unseen = ends.filter_map(|sample| sample.sensors.unlisted_bytes).max().unwrap_or(0);
         if others > 0 {
             warnings.push(Warning::Shared { experiment: experiment(), processes: others });
@@ -194,6 +207,9 @@ impl Warning {
         warnings
     }
 }
+
+/// What the sensors said around an experiment in one run.
+type Sensed<'a> = Vec<&'a TelemetrySample>;
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -279,6 +295,7 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
+    use crate::device::Telemetry;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
     use crate::units::Unit;
 

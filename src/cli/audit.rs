@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::output_file::OutputFile;
+use super::output_file::{self, OutputFile};
 use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, audited, output, refuse_input};
 use crate::audit::{self, AuditReport, Breach, Budget, JudgedCalls, ProgramRecording, Verdict};
@@ -251,11 +251,7 @@ fn write(
         Some(file) => Ok(file.write(text()?.as_bytes())?),
         None => Ok(()),
     };
-    keep(&files.json, &|| Ok(output::json(report)?))?;
-    keep(&files.html, &|| Ok(report.to_html()))?;
-    keep(&files.junit, &|| Ok(audit::junit(report, verdict)))?;
-    keep(&files.sarif, &|| Ok(output::json(&audit::sarif(verdict))?))?;
-    keep(&files.trace, &|| {
+    let trace = || {
         let all = recording.processes.iter().zip(judged);
         let timelines: Vec<(String, Timeline)> = all
             .map(|(process, judged)| {
@@ -266,5 +262,12 @@ fn write(
         let named: Vec<(&str, &Timeline)> =
             timelines.iter().map(|(name, timeline)| (name.as_str(), timeline)).collect();
         Ok(to_trace(&named))
-    })
+    };
+    output_file::each([
+        keep(&files.json, &|| Ok(output::json(report)?)),
+        keep(&files.html, &|| Ok(report.to_html())),
+        keep(&files.junit, &|| Ok(audit::junit(report, verdict))),
+        keep(&files.sarif, &|| Ok(output::json(&audit::sarif(verdict))?)),
+        keep(&files.trace, &trace),
+    ])
 }

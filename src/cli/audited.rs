@@ -29,7 +29,7 @@ use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::UsageError;
-use super::ending::is_ignored;
+use super::ending::{THREAD, is_ignored};
 use crate::audit::{self, LIBRARY, ProgramRecording};
 use crate::files::Scratch;
 
@@ -100,7 +100,7 @@ fn attend(mut command: Command) -> anyhow::Result<ExitStatus> {
     // What cannot be listened for stays ignored.
     ignored.iter().for_each(|signal| _ = handle.add_signal(*signal));
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("the program has no number")?;
-    let forward = std::thread::spawn(move || {
+    let forward = move || {
         for info in signals.forever() {
             let signal = Signal::from_named_raw(info.si_signo).filter(|_| is_passed_on(info.si_signo, info.si_code));
             if let Some(signal) = signal {
@@ -108,7 +108,8 @@ fn attend(mut command: Command) -> anyhow::Result<ExitStatus> {
                 let _ = kill_process(pid, signal);
             }
         }
-    });
+    };
+    let forward = std::thread::Builder::new().spawn(forward).inspect_err(|_| drop(child.kill())).context(THREAD)?;
     // Its number stays its own until no signal is passed on any more.
     let ended = || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     rustix::io::retry_on_intr(ended).context("cannot wait for the program")?;

@@ -104,7 +104,9 @@ impl Problem {
                 let [line, column] = [line, column].map(|number| Some(*number).filter(|_| *line > 0));
                 return Self { file: Some(origin.clone()), line, column, message: format!("{message}{hint}") };
             }
-            Some(FileError::Io { path, cause }) => (Some(path.display().to_string()), cause.to_string()),
+            Some(FileError::Io { path, cause } | FileError::Unwritten { path, cause }) => {
+                (Some(path.display().to_string()), cause.to_string())
+            }
             Some(error @ FileError::Version { origin, .. }) => (Some(origin.clone()), error.to_string()),
             None => (None, told(error)),
         };

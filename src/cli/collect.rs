@@ -97,9 +97,9 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let store = &arguments.into;
     let mut exports = Exports::begin(arguments)?;
     let list = store.join(INDEX);
-    if list.exists() {
+    if list.symlink_metadata().is_ok() {
         // Of another kind it is refused now. It is not held: others may collect meanwhile.
-        drop(own_list(&list)?);
+        drop(own_list(store)?);
     }
     let read = |path: &Path| recorded::sound(path, carried);
     let mut collected = collect(&arguments.sources, store, &read)?;
@@ -112,7 +112,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let mut written = exports.finish(arguments)?;
     // An empty store is no reason to make a folder.
     if !index.files.is_empty() {
-        own_list(&list)?.write(&index.to_csv()?)?;
+        own_list(store)?.write(&index.to_csv()?)?;
         written.push(list);
     }
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
@@ -170,6 +170,6 @@ impl Exports {
 }
 
 /// Claims the list of a store's files.
-fn own_list(file: &Path) -> Result<OutputFile, FileError> {
-    OutputFile::claim(file, begins_with("file,machine,"))
+fn own_list(store: &Path) -> Result<OutputFile, FileError> {
+    OutputFile::claim_inside(store, INDEX, begins_with("file,machine,"))
 }

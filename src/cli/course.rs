@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Carried, UsageError, argument, program, recorded};
 use crate::book::{self, BookProject};
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
 
@@ -87,9 +87,18 @@ pub(super) fn check_apart(project: &BookProject, out: &Path) -> Result<(), Usage
     Err(UsageError(format!("{out}: what is made would become a part of the course; give another folder by --out")))
 }
 
+/// An error of making what its place was claimed for.
+pub(super) fn unwritten(error: BookError) -> anyhow::Error {
+    match error {
+        BookError::Io { path, cause } => FileError::Unwritten { path, cause }.into(),
+        error => error.into(),
+    }
+}
+
 /// Renders the book of `all` into `out` and says where it is and how to open it.
 pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out)?;
+    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out);
+    let rendered = rendered.map_err(unwritten)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), argument(out));
     Ok(())

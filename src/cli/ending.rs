@@ -1,11 +1,12 @@
 //! The signals that ask the program to end.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::files::read_text;
@@ -31,8 +32,21 @@ pub(super) fn listen(by: AskedBy, mut act: impl FnMut() + Send + 'static) -> any
     let is_heard = |signal: &i32| !is_ignored(*signal) || by == AskedBy::Parent && *signal == HANDED_ON.as_raw();
     let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard);
     let mut signals = Signals::new(heard).context("cannot listen for signals")?;
-    thread::spawn(move || signals.forever().for_each(|_| act()));
+    let listener = move || signals.forever().for_each(|_| act());
+    thread::Builder::new().spawn(listener).context(THREAD)?;
     Ok(())
+}
+
+/// Why a command ends that takes a thread of its own and gets none.
+pub(super) const THREAD: &str = "cannot start a thread (`ulimit -u` says how many there may be)";
+
+/// Handles the signals whose usual effect, or one that whoever started the program chose, ends or confuses it: a write that a
+/// limit on files (`ulimit -f`) ends is an error then, and how a process ended is known also where nobody was to be told of it.
+pub(super) fn settle() {
+    for signal in [SIGXFSZ].into_iter().chain(is_ignored(SIGCHLD).then_some(SIGCHLD)) {
+        // Without a handler the effect is what it was.
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
 }
 
 /// Whether the program was told to ignore a signal when it began, as far as the system says so.

@@ -44,14 +44,18 @@ impl Interrupt {
                 _ => exit(End::Interrupted as i32),
             };
             let (told, rescue) = (told.clone(), Arc::clone(&rescue));
-            // Beside the handler, which hears the next signal.
-            thread::spawn(move || {
+            let end = Arc::new(move || {
                 thread::sleep(wait);
                 let goes_on = !told.ended.load(Ordering::Relaxed);
                 if goes_on && rescue() || wait.is_zero() {
                     exit(End::Interrupted as i32);
                 }
             });
+            // Beside the handler, which hears the next signal; where there is no thread for it, it hears that later.
+            let beside = Arc::clone(&end);
+            if thread::Builder::new().spawn(move || beside()).is_err() {
+                end();
+            }
         };
         ending::listen(by, handler)?;
         Ok(interrupt)

@@ -5,7 +5,7 @@ use clap::Args;
 use super::course::{self, CoursePlace};
 use super::run::{What, measure};
 use super::terminal::TerminalColour;
-use super::{Carried, End, output, recorded};
+use super::{Carried, End, failed, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
 
@@ -28,7 +28,12 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
     print_summary(results, &book, carried)?;
     print_diagnoses(&results.diagnoses());
     say!("results: {}", attended.file.display());
-    course::render(std::slice::from_ref(results), &book, &place.out, carried)?;
+    // Whatever is wrong with the book, the results are there.
+    if let Err(error) = course::render(std::slice::from_ref(results), &book, &place.out, carried) {
+        failed(&error);
+        attended.end();
+        return Ok(End::Failed);
+    }
     Ok(attended.end())
 }
 

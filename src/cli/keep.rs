@@ -79,7 +79,7 @@ impl Keeper {
         if left != out && left.is_file() {
             note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), argument(&left));
         }
-        state.checkpoint.claim().map_err(at(out))?;
+        state.checkpoint.claim().map_err(at(&left))?;
         drop(state);
         Ok(keeper)
     }

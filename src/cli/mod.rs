@@ -22,6 +22,7 @@ mod course;
 mod device;
 mod devices;
 mod ending;
+mod exit;
 mod experiments;
 mod export;
 mod facts;
@@ -60,19 +61,17 @@ mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::benchmark::Benchmarks;
+use self::exit::{End, Told, UsageError, exit_code, failed, told};
 use self::naming::program;
 use crate::book::BookProject;
-use crate::error::{BookError, DeviceError, FileError, explained};
 use crate::experiment::{Experiment, Registry};
 use crate::files::is_same;
-use crate::results::nearest;
 
 /// The program `report` with the experiments and the book that it carries.
 ///
@@ -163,20 +162,13 @@ impl App {
     /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
-        // A write that a limit on files (`ulimit -f`) ends is an error then, not the program's end; without a handler it is.
-        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+        ending::settle();
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
         let matches = matches.and_then(|matches| named(&matches, &built(&command)).map_or(Ok(matches), Err));
         let carried = Carried { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| {
-                if let Some(Told(end)) = error.downcast_ref() {
-                    return *end;
-                }
-                alert!("error: {}", told(&error));
-                code_of(&error)
-            }),
+            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| failed(&error)),
             Err(error) => refuse(error, &carried.command),
         };
         exit_code(end)
@@ -270,30 +262,6 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
     }
 }
 
-/// How a command ended, as its exit code.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// All is well.
-    Well = 0,
-    /// Something failed on the way; what did not is there.
-    Failed = 1,
-    /// What the user gave is wrong; nothing was done.
-    Refused = 2,
-    /// The user stopped it: 128 + SIGINT, as shells have it.
-    Interrupted = 130,
-}
-
-/// The exit code of how a program ended, which failed if standard output could not be written.
-fn exit_code(end: End) -> ExitCode {
-    match output::failure() {
-        Some(error) => {
-            alert!("error: standard output: {error}");
-            ExitCode::from(if matches!(end, End::Well) { End::Failed } else { end } as u8)
-        }
-        None => ExitCode::from(end as u8),
-    }
-}
-
 /// Refuses arguments of the program's own job before a command, which has arguments of its own.
 fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
     let Some(name) = matches.subcommand_name() else { return Ok(matches) };
@@ -356,78 +324,6 @@ fn refuse(error: clap::Error, command: &clap::Command) -> End {
     }
     End::Well
 }
-
-/// What is wrong; where a device is not there, with the nearest name and what hides GPUs.
-fn told(error: &anyhow::Error) -> String {
-    let near = match error.downcast_ref() {
-        Some(DeviceError::NoSuchDevice { name, available, .. }) => {
-            let hidden = if name.starts_with("cuda:") { device::hidden() } else { String::new() };
-            hidden + &nearest(name, available.iter().map(String::as_str))
-        }
-        _ => String::new(),
-    };
-    format!("{}{near}", explained(error))
-}
-
-fn code_of(error: &anyhow::Error) -> End {
-    let device = error.downcast_ref::<DeviceError>();
-    let asked_wrongly = matches!(device, Some(DeviceError::NoSuchDevice { .. }))
-        || matches!(error.downcast_ref(), Some(error) if is_a_users_file(error))
-        || error.is::<UsageError>()
-        || matches!(error.downcast_ref(), Some(error) if is_the_users(error))
-        || matches!(error.downcast_ref(), Some(error) if is_of_the_place(error));
-    if asked_wrongly { End::Refused } else { End::Failed }
-}
-
-/// Whether the course, or the place that was named for the book, is wrong.
-fn is_the_users(error: &BookError) -> bool {
-    matches!(
-        error,
-        BookError::NotEmpty { .. }
-            | BookError::Missing { .. }
-            | BookError::Outside { .. }
-            | BookError::Reference { .. }
-            | BookError::NotOurs { .. }
-            | BookError::Template { .. }
-            | BookError::TooLarge { .. }
-            | BookError::Notebook { .. }
-    ) || matches!(error, BookError::Io { cause, .. } if is_of_the_place(cause))
-        || matches!(error, BookError::File(error) if is_a_users_file(error))
-}
-
-/// Whether a file of the user's is wrong, or its name; a disk that is full is no fault of the command.
-fn is_a_users_file(error: &FileError) -> bool {
-    use std::io::ErrorKind::{BrokenPipe, OutOfMemory, QuotaExceeded, StorageFull};
-    let FileError::Io { cause, .. } = error else { return true };
-    !matches!(cause.kind(), BrokenPipe | OutOfMemory | QuotaExceeded | StorageFull)
-}
-
-/// Whether nothing can be put where the user said.
-fn is_of_the_place(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{
-        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
-    };
-    matches!(
-        error.kind(),
-        AlreadyExists
-            | InvalidFilename
-            | IsADirectory
-            | NotADirectory
-            | NotFound
-            | PermissionDenied
-            | ReadOnlyFilesystem
-    )
-}
-
-/// What another process of this program has said already, and how it ended.
-#[derive(Debug, thiserror::Error)]
-#[error("a process of this program failed")]
-struct Told(End);
-
-/// A wrong argument that clap could not know to be wrong.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct UsageError(String);
 
 /// Refuses to write where something is read that would be lost.
 fn refuse_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), UsageError> {

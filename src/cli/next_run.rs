@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use anyhow::Context;
 use clap::Args;
 use rustix::process::{getpid, kill_process};
 
-use super::ending::{AskedBy, HANDED_ON};
+use super::ending::{AskedBy, HANDED_ON, THREAD};
 use super::interrupt::Interrupt;
 use super::keep::Keeper;
 use super::processes::command_line;
@@ -59,7 +60,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         }
         written.is_some()
     })?;
-    end_with_parent();
+    end_with_parent()?;
     let watch = Arc::new(Watch { bar: RunBar::new(), keeper: Arc::clone(&keeper) });
     let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
     let session = Session {
@@ -80,13 +81,15 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 }
 
 /// Ends the run, as Ctrl-C does, when the process that started it is gone, however early: its end is that of standard input.
-fn end_with_parent() {
-    thread::spawn(|| {
+fn end_with_parent() -> anyhow::Result<()> {
+    let wait = || {
         // Nothing comes through it, and what cannot be read has ended, too.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         // A process can always be told of a signal of its own.
         let _ = kill_process(getpid(), HANDED_ON);
-    });
+    };
+    thread::Builder::new().spawn(wait).context(THREAD)?;
+    Ok(())
 }
 
 /// Shows what a run does and keeps what it leaves.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::output;
+use super::{failed, output};
 use crate::error::FileError;
 use crate::files::Target;
 
@@ -20,14 +20,33 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), target })
     }
 
+    /// Claims a file that the program names in a folder of the user's.
+    pub(super) fn claim_inside(
+        folder: &Path,
+        name: impl AsRef<Path>,
+        is_own: impl FnOnce(&Path) -> bool,
+    ) -> Result<Self, FileError> {
+        let path = folder.join(&name);
+        let target = Target::claim_inside(folder, name.as_ref(), is_own).map_err(at(&path))?;
+        Ok(Self { path, target })
+    }
+
     /// The same for a file that may not be asked for.
     pub(super) fn asked(path: Option<&PathBuf>, is_own: impl FnOnce(&Path) -> bool) -> Result<Option<Self>, FileError> {
         path.map(|path| Self::claim(path, is_own)).transpose()
     }
 
     pub(super) fn write(&self, content: &[u8]) -> Result<(), FileError> {
-        self.target.write(content).map_err(at(&self.path))
+        self.target.write(content).map_err(|cause| FileError::Unwritten { path: self.path.clone(), cause })
     }
+}
+
+/// What came of writing several files, each whatever came of the others: the first error, and the others said.
+pub(super) fn each<const N: usize>(written: [anyhow::Result<()>; N]) -> anyhow::Result<()> {
+    let mut errors = written.into_iter().filter_map(Result::err);
+    let Some(first) = errors.next() else { return Ok(()) };
+    errors.for_each(|error| _ = failed(&error));
+    Err(first)
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> FileError {

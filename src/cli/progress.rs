@@ -1,5 +1,6 @@
 //! Progress of a run: a bar on a terminal, lines where standard error is none.
 
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,6 +9,9 @@ use super::terminal::is_quiet;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Parameters, titled};
+
+/// How often the bar moves by itself.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Shows which rows are being measured and how far their sampling has come.
 pub(super) struct RunBar {
@@ -22,7 +26,15 @@ impl RunBar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        bar.enable_steady_tick(Duration::from_millis(250));
+        let ticking = bar.downgrade();
+        let tick = move || {
+            while let Some(bar) = ticking.upgrade().filter(|bar| !bar.is_finished()) {
+                bar.tick();
+                thread::sleep(TICK);
+            }
+        };
+        // A bar that moves with the samples alone is one, too.
+        let _ = if bar.is_hidden() { Ok(()) } else { thread::Builder::new().spawn(tick).map(drop) };
         Self { bar }
     }
 

@@ -27,7 +27,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     course::check_apart(&project, out)?;
     book::check_slides_place(out)?;
     let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
-    let index = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out)?;
+    let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out);
+    let index = rendered.map_err(course::unwritten)?;
     say!("slides: {}", index.display());
     say!("to show them: {} serve {}", program(), argument(index.parent().unwrap_or(out)));
     Ok(End::Well)

@@ -31,7 +31,8 @@ pub(crate) fn fill(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<
     for (path, content) in files {
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(folder);
-        make_folder(parent).and_then(|()| fs::write(&path, content)).map_err(at(&path))?;
+        let written = make_folder(parent).and_then(|()| fs::write(&path, content));
+        written.map_err(|cause| FileError::Unwritten { path, cause })?;
     }
     Ok(true)
 }

@@ -4,6 +4,7 @@
 
 mod fill;
 mod lock;
+mod name;
 mod read;
 mod replace;
 mod scratch;
@@ -14,4 +15,4 @@ pub(crate) use lock::Lock;
 pub(crate) use read::{begins_with, is_same, open_inside, read_packed, read_text, text_of};
 pub(crate) use replace::replace;
 pub(crate) use scratch::Scratch;
-pub(crate) use target::Target;
+pub(crate) use target::{Target, refuse_links};

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::fill::make_folder;
 use super::lock::Lock;
+use super::name::{name_beside, refuse_name};
 
 /// How long another process may take to write the same file, or to begin to read a pipe.
 const WAIT: Duration = Duration::from_secs(10);
-/// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`.
+/// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`, by [`name_beside`].
 const PART: &str = ".syncscope-part";
 const RANDOM: usize = 6;
 /// What a lock beside it is called: `.NAME.lock`.
@@ -54,10 +55,18 @@ impl Target {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the name of a folder, where a file is to be"));
         }
         let path = followed(path)?;
-        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it; wait for it to end");
+        let busy =
+            || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it, or it is named twice here");
         let lock = lock(&path, WAIT)?.ok_or_else(busy)?;
         check_replaced(&path, is_own)?;
         Self::ready(path, lock)
+    }
+
+    /// The same of a file that the program names, at `below` in the user's folder `root`: a link on the way from there is
+    /// somebody else's word on where to write, and is refused.
+    pub(crate) fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+        refuse_links(root, below)?;
+        Self::claim(&root.join(below), is_own)
     }
 
     /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.
@@ -140,6 +149,20 @@ fn opened(path: &Path, _wait: Duration) -> io::Result<fs::File> {
     fs::File::options().write(true).open(path)
 }
 
+/// Refuses a path from `root` on which a link stands.
+pub(crate) fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
+    let mut path = root.to_owned();
+    for part in below {
+        path.push(part);
+        if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+            let message =
+                format!("{} is a link, through which nothing is written; put there what it leads to", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
 fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<()> {
     let refused = |why: &str| {
@@ -158,8 +181,9 @@ fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result
 /// The lock of a plain file, whose folder is made; `None` where another process holds it for longer than `wait`.
 fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let folder = folder_of(path);
+    refuse_name(path)?;
     make_folder(folder)?;
-    Lock::take(&folder.join(format!(".{}{LOCK}", name_of(path))), wait).map_err(|error| closed(path, error))
+    Lock::take(&folder.join(format!(".{}{LOCK}", name_beside(path))), wait).map_err(|error| closed(path, error))
 }
 
 /// The error of a folder that lets no file be made in it, which a file that can be written does not explain.
@@ -202,7 +226,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
 /// A file beside `path`, gone if it is not put there. Temporary files are their owner's alone; this one is for whoever the
 /// user's mask lets read it, or as the file that it replaces.
 fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let prefix = format!(".{}.", name_of(path));
+    let prefix = format!(".{}.", name_beside(path));
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(PART).rand_bytes(RANDOM);
     #[cfg(unix)]
@@ -218,7 +242,7 @@ fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
 /// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes. A file of a
 /// longer name has a lock of its own.
 fn clear(path: &Path) {
-    let of = name_of(path);
+    let of = name_beside(path);
     for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.strip_prefix('.').and_then(of_part) == Some(&of) {
@@ -233,11 +257,8 @@ fn of_part(name: &str) -> Option<&str> {
     (random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(of)
 }
 
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a file is in or is to be in.
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -254,6 +275,9 @@ fn is_stream(_: &fs::Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -311,6 +335,48 @@ mod tests {
         left.sort();
         assert_eq!(left, [".b.json.dead42.syncscope-part", ".b.json.lock", ".own.lock", "a.json"]);
         drop(writer);
+    }
+
+    #[test]
+    fn every_name_that_the_file_system_takes_can_be_written_and_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = |length: usize| OsString::from("a".repeat(length - 5) + ".json");
+        let names = [99, 100, 101, 229, 240, 255].map(long).into_iter();
+        let others =
+            ["é".repeat(127).into(), OsString::from_vec([0xff; 90].into()), OsString::from_vec([0xff; 255].into())];
+        for name in names.chain(others) {
+            let path = folder.path().join(&name);
+            fs::write(folder.path().join(format!(".{}.dead42.syncscope-part", name_beside(&path))), "half").unwrap();
+            write(&path, "first").unwrap();
+            write(&path, "second").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+            let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(left, [name]);
+            fs::remove_file(path).unwrap();
+        }
+        let refusal = write(&folder.path().join("new").join(long(256)), "x").unwrap_err();
+        assert_eq!(refusal.kind(), io::ErrorKind::InvalidFilename);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_elsewhere_within_a_folder_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
+        [&root, &elsewhere].map(|folder| fs::create_dir(folder).unwrap());
+        std::os::unix::fs::symlink(&elsewhere, root.join("machine")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
+        std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
+        for below in ["machine/file", "index"] {
+            let refusal = Target::claim_inside(&root, Path::new(below), |_| true).unwrap_err().to_string();
+            assert!(refusal.contains("is a link"), "{refusal}");
+        }
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        // The folder itself is the user's word.
+        let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| true).unwrap();
+        target.write(b"whole").unwrap();
+        assert_eq!(fs::read_to_string(root.join("a/file")).unwrap(), "whole");
     }
 
     #[test]

@@ -50,6 +50,10 @@ impl Results {
         if let Some(run) = self.runs.iter().find(|run| systems.insert(run.id.as_str(), run.system.as_str()).is_some()) {
             return Err(format!("two runs are named `{}`", run.id));
         }
+        let all = self.systems().len();
+        if all > MOST_SYSTEMS {
+            return Err(format!("it holds runs of {all} systems, and {MOST_SYSTEMS} are the most"));
+        }
         self.runs.iter().try_for_each(|run| run.check().map_err(|why| format!("the run `{}` {why}", run.id)))?;
         let mut places = HashMap::new();
         for (place, row) in self.rows.iter().enumerate() {
@@ -61,7 +65,7 @@ impl Results {
                     return Err(format!("`{title}` has samples of a run `{run}`, which is not there"));
                 };
                 let first = *places.entry((title.clone(), *system)).or_insert(place);
-                if !seen.insert(run) || self.rows[first].outcome(run).is_some() && first != place {
+                if !seen.insert(run) || first != place && self.rows[first].outcome(run).is_some() {
                     return Err(format!("`{title}` has samples of the run `{run}` twice"));
                 }
                 if first != place {
@@ -99,9 +103,10 @@ impl Results {
     /// written into, a link followed. A file that holds no results is not replaced.
     ///
     /// # Errors
-    /// [`FileError::Io`] names the file.
+    /// [`FileError::Io`] or, where the file could be claimed, [`FileError::Unwritten`] names it.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        Self::claim(path)?.write(self.to_json(path)?.as_bytes()).map_err(|source| io(path, source))
+        let written = Self::claim(path)?.write(self.to_json(path)?.as_bytes());
+        written.map_err(|cause| FileError::Unwritten { path: path.to_owned(), cause })
     }
 
     /// The digest that a file of these samples has.
@@ -132,6 +137,8 @@ const ALTERED: &str = "its samples are not those that were written: their digest
 pub(crate) const MOST_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
 const MOST_RUNS: usize = 10_000;
+/// Of how many systems.
+const MOST_SYSTEMS: usize = 100;
 
 fn io(path: &Path, cause: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), cause }

@@ -8,7 +8,7 @@ use std::str::Chars;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{Parameters, Row};
+use super::row::Parameters;
 
 /// A row that a formula names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -21,13 +21,6 @@ pub struct FormulaOperand {
     /// The parameters of the row, where they are not those of the row that is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
-}
-
-impl FormulaOperand {
-    /// Whether it is `row`, in the formula of a row with `parameters`.
-    pub(super) fn is(&self, row: &Row, parameters: &Parameters) -> bool {
-        row.spec.is(&self.id, self.parameters.as_ref().unwrap_or(parameters))
-    }
 }
 
 /// The most bytes of a formula: a file may come from anybody, and brackets are read by recursion.

@@ -3,7 +3,7 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
@@ -16,6 +16,8 @@ use crate::units::Unit;
 pub struct Lookup<'a> {
     rows: &'a Rows,
     runs: Vec<&'a str>,
+    /// The place of each run among them.
+    places: HashMap<&'a str, usize>,
 }
 
 /// A row that has samples.
@@ -152,16 +154,28 @@ pub(crate) fn share_interval(yes: f64, n: f64) -> (f64, f64) {
 impl<'a> Lookup<'a> {
     /// A lookup among `rows`, for the runs with these identifiers.
     pub fn new(rows: &'a Rows, runs: Vec<&'a str>) -> Self {
-        Self { rows, runs }
+        let places = runs.iter().enumerate().map(|(place, run)| (*run, place)).collect();
+        Self { rows, runs, places }
     }
 
     /// The rows that these runs left, in the order of the file.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &'a Row> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(|row| self.left(row))
     }
 
     fn left(&self, row: &Row) -> bool {
-        row.series.iter().any(|series| self.runs.contains(&series.run.as_str()))
+        row.series.iter().any(|series| self.places.contains_key(series.run.as_str()))
+    }
+
+    /// What each run left of a row, in the order of the runs.
+    pub(crate) fn outcomes(&self, row: &'a Row) -> impl Iterator<Item = (&'a str, Option<&'a Outcome>)> {
+        let mut outcomes = vec![None; self.runs.len()];
+        for series in &row.series {
+            if let Some(place) = self.places.get(series.run.as_str()) {
+                outcomes[*place] = Some(&series.outcome);
+            }
+        }
+        self.runs.iter().copied().zip(outcomes)
     }
 
     /// What each row is, in the order of the file.
@@ -207,8 +221,7 @@ impl<'a> Lookup<'a> {
     /// # Errors
     /// Says why there are no samples.
     pub fn of(&self, spec: &MetricSpec) -> Result<Metric<'a>, MissingReason> {
-        let row = self.rows_of(&spec.id, &spec.parameters).find(|row| row.spec.parameters == spec.parameters);
-        self.metric(row.ok_or(MissingReason::NotInRun)?)
+        self.metric(self.at(&spec.id, &spec.parameters).ok_or(MissingReason::NotInRun)?)
     }
 
     /// The estimate of the row with this identifier and these parameters.
@@ -224,14 +237,19 @@ impl<'a> Lookup<'a> {
     }
 
     /// The rows with this identifier.
-    pub(super) fn all_of(&self, id: &str) -> impl Iterator<Item = &'a Row> {
+    fn all_of(&self, id: &str) -> impl Iterator<Item = &'a Row> {
         self.rows.of(id).filter(|row| self.left(row))
+    }
+
+    /// The row with this identifier and these parameters.
+    pub(super) fn at(&self, id: &str, parameters: &Parameters) -> Option<&'a Row> {
+        self.rows.at(id, parameters).find(|row| self.left(row))
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
         let (mut runs, mut places, mut lacking): (Vec<&'a [f64]>, Vec<usize>, Vec<Lacking<'a>>) = Default::default();
-        for (place, run) in self.runs.iter().enumerate() {
-            let reason = match row.outcome(run) {
+        for (place, (run, outcome)) in self.outcomes(row).enumerate() {
+            let reason = match outcome {
                 Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
                     if samples.is_empty() {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);

@@ -70,6 +70,7 @@ pub use row::{
 };
 pub(crate) use row::{by_size, in_another_unit};
 pub use rows::Rows;
+pub(crate) use run::throttle_reasons;
 pub use run::{
     ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,

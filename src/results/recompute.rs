@@ -58,12 +58,11 @@ impl Results {
         let mut found = Recomputation::default();
         for system in self.systems() {
             let lookup = self.lookup_of(system);
-            let runs: Vec<&str> = self.runs_of(system).map(|run| run.id.as_str()).collect();
             for row in lookup.rows() {
                 let Provenance::Derived { formula, operands, .. } = &row.spec.provenance else { continue };
-                let computed = Computed { lookup: &lookup, row, formula, operands };
-                let of_runs = runs.iter().filter_map(|run| match row.outcome(run)? {
-                    Outcome::Derived { samples } => Some(computed.contradiction(samples, run)),
+                let computed = Computed::of(&lookup, row, formula, operands);
+                let of_runs = lookup.outcomes(row).enumerate().filter_map(|(place, (run, outcome))| match outcome? {
+                    Outcome::Derived { samples } => Some(computed.contradiction(samples, (place, run))),
                     _ => None,
                 });
                 let of_runs: Vec<_> = of_runs.collect();
@@ -77,21 +76,34 @@ impl Results {
 
 /// A row that is computed again.
 struct Computed<'a> {
-    lookup: &'a Lookup<'a>,
     row: &'a Row,
     formula: &'a str,
-    operands: &'a [FormulaOperand],
+    /// The rows that the formula names, with what each run left of them; `None` where one is not there.
+    operands: Option<Vec<Operand<'a>>>,
 }
 
-impl Computed<'_> {
-    /// The first of the values of a run that does not follow. Outer `None` where it cannot be computed.
+struct Operand<'a> {
+    name: &'a str,
+    unit: Unit,
+    outcomes: Vec<Option<&'a Outcome>>,
+}
+
+impl<'a> Computed<'a> {
+    fn of(lookup: &Lookup<'a>, row: &'a Row, formula: &'a str, operands: &'a [FormulaOperand]) -> Self {
+        let operand = |operand: &'a FormulaOperand| {
+            let found = lookup.operand(operand, row)?;
+            let outcomes = lookup.outcomes(found).map(|(_, outcome)| outcome).collect();
+            Some(Operand { name: &operand.name, unit: found.spec.unit, outcomes })
+        };
+        Self { row, formula, operands: operands.iter().map(operand).collect() }
+    }
+
+    /// The first of the values of a run, which has this place and name, that does not follow. Outer `None` where it cannot be
+    /// computed.
     #[allow(clippy::option_option, reason = "whether it can be computed, and whether it differs")]
-    fn contradiction(&self, stored: &[f64], run: &str) -> Option<Option<Contradiction>> {
-        let mut sets: Vec<(&str, &[f64], Unit)> = Vec::new();
-        for operand in self.operands {
-            let row = self.lookup.operand(operand, self.row)?;
-            sets.push((&operand.name, row.outcome(run)?.samples()?, row.spec.unit));
-        }
+    fn contradiction(&self, stored: &[f64], (place, run): (usize, &str)) -> Option<Option<Contradiction>> {
+        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.samples()?, operand.unit));
+        let sets: Vec<(&str, &[f64], Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
         let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, *samples)).collect();
         let differs = |round: usize, stored: f64, computed: Option<f64>| {
             let (row, unit) = (self.row.spec.title(), self.row.spec.unit);
@@ -153,8 +165,8 @@ mod tests {
             samples,
         ));
         let lookup = Lookup::new(&rows, vec!["1"]);
-        let computed = Computed { lookup: &lookup, row: &rows[2], formula: &formula, operands: &operands };
-        computed.contradiction(&samples, "1").map(|found| found.is_some())
+        let row = rows.last().unwrap();
+        Computed::of(&lookup, row, &formula, &operands).contradiction(&samples, (0, "1")).map(|found| found.is_some())
     }
 
     #[test]

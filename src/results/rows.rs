@@ -1,14 +1,16 @@
 //! The rows of a results file, and where those of an identifier stand.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
+use super::row::{Parameters, Row};
 
-/// Rows, in the order in which they were measured first. A book looks up thousands of quantities among them, so the order of
-/// their identifiers is found once, and again after a change.
+/// Rows, in the order in which they were measured first. A book looks up thousands of quantities among them, so where they
+/// stand is found once, and again after a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Rows {
@@ -16,6 +18,9 @@ pub struct Rows {
     /// The places of the rows, sorted by identifier; those of one identifier, in the order of the file.
     #[serde(skip)]
     by_id: OnceLock<Vec<usize>>,
+    /// The places of the rows, in the order of the file, by a hash of their identifier and parameters.
+    #[serde(skip)]
+    by_spec: OnceLock<(RandomState, HashMap<u64, Vec<usize>>)>,
 }
 
 impl Rows {
@@ -31,6 +36,23 @@ impl Rows {
         let count = sorted[start..].partition_point(|place| id_at(place) == id);
         sorted[start..start + count].iter().map(|place| &self.rows[*place])
     }
+
+    /// The rows with this identifier and these parameters, in the order of the file.
+    pub(super) fn at<'a, 'b>(
+        &'a self,
+        id: &'b str,
+        parameters: &'b Parameters,
+    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        let (hasher, places) = self.by_spec.get_or_init(|| {
+            let (hasher, mut places) = (RandomState::new(), HashMap::<u64, Vec<usize>>::new());
+            for (place, Row { spec, .. }) in self.rows.iter().enumerate() {
+                places.entry(hasher.hash_one((spec.id.as_str(), &spec.parameters))).or_default().push(place);
+            }
+            (hasher, places)
+        });
+        let found = places.get(&hasher.hash_one((id, parameters))).into_iter().flatten();
+        found.map(|place| &self.rows[*place]).filter(move |row| row.spec.is(id, parameters))
+    }
 }
 
 impl Deref for Rows {
@@ -43,7 +65,7 @@ impl Deref for Rows {
 
 impl DerefMut for Rows {
     fn deref_mut(&mut self) -> &mut Vec<Row> {
-        self.by_id.take();
+        (self.by_id, self.by_spec) = Default::default();
         &mut self.rows
     }
 }
@@ -56,7 +78,7 @@ impl PartialEq for Rows {
 
 impl From<Vec<Row>> for Rows {
     fn from(rows: Vec<Row>) -> Self {
-        Self { rows, by_id: OnceLock::new() }
+        Self { rows, ..Self::default() }
     }
 }
 
@@ -97,7 +119,7 @@ impl<'a> IntoIterator for &'a mut Rows {
 mod tests {
     use super::*;
     use crate::measure::Clock;
-    use crate::results::{MetricSpec, Parameters, Provenance};
+    use crate::results::{MetricSpec, Parameter, Provenance};
     use crate::units::Unit;
 
     fn row(id: &str, label: &str) -> Row {
@@ -125,5 +147,25 @@ mod tests {
         }
         assert_eq!((labels(&rows, "a"), labels(&rows, "b")), ("".into(), "24".into()));
         assert_eq!(rows, rows.to_vec().into());
+    }
+
+    #[test]
+    fn rows_are_found_by_their_parameters_however_a_number_is_written_and_after_each_change() {
+        let of_size = |size: Parameter| Parameters::from([("size".to_owned(), size)]);
+        let sized = |label: &str, size: Parameter| {
+            let mut row = row("a", label);
+            row.spec.parameters = of_size(size);
+            row
+        };
+        let labels = |rows: &Rows, id: &str, parameters: &Parameters| -> String {
+            rows.at(id, parameters).map(|row| row.spec.label.as_str()).collect()
+        };
+        let (two, four) = (of_size(2_usize.into()), of_size(Parameter::Number(4.0)));
+        let mut rows: Rows =
+            [row("a", "1"), sized("2", 2_usize.into()), sized("3", 4_usize.into())].into_iter().collect();
+        assert_eq!((labels(&rows, "a", &two), labels(&rows, "a", &four)), ("2".into(), "3".into()));
+        assert_eq!((labels(&rows, "a", &Parameters::new()), labels(&rows, "b", &two)), ("1".into(), "".into()));
+        rows.push(sized("4", Parameter::Number(2.0)));
+        assert_eq!(labels(&rows, "a", &two), "24");
     }
 }

@@ -4,6 +4,8 @@
 //! the file, so that a better estimate needs no new run. A results file may come from anywhere: reading one checks its
 //! version and its references first and never trusts its samples to be consistent.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
@@ -211,15 +213,28 @@ impl Run {
         self.telemetry.iter().filter(|sample| sample.experiment == experiment).collect()
     }
 
+    /// What the sensors said before and after each experiment, by its name.
+    pub(crate) fn telemetry_by_experiment(&self) -> HashMap<&str, Vec<&TelemetrySample>> {
+        let mut found: HashMap<&str, Vec<&TelemetrySample>> = HashMap::new();
+        for sample in &self.telemetry {
+            found.entry(&sample.experiment).or_default().push(sample);
+        }
+        found
+    }
+
     /// Why the clocks were held back around an experiment, each reason once; empty where nothing is known to have been.
     pub fn throttle_reasons(&self, experiment: &str) -> Vec<&str> {
-        let samples = self.telemetry_of(experiment);
-        let mut reasons: Vec<&str> =
-            samples.into_iter().flat_map(|sample| &sample.sensors.throttle_reasons).map(String::as_str).collect();
-        reasons.sort_unstable();
-        reasons.dedup();
-        reasons
+        throttle_reasons(self.telemetry_of(experiment))
     }
+}
+
+/// Why the clocks were held back, each reason once.
+pub(crate) fn throttle_reasons<'a>(samples: impl IntoIterator<Item = &'a TelemetrySample>) -> Vec<&'a str> {
+    let reasons = samples.into_iter().flat_map(|sample| &sample.sensors.throttle_reasons);
+    let mut reasons: Vec<&str> = reasons.map(String::as_str).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    reasons
 }
 
 impl Results {
@@ -240,13 +255,8 @@ impl Results {
 
     /// The systems that were measured, the one that the file is about first.
     pub fn systems(&self) -> Vec<&str> {
-        let mut systems: Vec<&str> = Vec::new();
-        for run in &self.runs {
-            if !systems.contains(&run.system.as_str()) {
-                systems.push(&run.system);
-            }
-        }
-        systems
+        let mut seen = HashSet::new();
+        self.runs.iter().map(|run| run.system.as_str()).filter(|system| seen.insert(*system)).collect()
     }
 
     /// Whether the runs of a system stand by turns with those of the first: each beside a neighbour, but for a last one,
@@ -266,13 +276,8 @@ impl Results {
     pub fn experiments(&self) -> Vec<&str> {
         let rows = self.rows.iter().map(|row| row.spec.experiment());
         let ran = self.runs_of(&self.run().system).flat_map(|run| &run.order).map(|left| left.name.as_str());
-        let mut names: Vec<&str> = Vec::new();
-        for name in rows.chain(ran) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+        let mut seen = HashSet::new();
+        rows.chain(ran).filter(|name| seen.insert(*name)).collect()
     }
 
     /// The runs of one system, in their order.

@@ -108,7 +108,7 @@ impl<'a> Lookup<'a> {
 
     /// The row that the formula of `row` names.
     pub(super) fn operand(&self, operand: &FormulaOperand, row: &Row) -> Option<&'a Row> {
-        self.all_of(&operand.id).find(|other| operand.is(other, &row.spec.parameters))
+        self.at(&operand.id, operand.parameters.as_ref().unwrap_or(&row.spec.parameters))
     }
 }
 

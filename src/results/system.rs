@@ -134,7 +134,7 @@ impl System {
                 return Err(format!("`{title}` stands there twice"));
             }
         }
-        let (run, rows) = self.clone().into_run(format!("{}-1", self.name), catalog.specs());
+        let (run, rows) = self.clone().into_run(format!("{}-1", self.name), catalog);
         run.check().map_err(|why| format!("it {why}"))?;
         rows.iter().try_for_each(|row| row.check().map_err(|why| format!("`{}` {why}", row.spec.title())))?;
         for (_, metric) in Lookup::new(&rows, vec![&run.id]).metrics() {
@@ -164,7 +164,7 @@ impl System {
     /// The system by itself, as the one run of results without a suite.
     pub fn into_results(self, catalog: &Catalog) -> Results {
         let id = format!("{}-1", self.name);
-        let (run, rows) = self.into_run(id, catalog.specs());
+        let (run, rows) = self.into_run(id, catalog);
         Results {
             schema_version: SCHEMA_VERSION,
             suite: serde_json::Value::Null,
@@ -177,16 +177,12 @@ impl System {
         }
     }
 
-    /// The system as a run and its rows. What a row is comes from the first of `specs` that has its identifier, of
+    /// The system as a run and its rows. What a row is comes from the first in `catalog` that has its identifier, of
     /// several from one with its parameters.
-    pub(super) fn into_run<'a>(
-        self,
-        id: String,
-        specs: impl IntoIterator<Item = &'a MetricSpec> + Clone,
-    ) -> (Run, Rows) {
+    pub(super) fn into_run(self, id: String, catalog: &Catalog) -> (Run, Rows) {
         let rows = self.rows.into_iter().map(|row| {
-            let named = || specs.clone().into_iter().filter(|spec| spec.id == row.id);
-            let known = named().find(|spec| spec.parameters == row.parameters).or_else(|| named().next());
+            let mut named = catalog.of(&row.id);
+            let known = named.find(|spec| spec.parameters == row.parameters).or_else(|| catalog.get(&row.id));
             // What was measured is what the row says, by the clock that it says.
             let provenance = known.map_or(Provenance::measured(Clock::Host), |known| known.provenance.clone());
             let described = known.map(|known| (known.group.clone(), known.label.clone()));
@@ -257,8 +253,8 @@ impl Results {
     /// Adds what a system measured as its next run.
     pub fn add_run(&mut self, system: System) {
         let id = format!("{}-{}", system.name, self.runs_of(&system.name).count() + 1);
-        let specs: Vec<MetricSpec> = self.rows.iter().map(|row| row.spec.clone()).collect();
-        let (run, rows) = system.into_run(id, &specs);
+        let catalog = Catalog::new(self.rows.iter().map(|row| row.spec.clone()));
+        let (run, rows) = system.into_run(id, &catalog);
         self.runs.push(run);
         self.merge(rows);
     }

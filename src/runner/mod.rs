@@ -389,14 +389,15 @@ fn watched<T>(
     let Some(first) = read() else { return (work(), Vec::new()) };
     let (end, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        let beside = scope.spawn(move || {
+        let sense = move || {
             let mut sensed = vec![first];
             while ended.recv_timeout(OFTEN) == Err(RecvTimeoutError::Timeout) {
                 sensed.extend(read());
             }
             sensed.extend(read());
             sensed
-        });
+        };
+        let Ok(beside) = thread::Builder::new().spawn_scoped(scope, sense) else { return (work(), Vec::new()) };
         let done = work();
         drop(end);
         (done, beside.join().unwrap_or_default())

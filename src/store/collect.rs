@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
 use crate::error::FileError;
-use crate::files::{Target, begins_with, is_same};
+use crate::files::{Target, begins_with, is_same, refuse_links};
 use crate::results::LONGEST_FILE;
 
 /// What became of the files that were to be collected.
@@ -101,7 +101,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
     // What came whole before is not claimed again.
     let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
-    folders.iter().for_each(|folder| Target::sweep(&store.join(folder)));
+    for folder in &folders {
+        refuse_links(store, folder).map_err(|cause| FileError::Io { path: store.join(folder), cause })?;
+        Target::sweep(&store.join(folder));
+    }
     for candidate in candidates {
         let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
@@ -113,7 +116,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.duplicates.push(Duplicate { file, of: same.clone() });
         } else if is_there {
             collected.duplicates.push(Duplicate { file, of: store.join(place) });
-        } else if copy(&file, &content, &store.join(&place), read)? {
+        } else if copy(&file, &content, (store, &place), read)? {
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
         } else {
@@ -158,7 +161,8 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
 
 /// Puts a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
 /// at. One from before files had a digest gets one.
-fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<bool, FileError> {
+fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<bool, FileError> {
+    let place = &store.join(below);
     let at = |path: &Path| {
         let path = path.to_owned();
         move |cause| FileError::Io { path, cause }
@@ -178,11 +182,11 @@ fn copy(file: &Path, content: &[u8], place: &Path, read: Reader<'_>) -> Result<b
         ask_plain(place).map_err(at(place))?;
     }
     // What lies there in part was damaged: the place says of which samples it is.
-    let target = Target::claim(place, begins_with(BEGIN)).map_err(at(place))?;
+    let target = Target::claim_inside(store, below, begins_with(BEGIN)).map_err(at(place))?;
     if plain(place, read).is_ok() {
         return Ok(false);
     }
-    target.write(&text).map_err(at(place))?;
+    target.write(&text).map_err(|cause| FileError::Unwritten { path: place.clone(), cause })?;
     Ok(true)
 }
 

@@ -24,17 +24,19 @@ pub(super) fn each<T: Send, E>(
         let read = &read;
         let start = |first| {
             let (put, taken) = sync_channel(0);
-            scope.spawn(move || {
+            let reads = move || {
                 // Nobody takes it where `visit` failed.
                 files.iter().skip(first).step_by(readers).try_for_each(|file| put.send(read(file)))
-            });
-            taken
+            };
+            thread::Builder::new().spawn_scoped(scope, reads).ok().map(|_| taken)
         };
-        let taken: Vec<Receiver<T>> = (0..readers).map(start).collect();
+        let taken: Vec<Option<Receiver<T>>> = (0..readers).map(start).collect();
         for (file, reader) in files.iter().zip(taken.iter().cycle()) {
+            // The files of a reader for which there is no thread are read here.
+            let found = reader.as_ref().map_or_else(|| Ok(read(file)), Receiver::recv);
             // A reader that is gone has panicked, which the end of the scope says.
-            let Ok(read) = reader.recv() else { break };
-            visit(file, read)?;
+            let Ok(found) = found else { break };
+            visit(file, found)?;
         }
         Ok(())
     })

@@ -1,14 +1,17 @@
 /* Stands between a program and the system's library, counts the program's own calls that change files, and has one of
  * them fail or the process die at it. Calls of the libraries that it loads pass: NVIDIA's driver, where it cannot delete a
  * file, frees what it never allocated. FAULT_AT: which call, from 1. FAULT_MODE: kill (before it), killed (after it), fail
- * (this one), full (this one and all after it), stay (a process that measures does not end while a thread of it works, as
- * one whose driver waits for its device). FAULT_COUNT: a file for the number of calls at the end. */
+ * (this one), full (this one and all after it), deny (this one, which is not allowed), stay (a process that measures does not
+ * end while a thread of it works, as one whose driver waits for its device). FAULT_COUNT: a file for the number of calls at
+ * the end. FAULT_THREADS, FAULT_PROCESSES: from which on, from 1, a process of the program gets no more of them. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,6 +45,10 @@ static int begins(long *number, void *caller) {
     if (stated && *number == stated && is("kill")) raise(SIGKILL);
     if (stated && ((*number == stated && is("fail")) || (*number >= stated && is("full")))) {
         errno = ENOSPC;
+        return 1;
+    }
+    if (stated && *number == stated && is("deny")) {
+        errno = EACCES;
         return 1;
     }
     return 0;
@@ -115,6 +122,25 @@ OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
+
+/* Whether there are as many already as FAULT_THREADS or FAULT_PROCESSES leaves. */
+static int none_left(const char *which, atomic_long *made, void *caller) {
+    const char *from = getenv(which);
+    return from && own(caller) && atomic_fetch_add(made, 1) + 1 >= atol(from);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*begin)(void *), void *argument) {
+    static atomic_long made;
+    if (none_left("FAULT_THREADS", &made, __builtin_return_address(0))) return EAGAIN;
+    return REAL(pthread_create)(thread, how, begin, argument);
+}
+
+int posix_spawnp(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *how, char *const arguments[], char *const environment[]) {
+    static atomic_long made;
+    if (none_left("FAULT_PROCESSES", &made, __builtin_return_address(0))) return EAGAIN;
+    return REAL(posix_spawnp)(child, path, actions, how, arguments, environment);
+}
 
 /* Whether another thread of a process that measures is running. */
 static int works(void) {

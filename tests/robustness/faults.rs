@@ -19,11 +19,12 @@ use tempfile::TempDir;
 
 use super::{RUN, code, measured, program, report, stderr};
 
-/// Dead before the call, failed at it, failed from it on. Dead after a call is dead before the next, but for the last.
-const MODES: [&str; 3] = ["kill", "fail", "full"];
+/// Dead before the call, failed at it, failed from it on, not allowed. Dead after a call is dead before the next, but for the
+/// last.
+const MODES: [&str; 4] = ["kill", "fail", "full", "deny"];
 
 /// The library that is put between, compiled once.
-fn library() -> &'static Path {
+pub(super) fn library() -> &'static Path {
     static LIBRARY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = LIBRARY.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -108,6 +109,9 @@ pub(super) fn at_each_call(
             let output = faulty(folder.path(), arguments, call, mode);
             let killed = output.status.signal() == Some(9);
             assert!(killed || matches!(code(&output), 0..=2), "{mode} {call}: {:?} {}", output.status, stderr(&output));
+            if output.status.code() == Some(2) {
+                assert!(users(folder.path()) == users(start), "{mode} {call}: refused, and something was done");
+            }
             holds(folder.path(), mode, call, &output);
             let end = output.status.code().map_or_else(|| "killed".to_owned(), |code| format!("exit code {code}"));
             *ended.entry(mode).or_insert_with(BTreeMap::new).entry(end).or_insert(0) += 1;
@@ -137,6 +141,15 @@ pub(super) fn with_course() -> TempDir {
     let small = "\n[output.html.search]\nenable = false\n[output.html.print]\nenable = false\n";
     fs::write(course.join("book.toml"), settings + small).unwrap();
     start
+}
+
+/// The content of the files of a folder that a user sees, by their path.
+fn users(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let is_seen = |path: &PathBuf| {
+        let hidden = path.iter().any(|part| part.to_string_lossy().starts_with('.') && part != ".syncscope");
+        !hidden && !path.starts_with("tmp")
+    };
+    tree(folder).into_iter().filter(|(path, _)| is_seen(path)).collect()
 }
 
 /// The content of all files below a folder, by their path.

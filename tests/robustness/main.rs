@@ -12,6 +12,7 @@ mod courses;
 mod faults;
 mod kept;
 mod labs;
+mod limits;
 mod output;
 mod places;
 mod replaced;

@@ -16,6 +16,7 @@ mod measure;
 mod table;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -24,10 +25,11 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use self::harness::HarnessOptions;
 use super::compare::{FailOn, Judging};
+use super::interrupt::Forward;
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
 use super::terminal::{OutputOptions, TerminalColour};
-use super::{End, UsageError, code_of, exit_code, output, refuse, terminal, told};
+use super::{End, Told, UsageError, ending, exit_code, failed, output, refuse, terminal, told};
 use crate::book::Wording;
 use crate::error::FileError;
 use crate::files::Scratch;
@@ -141,13 +143,11 @@ impl<'a> Benchmarks<'a> {
     /// The exit code is 0 where all is well, 1 where a function failed or is what `--fail-on` names, and 2 where the command
     /// line is wrong.
     pub fn main(self) -> ExitCode {
+        ending::settle();
         let command = Arguments::command().color(terminal::named(std::env::args_os()));
         let arguments = command.clone().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
         let end = match arguments {
-            Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| {
-                alert!("error: {}", told(&error));
-                code_of(&error)
-            }),
+            Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| failed(&error)),
             Err(error) => refuse(error, &command),
         };
         exit_code(end)
@@ -210,7 +210,8 @@ impl<'a> Benchmarks<'a> {
         let (functions, runs) = (self.functions.len(), arguments.runs);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         note!("{}: {functions} function{}, {runs} run{}", self.name, plural(functions), plural(runs as usize));
-        let now = all_runs(arguments)?;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
         output::titled(&format!("{}\n", table::of(&now).to_console()), TerminalColour::Title);
         print_diagnoses(&now.diagnoses());
         let mut fails = false;
@@ -228,10 +229,16 @@ impl<'a> Benchmarks<'a> {
             fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
         }
         match place {
-            Some(place) => place.keep(&now, &out)?,
+            Some(place) if matches!(ended, End::Well) => place.keep(&now, &out)?,
+            // What the next ones are compared with is whole.
+            Some(_) => {
+                let part = out.with_extension("part.json");
+                now.write(&part)?;
+                say!("results: {}", part.display());
+            }
             None => note!("a choice of the functions is not kept"),
         }
-        Ok(if fails { End::Failed } else { End::Well })
+        Ok(if fails && matches!(ended, End::Well) { End::Failed } else { ended })
     }
 }
 
@@ -258,19 +265,32 @@ impl KeptPlace {
     }
 }
 
-/// Measures each run in a process of its own.
-fn all_runs(arguments: &Arguments) -> anyhow::Result<Results> {
+/// Measures each run in a process of its own, up to one that fails or is interrupted: those before it stand.
+fn all_runs(program: &Path, forward: &Forward, arguments: &Arguments) -> anyhow::Result<(Results, End)> {
     let folder = Scratch::new().context("a folder for the runs")?;
     let file = folder.path().join("runs.json");
-    let program = std::env::current_exe().context("cannot find this program")?;
     for number in 1..=arguments.runs {
         note!("run {number} of {}", arguments.runs);
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).args(arguments.choice());
-        let status = command.stdin(Stdio::null()).status().context("cannot start a process for the run")?;
-        anyhow::ensure!(status.success(), "run {number} ended with {status}; nothing is kept");
+        // Its own group: a signal of the terminal reaches it through this process alone, once.
+        let child = command.stdin(Stdio::null()).process_group(0).spawn();
+        let ended = child.context("cannot start a process for the run").and_then(|child| forward.attend(child));
+        let why = match ended {
+            _ if forward.is_interrupted() => "was interrupted".to_owned(),
+            Ok(output) if output.status.success() => continue,
+            Ok(output) => format!("ended with {}", output.status),
+            Err(error) => format!("failed: {}", told(&error)),
+        };
+        let end = if forward.is_interrupted() { End::Interrupted } else { End::Failed };
+        if number == 1 {
+            alert!("error: run 1 {why}; nothing was measured");
+            return Err(Told(end).into());
+        }
+        alert!("error: run {number} {why}; those before it stand");
+        return Ok((Results::read(&file)?, end));
     }
-    Ok(Results::read(&file)?)
+    Ok((Results::read(&file)?, End::Well))
 }
 
 /// Where the results of benchmarks are kept: in Cargo's target folder.
@@ -388,6 +408,25 @@ mod tests {
         }
         let ignored = Arguments::try_parse_from(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
         assert!(!names.into_iter().any(|name| ignored.chooses(name)), "no function is ignored");
+    }
+
+    #[test]
+    fn a_run_that_fails_ends_the_runs_and_those_before_it_stand() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+        for (begin, stands) in [("test -e \"$2\" && exit 7", true), ("exit 7", false)] {
+            // `program --next-run FILE`.
+            fs::write(&program, format!("#!/bin/sh\n{begin}\ncp '{}' \"$2\"\n", results.display())).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let arguments = Arguments::try_parse_from(["words", "--bench", "--runs", "3"]).unwrap();
+            match all_runs(&program, &Forward::default(), &arguments) {
+                Ok((found, End::Failed)) if stands => assert_eq!(found, Results::read(&results).unwrap()),
+                Err(error) if !stands => assert!(matches!(error.downcast_ref(), Some(Told(End::Failed)))),
+                other => panic!("{begin}: {other:?}"),
+            }
+        }
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::super::course::CourseArgument;
+use super::super::output_file::OutputFile;
 use super::super::{Carried, End, UsageError, argument, output};
 use super::script::{Script, on_one_line, quote};
 use super::{Arguments, Per, next, whole_path};
-use crate::error::FileError;
-use crate::files::{Target, begins_with};
+use crate::files::begins_with;
 use crate::fleet::{JobPlan, PLAN, SCRIPT};
 
 /// How a script begins.
@@ -184,9 +184,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
         return Err(UsageError(message).into());
     }
     let put = |name: &str, begin: &'static str, text: &str| {
-        let file = folder.join(name);
-        let at = |cause| FileError::Io { path: file.clone(), cause };
-        Target::claim(&file, begins_with(begin)).map_err(at)?.write(text.as_bytes()).map_err(at)
+        OutputFile::claim_inside(folder, name, begins_with(begin))?.write(text.as_bytes())
     };
     put(SCRIPT, BEGIN, script)?;
     put(PLAN, "tasks:", &serde_yaml::to_string(&JobPlan { tasks })?)?;

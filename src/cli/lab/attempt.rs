@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cli::ending::THREAD;
 use crate::cli::kernel::{NAMED, Place};
 use crate::cli::{self, UsageError};
 
@@ -72,7 +73,8 @@ impl Kernel {
         command.args(["attempt", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut kernel = command.spawn().with_context(|| program.to_owned())?;
         let input = kernel.stdin.take();
-        let asking = thread::spawn(move || input.map(|mut input| input.write_all(cells.as_bytes())));
+        let ask = move || input.map(|mut input| input.write_all(cells.as_bytes()));
+        let asking = thread::Builder::new().spawn(ask).context(THREAD)?;
         let output = kernel.wait_with_output().with_context(|| program.to_owned())?;
         // One that ended before it had read all says so by its status.
         let _ = asking.join();

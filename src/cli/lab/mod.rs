@@ -149,7 +149,7 @@ fn released(arguments: &Release) -> anyhow::Result<End> {
         let to = arguments.out.join(name);
         refuse_input(&to, &arguments.notebooks)?;
         let is_untouched = |there: &Path| read(there).is_ok_and(|lab| lab.is_unanswered());
-        let file = OutputFile::claim(&to, is_untouched)?;
+        let file = OutputFile::claim_inside(&arguments.out, name, is_untouched)?;
         made.push((to, file, text));
     }
     // All of them, or none.

@@ -21,6 +21,8 @@ const ROWS: usize = 2;
 pub(super) const NARROW: i32 = 5;
 /// Rows of names with their counts below a lane.
 const MOST_ROWS: usize = 8;
+/// More names than there is room for, were each as wide as a dot.
+const MOST_NAMES: usize = MOST_ROWS * ROOM as usize;
 /// Up to how many runs of a lane are named each by itself.
 const NAMED: usize = 4;
 
@@ -144,10 +146,14 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
     let mut counts: Vec<SpanRun<'_>> = Vec::new();
     let mut places: HashMap<(Kind, &str), usize> = HashMap::new();
     for run in runs {
-        let place = *places.entry((run.kind, run.name)).or_insert(counts.len());
-        match counts.get_mut(place) {
-            Some(known) => known.count += run.count,
-            None => counts.push(run.clone()),
+        let name = (run.kind, run.name);
+        match places.get(&name) {
+            Some(place) => counts[*place].count += run.count,
+            None if counts.len() == MOST_NAMES => {}
+            None => {
+                places.insert(name, counts.len());
+                counts.push(run.clone());
+            }
         }
     }
     let mut rows: Vec<String> = Vec::new();

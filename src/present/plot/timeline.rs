@@ -75,7 +75,8 @@ impl TimelinePlot<'_> {
     /// # Errors
     /// What the drawing library reports.
     pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
-        let (sketch, description) = (self.sketch(), self.description());
+        let sketch = self.sketch();
+        let description = self.described(&sketch);
         let picture = Picture {
             id,
             title: &self.title,
@@ -88,7 +89,11 @@ impl TimelinePlot<'_> {
 
     /// What the picture shows, in words.
     pub fn description(&self) -> String {
-        let Sketch { lanes, left_out, seconds, .. } = self.sketch();
+        self.described(&self.sketch())
+    }
+
+    fn described(&self, sketch: &Sketch<'_>) -> String {
+        let Sketch { lanes, left_out, seconds, .. } = sketch;
         let lanes = lanes.iter().map(|Drawing { lane, name, share, .. }| {
             let runs = lane.runs();
             let mut text: Vec<String> =
@@ -99,8 +104,8 @@ impl TimelinePlot<'_> {
             format!(" {name}, {share}: {}.", text.join(", then "))
         });
         let lanes: String = lanes.collect();
-        let rest = if left_out > 0 { format!(" {left_out} more lanes are not drawn.") } else { String::new() };
-        let length = Unit::Seconds.format(seconds, 3);
+        let rest = if *left_out > 0 { format!(" {left_out} more lanes are not drawn.") } else { String::new() };
+        let length = Unit::Seconds.format(*seconds, 3);
         format!("Timeline of {length}, recorded on {}.{lanes}{rest}", self.machine)
     }
 

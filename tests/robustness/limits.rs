@@ -1,0 +1,126 @@
+//! The program where whoever started it, or the system, gives it less than is usual.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use super::{RUN, code, folder, measured, names, program, report, stderr};
+
+/// The program, behind a command that changes what it is given.
+fn under(before: &[&str], arguments: &[&str], folder: &std::path::Path) -> Output {
+    let own = program(folder);
+    let mut command = Command::new(before[0]);
+    command.args(&before[1..]).arg(own.get_program()).args(arguments).current_dir(folder);
+    command.output().unwrap()
+}
+
+#[test]
+fn how_a_process_ended_is_known_also_where_whoever_started_the_program_hears_of_none() {
+    let folder = folder();
+    for (arguments, ends) in [
+        (&[&RUN[..], &["--runs", "2", "--out", "r.json"]].concat()[..], 0),
+        (&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], 0),
+        (&["audit", "--", "sh", "-c", "exit 3"], 3),
+    ] {
+        let output = under(&["env", "--ignore-signal=CHLD"], arguments, folder.path());
+        assert_eq!(code(&output), ends, "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+/// However many threads or processes there may be, a command does its work, or says in words that it cannot.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_a_thread_or_a_process_more_a_command_says_so_or_does_without() {
+    let start = measured();
+    let collect = report(&["collect", "results.json", "--into", "store"], start.path());
+    assert_eq!(code(&collect), 0, "{}", stderr(&collect));
+    // How many threads of its own each begins, and processes.
+    for (arguments, threads, processes) in [
+        (&[&RUN[..], &["--out", "r.json"]].concat()[..], 4, 2),
+        (&["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "2"], 3, 0),
+        (&["collect", "results.json", "--into", "store"], 2, 0),
+        (&["audit", "--", "true"], 1, 1),
+    ] {
+        let tried = [("FAULT_THREADS", threads), ("FAULT_PROCESSES", processes)];
+        for (what, from) in tried.into_iter().flat_map(|(what, all)| (1..=all).map(move |from| (what, from))) {
+            let mut command = program(start.path());
+            command.args(arguments).env("LD_PRELOAD", super::faults::library()).env(what, from.to_string());
+            let output = command.output().unwrap();
+            let said = stderr(&output);
+            assert!(matches!(code(&output), 0..=2), "{what}={from} {arguments:?}: {said}");
+            assert!(code(&output) == 0 || said.contains("error: ") || said.contains("failed: "), "{said}");
+            assert!(!said.contains("panicked"), "{what}={from} {arguments:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn each_name_that_a_file_may_have_takes_results_or_is_refused_before_anything_is_measured() {
+    let folder = folder();
+    let long = |length: usize| "r".repeat(length - 5) + ".json";
+    for (length, ends) in [(230, 0), (244, 0), (250, 2), (255, 2), (256, 2)] {
+        let (name, before) = (long(length), names(folder.path()));
+        let output = report(&[&RUN[..], &["--out", &name]].concat(), folder.path());
+        assert_eq!(code(&output), ends, "{length}: {}", stderr(&output));
+        let made: Vec<String> = names(folder.path()).into_iter().filter(|name| !before.contains(name)).collect();
+        assert_eq!(made, if ends == 0 { vec![name] } else { Vec::new() });
+        assert!(ends == 0 || stderr(&output).contains("File name too long"), "{}", stderr(&output));
+    }
+    let (from, to) = (long(230), long(255));
+    let output = report(&["submit", &from, "--yes", "--out", &to], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(folder.path().join(to).is_file());
+}
+
+/// Of each command that allocates much, one ends where there is no more memory: what a checkpoint held stays.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_on_memory_loses_no_row_that_a_checkpoint_held() {
+    let folder = folder();
+    let suite = "title: Large\nruns: 1\nsampling: { samples: 2, warmup: 0, seed: 1 }\nexperiments:
+  - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
+  - ceilings: { copies: [400000000], sizes: [8], link: [64] }\n";
+    fs::write(folder.path().join("suite.yaml"), suite).unwrap();
+    let limited = "ulimit -v 1000000; exec \"$0\" \"$@\"";
+    let output = under(&["sh", "-c", limited], &[&RUN[..], &["--out", "results.json"]].concat(), folder.path());
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    let text = fs::read_to_string(folder.path().join("results.json")).unwrap();
+    assert!(text.contains("launch-path."), "{}", stderr(&output));
+}
+
+/// A file system that is full is no place for what is measured: another is, and the user is told.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_that_a_full_file_system_does_not_take_go_elsewhere() {
+    let folder = folder();
+    let small = folder.path().join("small");
+    fs::create_dir(&small).unwrap();
+    // In a namespace of its own, where any user may mount; where nobody may, a limit on files has the same effect.
+    let script = "mount -t tmpfs -o size=32k none small && df small >mounted && exec \"$0\" \"$@\"";
+    let arguments = [&RUN[..], &["--out", "small/results.json"]].concat();
+    let mounted = under(&["unshare", "-rm", "sh", "-c", script], &arguments, folder.path());
+    if !folder.path().join("mounted").exists() {
+        return eprintln!("nothing can be mounted here: {}", stderr(&mounted));
+    }
+    assert_eq!(code(&mounted), 1, "{}", stderr(&mounted));
+    assert!(stderr(&mounted).contains("the results went to results.checkpoint.json instead"), "{}", stderr(&mounted));
+    let resumed = report(&["check", "results.checkpoint.json", "--whole"], folder.path());
+    assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
+}
+
+#[test]
+fn a_current_folder_that_goes_away_ends_no_run_of_several() {
+    let folder = folder();
+    let place = folder.path().join("place");
+    fs::create_dir(&place).unwrap();
+    let out = folder.path().join("results.json");
+    let mut run = program(&place);
+    run.args(["run", "--device", "cpu:0", "--runs", "3", "--suite"]).arg(folder.path().join("suite.yaml"));
+    run.arg("--out").arg(&out).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = run.spawn().unwrap();
+    // The first process of the run has begun by then, or the program has not read its suite: each is a moment to bear it.
+    fs::remove_dir_all(&place).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(syncscope::results::Results::read(&out).unwrap().runs.len(), 3);
+    assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
+}
