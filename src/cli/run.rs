@@ -120,12 +120,12 @@ pub(super) struct Limits {
 
 /// A count of what is made once at least.
 pub(super) fn count<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole number of 1 or more that a machine can count"))
+    text.parse().map_err(|_| "expected a whole number of 1 or more that a machine can count".to_owned())
 }
 
 /// A time as `540s`, `9m` or `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time, such as 540s or 9m");
+    let wrong = || "expected a time such as 540s or 9m".to_owned();
     let (number, factor) = match text.char_indices().last() {
         Some((end, 's')) => (&text[..end], 1.0),
         Some((end, 'm')) => (&text[..end], 60.0),

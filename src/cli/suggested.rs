@@ -68,7 +68,12 @@ mod tests {
 
     #[test]
     fn an_argument_with_a_line_break_begins_no_line_of_the_refusal() {
-        for arguments in [&["bench", "a", "b\nerror: c"][..], &["run", "--runs", "1\nerror: c"], &["a\nerror: c"]] {
+        for arguments in [
+            &["bench", "a", "b\nerror: c"][..],
+            &["run", "--runs", "1\nerror: c"],
+            &["run", "--budget", "1\nerror: c"],
+            &["a\nerror: c"],
+        ] {
             let all = ["report"].iter().chain(arguments);
             let error = in_lines(App::new().command().try_get_matches_from(all).unwrap_err()).to_string();
             assert!(error.contains("␊error: c") && !error.contains("\nerror: c"), "{error}");
