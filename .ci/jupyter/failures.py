@@ -35,6 +35,7 @@ CELLS = [
     ("std::thread::spawn(|| panic!(\"panic 8\")).join().unwrap();", "Panic", ["panic 8", "called `Result::unwrap()`"], "", ""),
     ("Device::open(\"cuda:99\")?", "Error", ["cuda:99"], "", ""),
     ("use std::io::Write; std::io::stdout().write_all(&[b'a', 0xff, b'\\n'])?;", None, [], "a\ufffd\n", ""),
+    ("let mut line = String::new(); std::io::stdin().read_line(&mut line)?", None, [], "", "0"),
     ("for turn in 0..5000 { println!(\"out {turn}\"); eprintln!(\"error {turn}\"); } panic!(\"panic 9\");", "Panic",
      ["error 0\n", "error 4999\n", "panic 9"], "".join(f"out {turn}\n" for turn in range(5000)), ""),
     ("println!(\"last words\"); eprintln!(\"and errors\"); std::process::abort();", "ProcessEnded",

@@ -256,7 +256,7 @@ mod tests {
             assert!(chapter.contains("on this hardware: <strong>"), "{name}");
         }
         let device = |hardware: &str| {
-            let text = format!("cuda:0\ndevice    property\nhardware  {hardware}\nengine    cuda\n");
+            let text = format!("cuda:0\nproperty  value\nhardware  {hardware}\nengine    cuda\n");
             let data = serde_json::json!({"text/html": "<b>x</b>", "text/plain": text});
             serde_json::json!({"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data})
         };

@@ -7,10 +7,18 @@
 //! tries each. Then the number grows, by the times that it takes, until the shortest of three tries is long enough. What
 //! the clock costs stays in the samples: nothing is subtracted.
 //!
+//! The inputs of a sample are all there before its first call, so that none is made within the time. Where they would take
+//! longer than a tenth of a second, fewer calls make a sample: inputs of a megabyte would fill the memory otherwise.
+//!
 //! # What it does not cover
+//! Where inputs limit the calls of a short function, clock and step are more than 1 % of a sample, and [`Rounds::calls`] says
+//! how many calls that were. What the inputs of a tenth of a second take in memory is not limited.
+//!
 //! The calls of a batch follow each other at once: caches and branch predictors know the function, and calls may overlap
 //! in the processor. Single calls have a scatter of their own, which is in no sample of a batch. Each call costs the loop
 //! around it, too, a fraction of a nanosecond, and where results need to be dropped a place in memory to keep them.
+//!
+//! [`Rounds::calls`]: super::Rounds::calls
 
 use std::hint::black_box;
 use std::mem::needs_drop;
@@ -22,6 +30,8 @@ use crate::error::CaseError;
 const SHARE: f64 = 0.01;
 /// The most calls in a sample: of a function that takes no time at all.
 const MOST: usize = 1 << 24;
+/// The longest that the inputs of a sample may take to make, in seconds.
+const MAKING: f64 = 0.1;
 /// The tries of which the shortest counts.
 const TRIES: usize = 3;
 /// The tries of the clock, and the readings of one of its cost.
@@ -30,10 +40,19 @@ const READINGS: u32 = 100;
 /// The longest call, in least times of a sample, of which one try is enough.
 const LONG: f64 = 100.0;
 
+/// The seconds of a batch.
+#[derive(Clone, Copy)]
+struct Seconds {
+    /// To make the inputs of its calls.
+    inputs: f64,
+    /// Of its calls.
+    calls: f64,
+}
+
 /// A function that is called in batches.
 pub(super) struct Batch<'a> {
-    /// The seconds that so many calls take.
-    time: Box<dyn FnMut(usize) -> Result<f64, CaseError> + 'a>,
+    /// What so many calls take.
+    time: Box<dyn FnMut(usize) -> Result<Seconds, CaseError> + 'a>,
     /// The least time of a sample, in seconds.
     least: Box<dyn Fn() -> f64 + 'a>,
     /// How many calls make a sample, once that is known.
@@ -73,55 +92,62 @@ impl<'a> Batch<'a> {
     /// The seconds of one call, from a batch of them.
     pub(super) fn measure(&mut self) -> Result<f64, CaseError> {
         let calls = self.calls();
-        (self.time)(calls).map(|seconds| seconds / calls as f64)
+        (self.time)(calls).map(|seconds| seconds.calls / calls as f64)
     }
 }
 
-/// How many calls take `least` seconds or longer.
-fn enough(time: &mut dyn FnMut(usize) -> Result<f64, CaseError>, least: f64) -> Result<usize, CaseError> {
+/// How many calls take `least` seconds or longer; fewer where the inputs of more would take too long.
+fn enough(time: &mut dyn FnMut(usize) -> Result<Seconds, CaseError>, least: f64) -> Result<usize, CaseError> {
     let mut calls = 1;
     // The first call fills caches. It says how long a call takes where that is long.
-    if time(1)? >= LONG * least {
+    if time(1)?.calls >= LONG * least {
         return Ok(1);
     }
     loop {
         let mut shortest = time(calls)?;
         for _ in 1..TRIES {
-            shortest = shortest.min(time(calls)?);
+            let next = time(calls)?;
+            shortest.calls = shortest.calls.min(next.calls);
+            shortest.inputs = shortest.inputs.min(next.inputs);
         }
-        if shortest >= least || calls == MOST {
+        let so_many = |times: f64| (calls as f64 * times).ceil() as usize;
+        let most = if shortest.inputs > 0.0 { so_many(MAKING / shortest.inputs).min(MOST) } else { MOST };
+        if shortest.calls >= least || calls >= most {
             return Ok(calls);
         }
         // A fifth more than that needs, so that a faster call later is in time, too; and at most tenfold, because a short
         // time says little.
-        let wanted = if shortest > 0.0 { (1.2 * calls as f64 * least / shortest).ceil() as usize } else { MOST };
-        calls = wanted.clamp(2 * calls, 10 * calls).min(MOST);
+        let wanted = if shortest.calls > 0.0 { so_many(1.2 * least / shortest.calls) } else { MOST };
+        calls = wanted.clamp(2 * calls, 10 * calls).min(most);
     }
 }
 
-/// The seconds of `calls` calls.
+/// What `calls` calls and their inputs take.
 fn time<T: Timer, I, R, E>(
     timer: T,
     calls: usize,
     input: &mut impl FnMut() -> I,
     region: &mut impl FnMut(I) -> Result<R, E>,
-) -> Result<f64, E> {
+) -> Result<Seconds, E> {
+    let start = timer.now();
     let inputs: Vec<I> = (0..calls).map(|_| input()).collect();
+    let making = timer.seconds_since(start);
+    let seconds = |calls| Seconds { inputs: making, calls };
     if needs_drop::<R>() {
         let mut results = Vec::with_capacity(calls);
         let start = timer.now();
         for input in inputs {
             results.push(region(black_box(input))?);
         }
-        let seconds = timer.seconds_since(start);
+        let taken = timer.seconds_since(start);
         black_box(&results);
-        return Ok(seconds);
+        return Ok(seconds(taken));
     }
     let start = timer.now();
     for input in inputs {
         black_box(region(black_box(input))?);
     }
-    Ok(timer.seconds_since(start))
+    Ok(seconds(timer.seconds_since(start)))
 }
 
 /// The least time of a sample by this clock, in seconds.
@@ -199,7 +225,20 @@ mod tests {
 
     #[test]
     fn a_function_that_takes_no_time_is_called_as_often_as_there_is_a_limit() {
-        assert_eq!(enough(&mut |_| Ok(0.0), 1e-6).unwrap(), MOST);
+        assert_eq!(enough(&mut |_| Ok(Seconds { inputs: 0.0, calls: 0.0 }), 1e-6).unwrap(), MOST);
+    }
+
+    #[test]
+    fn inputs_that_take_long_to_make_are_not_made_by_the_thousand() {
+        for (input, most) in [(1e-9, usize::MAX), (1e-3, 100), (0.3, 1)] {
+            let now = Cell::new(0.0);
+            let timer = Scripted { now: &now, step: 1e-9, cost: 25e-9 };
+            let (make, region) = (|| now.set(now.get() + input), |()| Ok::<_, DeviceError>(now.set(now.get() + 2e-9)));
+            let mut batch = Batch::new(timer, make, region);
+            batch.prepare().unwrap();
+            let wanted = (1250..=3000).contains(&batch.calls());
+            assert!(if most == usize::MAX { wanted } else { batch.calls() == most }, "{input} s: {}", batch.calls());
+        }
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl<'a> Case<'a> {
     }
 
     /// As [`batched`](Self::batched), of a function that takes what `input` makes: anew for each call, outside of the
-    /// measurement. The inputs of a sample are all made before its first call.
+    /// measurement. The inputs of a sample are all made before its first call; where more would take longer than a tenth of
+    /// a second, they are fewer, and the clock's part in a sample of a short function is larger.
     ///
     /// ```
     /// use syncscope::measure::{Case, Protocol, Sampler};

@@ -50,7 +50,7 @@ impl Show for Device {
         facts.push(("wait policy of the host".to_owned(), properties.wait_policy.clone()));
         facts.extend(properties.facts.iter().cloned());
         let facts = facts.into_iter().map(|(name, fact)| (name, Cell::Text(fact)));
-        page.table(&Table::facts(&properties.name, ["device", "property"], facts))
+        page.table(&Table::facts(&properties.name, ["property", "value"], facts))
     }
 }
 

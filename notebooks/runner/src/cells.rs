@@ -20,10 +20,13 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::inside;
 use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED};
 
-/// The variable that tells a process of this program that it is the watcher.
-const WATCHER: &str = "NOTEBOOK_RUNNER_WATCHER";
+/// The variable that tells a process of this program what it is, and its values.
+const PROCESS: &str = "NOTEBOOK_RUNNER_PROCESS";
+const WATCHER: &str = "watcher";
+const CELLS: &str = "cells";
 
 /// What the watcher's output says besides what cells wrote, and evcxr's lines.
 pub(crate) mod marks {
@@ -40,7 +43,7 @@ pub(crate) mod marks {
 
     pub(super) const EVCXR_PANICKED: &str = "EVCXR_PANIC_NOTIFICATION";
     pub(super) const EVCXR_RETURNED: &str = "EVCXR_ERROR_OCCURRED";
-    pub(super) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
+    pub(crate) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
     pub(super) const CONTENT: &str = "EVCXR_BEGIN_CONTENT ";
     pub(super) const CONTENT_END: &str = "EVCXR_END_CONTENT";
 }
@@ -49,22 +52,28 @@ pub(crate) mod marks {
 /// the end of the cells and of what they started.
 pub(crate) fn command() -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.env(WATCHER, "1").process_group(0);
+    command.env(PROCESS, WATCHER).process_group(0);
     Ok(command)
 }
 
 /// In a process for cells: does its work and never returns. Elsewhere: nothing.
 pub(crate) fn become_cells() -> anyhow::Result<()> {
-    if std::env::var_os(WATCHER).is_some() {
-        let mut command = Command::new(std::env::current_exe()?);
-        // A backtrace shows evcxr's functions only.
-        command.env_remove(WATCHER).env_remove("RUST_BACKTRACE").args(std::env::args_os().skip(1));
-        let cells = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("cells cannot be started")?;
-        watch(cells)?;
-        std::process::exit(0);
+    match std::env::var_os(PROCESS) {
+        Some(process) if process == WATCHER => {
+            let mut command = Command::new(std::env::current_exe()?);
+            // A backtrace shows evcxr's functions only.
+            command.env(PROCESS, CELLS).env_remove("RUST_BACKTRACE").args(std::env::args_os().skip(1));
+            let cells = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            watch(cells.context("cells cannot be started")?)?;
+        }
+        Some(_) => inside::run()?,
+        None => {
+            // For the compiler, which evcxr starts through this program.
+            evcxr::runtime_hook();
+            return Ok(());
+        }
     }
-    evcxr::runtime_hook();
-    Ok(())
+    std::process::exit(0)
 }
 
 /// Passes on what cells write until their process ends.

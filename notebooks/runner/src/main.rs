@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `file` | a notebook on disk: its cells in, its outputs back |
 //! | `session` | a process for cells, and what a cell came to |
-//! | `cells` | that process, seen from inside |
+//! | `cells` | that process and the one that watches it |
+//! | `inside` | how it calls cells |
 //! | `library` | the library that a cell asks for |
 //! | `kernel` | the Jupyter kernel |
 //! | `execute` | notebooks, one after the other: executed, stored, checked |
@@ -14,6 +15,7 @@
 mod cells;
 mod execute;
 mod file;
+mod inside;
 mod kernel;
 mod library;
 mod program;

@@ -48,6 +48,19 @@ fn a_cell_that_never_ends_is_ended() {
 }
 
 #[test]
+fn a_cell_that_reads_input_finds_its_end_and_so_does_what_it_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let notebook = folder.path().join("reads-input.ipynb");
+    fs::copy(fixture("reads-input"), &notebook).unwrap();
+    // Long enough for any machine; it is a wait without an end that fails.
+    let output = runner(&["--write", "--timeout", "100"], &notebook);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stored: serde_json::Value = serde_json::from_str(&fs::read_to_string(&notebook).unwrap()).unwrap();
+    let said = [1, 2].map(|cell: usize| stored["cells"][cell]["outputs"][0]["text"][0].clone());
+    assert_eq!(said, ["0 of kept\n", "0 kept\n"]);
+}
+
+#[test]
 fn a_cell_that_does_not_compile_fails_with_the_compilers_words() {
     assert!(failure("does-not-compile", &[], "cell 2 (does-not-compile-2)").contains("mismatched types"));
 }

@@ -12,6 +12,8 @@
 mod cells;
 #[path = "../src/file.rs"]
 mod file;
+#[path = "../src/inside.rs"]
+mod inside;
 #[path = "../src/session.rs"]
 mod session;
 

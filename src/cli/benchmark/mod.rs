@@ -103,7 +103,8 @@ impl<'a> Benchmarks<'a> {
         self.case(Case::batched(name, function))
     }
 
-    /// A function of what `input` makes: anew for each call, outside of the time. Return what is costly to drop.
+    /// A function of what `input` makes: anew for each call, outside of the time. Return what is costly to drop. Inputs that
+    /// take long to make limit how many calls make a sample ([`Case::batched_with`]).
     pub fn function_with<I, R>(
         self,
         name: &str,

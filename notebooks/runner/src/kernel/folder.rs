@@ -96,38 +96,18 @@ impl Installed {
         Err(self.begin_again(&folder)?)
     }
 
-    /// Enters the folder that is copied for each kernel, or where cells cannot be compiled in it, a copy.
+    /// Enters the folder that is copied for each kernel.
     pub(super) fn enter_warm(&self) -> anyhow::Result<PathBuf> {
         let warm = self.warm();
-        if has_blank(&warm) {
-            return self.enter();
-        }
         match std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder) == warm) {
             true => Ok(warm),
             false => Err(self.begin_again(&warm)?),
         }
     }
 
-    /// Puts what was compiled in a copy into the folder that is copied for each kernel.
-    pub(super) fn keep(&self, folder: &Path) -> anyhow::Result<()> {
-        let warm = self.warm();
-        if folder == warm {
-            return Ok(());
-        }
-        // With the times of files and folders, which Cargo compares.
-        let status = Command::new("cp").arg("-a").arg(folder.join(".")).arg(&warm).status();
-        if !status.context("cp does not start")?.success() {
-            anyhow::bail!("{}: cannot be copied to {}", folder.display(), warm.display());
-        }
-        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())
-    }
-
     /// Begins this process again in `folder`, with the environment that cells are always compiled in. Where that succeeds, it
     /// does not return; otherwise it says why.
     fn begin_again(&self, folder: &Path) -> anyhow::Result<anyhow::Error> {
-        if has_blank(folder) {
-            anyhow::bail!("{}: no place for cells, for its path has a blank; name another by TMPDIR", folder.display());
-        }
         let mut again = Command::new(std::env::current_exe()?);
         for (name, _) in std::env::vars_os().filter(|(name, _)| changes_builds(name)) {
             again.env_remove(name);
@@ -206,16 +186,11 @@ fn standard_library() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Whether a path has a blank: evcxr tells a cell's process where the cell is in a line of words.
-fn has_blank(path: &Path) -> bool {
-    path.to_string_lossy().contains(char::is_whitespace)
-}
-
 /// Where such folders are: in the user's cache, which is on the disk of the installed kernel as a rule.
 fn place() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    let fits = |folder: &PathBuf| !has_blank(folder) && fs::create_dir_all(folder).is_ok() && tempfile_in(folder);
+    let fits = |folder: &PathBuf| fs::create_dir_all(folder).is_ok() && tempfile_in(folder);
     cache.map(|cache| cache.join("syncscope/kernel")).filter(fits).unwrap_or_else(|| {
         let user = rustix::process::getuid().as_raw();
         std::env::temp_dir().join(format!("syncscope-kernel-{user}"))

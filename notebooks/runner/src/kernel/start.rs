@@ -53,7 +53,6 @@ pub(crate) fn prepare(home: &Path) -> anyhow::Result<()> {
     let (session, _) = begin(&installed, &folder, &folder.join(LIBRARY).join("Cargo.lock"), None, &OnceLock::new())?;
     session.control().kill();
     folder::forget_sources(&folder)?;
-    installed.keep(&folder)?;
     fs::write(installed.compiler(), compiler()?)?;
     Ok(())
 }
