@@ -208,7 +208,7 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
             };
             let lacking = LeftOut::collapsed(TableEntry::all(table, cases).filter_map(lacking).collect(), cases.len());
             for (reason, rows) in LeftOut::listed(&lacking) {
-                add(reason, format!("“{}”: {rows}", table.title));
+                add(reason, format!("{}: {rows}", table.title));
             }
         }
         for (reason, cells) in empty_cells(document, results) {

@@ -40,8 +40,8 @@ impl LeftOut {
         let mut parts: Vec<(String, &str, Vec<&str>)> = Vec::new();
         for (what, reason, cases) in rows {
             match parts.iter_mut().find(|(_, why, of)| *why == reason && *of == cases) {
-                Some((known, ..)) => *known = format!("{known}, {what}"),
-                None => parts.push((what.to_owned(), reason, cases)),
+                Some((known, ..)) => *known = format!("{known}, “{what}”"),
+                None => parts.push((format!("“{what}”"), reason, cases)),
             }
         }
         parts
@@ -220,9 +220,11 @@ mod tests {
             one("flushed", None, "caches are shared"),
         ];
         let sentence = LeftOut::sentence(&all, "M").unwrap();
-        let expected = "Not applicable on M, and left out: dispatch, rate (pinned), since there is no link; flushed, since \
-                        caches are shared.";
+        let expected = "Not applicable on M, and left out: “dispatch”, “rate” (pinned), since there is no link; “flushed”, \
+                        since caches are shared.";
         assert_eq!(sentence, expected);
+        let listed = [("there is no link", "“dispatch”, “rate” (pinned)"), ("caches are shared", "“flushed”")];
+        assert_eq!(LeftOut::listed(&all), listed.map(|(reason, rows)| (reason, rows.to_owned())));
         assert_eq!(LeftOut::sentence(&[], "M"), None);
     }
 
