@@ -80,7 +80,7 @@ fn a_system_of_the_same_work_has_a_column_and_a_ratio_with_its_interval() {
     assert!(!table(FINISH[0], fixture::run()).contains("PyTorch"));
     let text = table(FINISH[0], by_turns(&finish()));
     assert!(text.contains("PyTorch on this machine (Test device; PyTorch 2.11.0, CUDA 13.0)"), "{text}");
-    assert!(text.contains("measured / PyTorch"), "{text}");
+    assert!(text.contains("syncscope (Test device)") && text.contains("syncscope / PyTorch"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" 0.50")).count(), FINISH.len(), "{text}");
     assert!(table(FINISH[0], with(&finish())).contains("one run of each has no interval"));
     let without_neighbour = fixture::with_run(by_turns(&finish()), 1.0);

@@ -197,22 +197,22 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
     for (results, machine) in machines.named() {
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for entry in tables.iter().flat_map(|(table, cases)| TableEntry::all(table, cases)) {
-            let Some(absence) = absence(results, |lookup| entry.measured(lookup).map(drop)) else { continue };
-            let (table, row) = (&entry.table.title, &entry.row.label);
-            let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
-            let (reason, row) = (absence.to_string(), format!("{table}: {row}{case}"));
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, rows)) => rows.push(row),
-                None => reasons.push((reason, vec![row])),
+        let mut add = |reason: &str, what: String| match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, all)) => all.push(what),
+            None => reasons.push((reason.to_owned(), vec![what])),
+        };
+        for (table, cases) in &tables {
+            let lacking = |entry: TableEntry<'_>| {
+                let absence = absence(results, |lookup| entry.measured(lookup).map(drop))?;
+                Some(LeftOut::of(entry.row, entry.case, absence.to_string()))
+            };
+            let lacking = LeftOut::collapsed(TableEntry::all(table, cases).filter_map(lacking).collect(), cases.len());
+            for (reason, rows) in LeftOut::listed(&lacking) {
+                add(reason, format!("{}: {rows}", table.title));
             }
         }
         for (reason, cells) in empty_cells(document, results) {
-            let cells = format!("{} of the matrices", counted(cells, "cell"));
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, rows)) => rows.push(cells),
-                None => reasons.push((reason, vec![cells])),
-            }
+            add(&reason, format!("{} of the matrices", counted(cells, "cell")));
         }
         let reasons: Vec<Value> =
             reasons.into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") }).collect();

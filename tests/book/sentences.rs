@@ -204,8 +204,8 @@ fn what_was_not_measured_is_said_in_place_of_an_answer() {
     results.rows.retain(|row| row.spec.id != "probe.slow");
     let chapter = read(&source_as(&project(DOCUMENT), &[results]), "probe");
     assert!(
-        chapter.contains("Not answered here: fast.fp16.size_8 was not measured")
-            || chapter.contains("Not answered here: slow.fp16.size_8 was not measured: not in this run."),
+        chapter.contains("Not answered here: fast.fp16.size_8 (“Fast call”) was not measured")
+            || chapter.contains("Not answered here: slow.fp16.size_8 (“Slow call”) was not measured: not in this run."),
         "{chapter}"
     );
 }
@@ -310,7 +310,10 @@ fn a_number_of_the_first_page_that_was_not_measured_says_why() {
     let mut results = results();
     results.rows.retain(|row| row.spec.id != "probe.gain");
     let first = read(&source_as(&project(DOCUMENT), &[results]), "README");
-    assert!(first.contains("not measured here: gain.fp16.size_8 was not measured: not in this run"), "{first}");
+    assert!(
+        first.contains("not measured here: gain.fp16.size_8 (“Slow / fast”) was not measured: not in this run"),
+        "{first}"
+    );
 }
 
 /// A reader without a GPU is shown one, and the own run as what it is.

@@ -67,7 +67,7 @@ fn a_row_measured_with_other_parameters_says_so_and_has_no_ratio() {
     }
     let chapter = chapter(&[results]);
     let row = row(&chapter, "probe.fast");
-    assert!(row.contains("size 1024, in the document 8") && row.contains("measured with other parameters"), "{row}");
+    assert!(row.contains("size 1024, in the text 8") && row.contains("measured with other parameters"), "{row}");
 }
 
 #[test]

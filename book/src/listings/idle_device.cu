@@ -46,7 +46,7 @@ int main() {
     timed(idle);
     timed(busy);
 
-    // By turns, so that a change of the machine's speed falls on both.
+    // In turn, so that a change of the machine's speed affects both.
     double other[ROUNDS], same[ROUNDS];
     for (int round = 0; round < ROUNDS; ++round) {
         other[round] = timed(idle);

@@ -23,7 +23,7 @@ def timed(stream):
 for stream in (idle, busy):
     timed(stream)
 
-# By turns, so that a change of the machine's speed falls on both.
+# In turn, so that a change of the machine's speed affects both.
 rounds = [(timed(idle), timed(busy)) for _ in range(20)]
 for name, times in zip(("other", "same"), zip(*rounds)):
     print(f"{name}: {sorted(times)[10] * 1e6:.1f} us")

@@ -49,7 +49,7 @@ pub enum ClaimKind {
     Exists,
     /// A figure or a range that the text has from its own machine.
     Value,
-    /// The direction of a paired difference.
+    /// The direction of a difference.
     Sign,
     /// A formula that the text calls conceptual: how far it misses.
     Model,
@@ -93,7 +93,7 @@ impl ClaimKind {
             ClaimKind::Value => {
                 "A figure of the text's own machine: it carries over to another machine, or that machine differs."
             }
-            ClaimKind::Sign => "A direction: the sign of a difference of paired samples.",
+            ClaimKind::Sign => "A direction: the sign of a difference.",
             ClaimKind::Model => "A model: how far it misses.",
             ClaimKind::Arithmetic => "Arithmetic: from printed figures and datasheets, on no machine.",
             ClaimKind::Implementation => "An implementation: what was recorded inside the calls.",

@@ -60,7 +60,7 @@ pub struct ParameterMismatch {
 
 impl fmt::Display for ParameterMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}, in the document {}", self.name, self.run, self.document)
+        write!(f, "{} {}, in the text {}", self.name, self.run, self.document)
     }
 }
 

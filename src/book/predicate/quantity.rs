@@ -29,6 +29,12 @@ pub(in crate::book) struct ResolvedExpression<'a> {
     of_runs: usize,
 }
 
+/// A name with the label that the document's tables give its row.
+fn labelled(name: &str, operand: &Operand, document: &Document) -> String {
+    let row = operand.measured().and_then(|id| document.tables.iter().find_map(|table| table.row(&id)));
+    row.map_or_else(|| name.to_owned(), |row| format!("{name} (“{}”)", row.label))
+}
+
 struct Resolved<'a> {
     name: String,
     source: OperandSource<'a>,
@@ -50,7 +56,8 @@ impl<'a> ResolvedExpression<'a> {
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
         for (name, operand) in &operands {
             let source = source(operand, results, &lookup, select);
-            let source = source.map_err(|reason| format!("{name} was not measured: {reason}"))?;
+            let source =
+                source.map_err(|reason| format!("{} was not measured: {reason}", labelled(name, operand, document)))?;
             resolved.extend(source.map(|source| Resolved { name: name.clone(), source }));
         }
         for (name, operand) in &operands {

@@ -81,15 +81,18 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), systems::beside(all, table));
     let beside: Vec<(bool, Vec<&SystemRows<'_>>)> =
         machines.systems.iter().map(Vec::as_slice).enumerate().map(shown).collect();
-    for ((_, label), (has_own, beside)) in machines.named().zip(&beside) {
+    for ((results, label), (has_own, beside)) in machines.named().zip(&beside) {
+        // Where another system has a column, too, both are measured.
+        let own = results.run().system.as_str();
         if *has_own {
-            columns.push(Column::new(Role::Measured, "measured").of(label));
+            let head = if beside.is_empty() { "measured" } else { own };
+            columns.push(Column::new(Role::Measured, head).of(label));
         }
         if published {
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
         let of_system =
-            |(run, _): &&SystemRows<'_>| systems::columns(run, label).into_iter().take(1 + usize::from(*has_own));
+            |(run, _): &&SystemRows<'_>| systems::columns(run, label, own).into_iter().take(1 + usize::from(*has_own));
         columns.extend(beside.iter().flat_map(of_system));
     }
     let group = |case: &TableCase| {

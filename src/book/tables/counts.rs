@@ -1,6 +1,6 @@
 //! How many cases of a table say yes: in every trial, in some of them, or in none.
 //!
-//! It is of rows that observe yes and no. A case without trials is not counted.
+//! It is of rows that observe yes and no. A case without trials is not counted, and a row without such a case is left out.
 
 use super::comparison::{Machines, SystemRows};
 use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
@@ -27,6 +27,8 @@ pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'
             }
         }
     }
+    // A row that no system has a case of counts nothing.
+    rows.retain(|row| row.cells.iter().any(|cell| !matches!(cell, Cell::Text(count) if count == "0")));
     let title = table.title.clone();
     (table.counts && columns.len() > 1).then(|| Table {
         title,

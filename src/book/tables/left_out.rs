@@ -21,12 +21,12 @@ impl LeftOut {
         Self { what, case: None, reason }
     }
 
-    pub(super) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
+    pub(in crate::book) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
         Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
     }
 
-    /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
-    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+    /// The rows of each reason, with the cases that they have in common.
+    fn grouped(all: &[Self]) -> Vec<(String, &str, Vec<&str>)> {
         let mut rows: Vec<(&str, &str, Vec<&str>)> = Vec::new();
         for LeftOut { what, case, reason } in all {
             let place = rows.iter().position(|(known, why, _)| known == what && why == reason).unwrap_or_else(|| {
@@ -40,13 +40,23 @@ impl LeftOut {
         let mut parts: Vec<(String, &str, Vec<&str>)> = Vec::new();
         for (what, reason, cases) in rows {
             match parts.iter_mut().find(|(_, why, of)| *why == reason && *of == cases) {
-                Some((known, ..)) => *known = format!("{known}, {what}"),
-                None => parts.push((what.to_owned(), reason, cases)),
+                Some((known, ..)) => *known = format!("{known}, “{what}”"),
+                None => parts.push((format!("“{what}”"), reason, cases)),
             }
         }
-        let mut sentence = String::new();
+        parts
+    }
+
+    /// The same in words: each reason with the rows that share it and the same cases.
+    pub(in crate::book) fn listed(all: &[Self]) -> Vec<(&str, String)> {
+        Self::grouped(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
+    }
+
+    /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
+    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+        let (parts, mut sentence) = (Self::grouped(all), String::new());
         for (place, (what, reason, cases)) in parts.iter().enumerate() {
-            let cases = if cases.is_empty() { String::new() } else { format!(" ({})", cases.join("; ")) };
+            let cases = in_brackets(cases);
             let last = parts.get(place + 1).is_none_or(|(_, next, _)| next != reason);
             let why = if last { format!(", since {}", reason.trim_end_matches('.')) } else { String::new() };
             let join = if place > 0 { "; " } else { "" };
@@ -56,13 +66,17 @@ impl LeftOut {
     }
 
     /// The same with one entry in place of those of all `cases` of a row.
-    pub(super) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
+    pub(in crate::book) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
         let count =
             |one: &Self| all.iter().filter(|other| other.what == one.what && other.reason == one.reason).count();
         let is_whole: Vec<bool> = all.iter().map(|one| cases > 1 && count(one) >= cases).collect();
         let with = |(one, whole): (Self, bool)| if whole { Self::new(one.what, one.reason) } else { one };
         all.into_iter().zip(is_whole).map(with).collect()
     }
+}
+
+fn in_brackets(cases: &[&str]) -> String {
+    if cases.is_empty() { String::new() } else { format!(" ({})", cases.join("; ")) }
 }
 
 /// A panel that is left out because nothing of it was measured.
@@ -114,14 +128,15 @@ pub(in crate::book) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>
         .then(|| format!("Left out, since no row of this table is in the run of {}.", machines.labels.join(" and ")))
 }
 
-/// Why the system that a file is about has no value in any row of a table that is shown, where none has a meaning in it: then it
-/// has no column. A table of a text's figures sets all against them.
+/// Why the system that a file is about has no value in any row of a table that is shown, where none that its run has has a
+/// meaning in it: then it has no column. A table of a text's figures sets all against them.
 pub(super) fn without_meaning(table: &DocumentTable, machines: &Machines<'_>, place: usize) -> Option<String> {
     let (_, lookup) = machines.systems[place].first().filter(|_| !table.has_published())?;
     let (cases, mut reason) = (table.cases_in(machines.results), None);
     for entry in TableEntry::all(table, &cases).filter(|entry| left_out(*entry, machines).is_none()) {
         match entry.measured(lookup) {
             Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
+            Err(MissingReason::NotInRun) => {}
             _ => return None,
         }
     }
@@ -205,9 +220,11 @@ mod tests {
             one("flushed", None, "caches are shared"),
         ];
         let sentence = LeftOut::sentence(&all, "M").unwrap();
-        let expected = "Not applicable on M, and left out: dispatch, rate (pinned), since there is no link; flushed, since \
-                        caches are shared.";
+        let expected = "Not applicable on M, and left out: “dispatch”, “rate” (pinned), since there is no link; “flushed”, \
+                        since caches are shared.";
         assert_eq!(sentence, expected);
+        let listed = [("there is no link", "“dispatch”, “rate” (pinned)"), ("caches are shared", "“flushed”")];
+        assert_eq!(LeftOut::listed(&all), listed.map(|(reason, rows)| (reason, rows.to_owned())));
         assert_eq!(LeftOut::sentence(&[], "M"), None);
     }
 

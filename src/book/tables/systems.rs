@@ -47,12 +47,12 @@ pub(super) fn beside<'m, 'r>(systems: &'m [SystemRows<'r>], table: &DocumentTabl
     systems.iter().skip(1).filter(measured).collect()
 }
 
-/// The columns of a system: what it measured, and what the run measured over that.
-pub(super) fn columns(run: &Run, machine: &str) -> [Column; 2] {
+/// The columns of a system: what it measured, and what `own`, the system that the file is about, measured over that.
+pub(super) fn columns(run: &Run, machine: &str, own: &str) -> [Column; 2] {
     let detail = format!("{machine}; {}", versions(&run.environment.program));
     [
         Column::new(Role::Peer, format!("{} on this machine", run.system)).of(detail),
-        Column::new(Role::Ratio, format!("measured / {}", run.system)),
+        Column::new(Role::Ratio, format!("{own} / {}", run.system)),
     ]
 }
 
@@ -86,7 +86,7 @@ pub(super) fn cells(
         None => Cell::Nothing,
         Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
         Some(_) if !results.by_turns(&run.system) => no_ratio("the runs did not alternate"),
-        Some(measured) => ratio(&measured.metric, &metric),
+        Some(measured) => ratio((&measured.metric, &results.run().system), (&metric, &run.system)),
     };
     [Cell::Value(Box::new(value)), ratio]
 }
@@ -103,7 +103,7 @@ fn mismatches(other: &Parameters, own: &Parameters) -> Vec<String> {
 }
 
 /// This system's median over the other's, where both are of one kind and greater than 0.
-fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
+fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric<'_>, &str)) -> Cell {
     if own.is_difference() || other.is_difference() {
         return no_ratio("a difference may be 0");
     }
@@ -117,10 +117,10 @@ fn ratio(own: &Metric<'_>, other: &Metric<'_>) -> Cell {
     }
     match Ratio::of_pairs(&pairs, LEVEL) {
         Some(ratio) => {
-            let named = |metric: &Metric<'_>, whose: &str| Some(format!("{}, {whose}", metric.unsteady()?));
-            let reason = named(own, "of what is measured").or_else(|| named(other, "of the other system"));
+            let named = |metric: &Metric<'_>, system: &str| Some(format!("{} (of {system})", metric.unsteady()?));
+            let reason = named(own, own_system).or_else(|| named(other, other_system));
             let all = own.planned().max(other.planned());
-            let fewer = format!("{} of {all} pairs of runs: of the others one has no samples", pairs.len());
+            let fewer = format!("{} of {all} pairs of runs: in the others, one of the two has no samples", pairs.len());
             let fewer = Some(fewer).filter(|_| pairs.len() < all);
             Cell::Value(Box::new(Value {
                 interval: Some((ratio.low, ratio.high)).filter(|_| reason.is_none()),
