@@ -364,7 +364,9 @@ mod tests {
     fn a_link_to_elsewhere_within_a_folder_is_not_written_through() {
         let folder = tempfile::tempdir().unwrap();
         let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
-        [&root, &elsewhere].map(|folder| fs::create_dir(folder).unwrap());
+        for folder in [&root, &elsewhere] {
+            fs::create_dir(folder).unwrap();
+        }
         std::os::unix::fs::symlink(&elsewhere, root.join("machine")).unwrap();
         std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
         std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
