@@ -155,8 +155,8 @@ pub(crate) fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
     for part in below {
         path.push(part);
         if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
-            let message =
-                format!("{} is a link, through which nothing is written; put there what it leads to", path.display());
+            let part = part.to_string_lossy();
+            let message = format!("`{part}` is a link, through which nothing is written; put there what it leads to");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
     }
@@ -364,7 +364,7 @@ mod tests {
     fn a_link_to_elsewhere_within_a_folder_is_not_written_through() {
         let folder = tempfile::tempdir().unwrap();
         let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
-        [&root, &elsewhere].map(|folder| fs::create_dir(folder).unwrap());
+        [&root, &elsewhere].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
         std::os::unix::fs::symlink(&elsewhere, root.join("machine")).unwrap();
         std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
         std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
