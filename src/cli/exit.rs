@@ -85,20 +85,13 @@ fn is_the_users(error: &BookError) -> bool {
 /// Whether a file of the user's is wrong, or its name; a disk that is full, or a system that has no more to give, is no
 /// fault of the command.
 fn is_a_users_file(error: &FileError) -> bool {
-    const OF_THE_SYSTEM: [Errno; 9] = [
-        Errno::AGAIN,
-        Errno::DQUOT,
-        Errno::IO,
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOMEM,
-        Errno::NOSPC,
-        Errno::PIPE,
-        Errno::NOLCK,
-    ];
+    use std::io::ErrorKind::{BrokenPipe, OutOfMemory, QuotaExceeded, StorageFull};
+    const OF_THE_SYSTEM: [Errno; 5] = [Errno::AGAIN, Errno::IO, Errno::MFILE, Errno::NFILE, Errno::NOLCK];
     match error {
         FileError::Io { cause, .. } => {
-            !OF_THE_SYSTEM.iter().any(|errno| cause.raw_os_error() == Some(errno.raw_os_error()))
+            let is_of_the_system = |errno: &Errno| cause.raw_os_error() == Some(errno.raw_os_error());
+            let is_without = matches!(cause.kind(), BrokenPipe | OutOfMemory | QuotaExceeded | StorageFull);
+            !is_without && !OF_THE_SYSTEM.iter().any(is_of_the_system)
         }
         FileError::Unwritten { .. } => false,
         FileError::Invalid { .. } | FileError::Version { .. } => true,

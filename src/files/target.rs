@@ -155,8 +155,8 @@ pub(crate) fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
     for part in below {
         path.push(part);
         if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
-            let message =
-                format!("{} is a link, through which nothing is written; put there what it leads to", path.display());
+            let part = part.to_string_lossy();
+            let message = format!("`{part}` is a link, through which nothing is written; put there what it leads to");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
     }

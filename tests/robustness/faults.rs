@@ -110,6 +110,7 @@ pub(super) fn at_each_call(
             let killed = output.status.signal() == Some(9);
             assert!(killed || matches!(code(&output), 0..=2), "{mode} {call}: {:?} {}", output.status, stderr(&output));
             if output.status.code() == Some(2) {
+                assert!(mode == "deny", "{mode} {call}: no fault of the command: {}", stderr(&output));
                 assert!(users(folder.path()) == users(start), "{mode} {call}: refused, and something was done");
             }
             holds(folder.path(), mode, call, &output);
