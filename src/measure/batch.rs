@@ -233,8 +233,12 @@ mod tests {
         for (input, most) in [(1e-9, usize::MAX), (1e-3, 100), (0.3, 1)] {
             let now = Cell::new(0.0);
             let timer = Scripted { now: &now, step: 1e-9, cost: 25e-9 };
-            let (make, region) = (|| now.set(now.get() + input), |()| Ok::<_, DeviceError>(now.set(now.get() + 2e-9)));
-            let mut batch = Batch::new(timer, make, region);
+            let passes = |seconds: f64| now.set(now.get() + seconds);
+            let region = |()| {
+                passes(2e-9);
+                Ok::<_, DeviceError>(())
+            };
+            let mut batch = Batch::new(timer, || passes(input), region);
             batch.prepare().unwrap();
             let wanted = (1250..=3000).contains(&batch.calls());
             assert!(if most == usize::MAX { wanted } else { batch.calls() == most }, "{input} s: {}", batch.calls());

@@ -20,9 +20,11 @@ use super::tools;
 
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
-/// Where in the folder rust-analyzer finds the standard library, and what takes that place later.
+/// Where in the folder rust-analyzer finds the standard library, and where that is.
 const SOURCES: &str = "standard-library";
 const SOURCES_BEHIND: &str = "standard-library-behind";
+/// The part of them for the processors' own instructions.
+const INSTRUCTIONS: &str = "stdarch";
 /// Beginning of the folder's name; the host and the process's number stand behind it.
 const NAME: &str = "session-";
 /// The namespace of processes that a host begins with; containers have others.
@@ -148,22 +150,34 @@ fn hide_sources(folder: &Path, sources: &Path) -> io::Result<()> {
 }
 
 /// Puts the sources of the standard library where rust-analyzer looks for them. It reads all of them whenever the
-/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none.
+/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none. Two thirds of them are
+/// the processors' own instructions, of which it needs nothing to tell the type of a variable.
 pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
-    let behind = folder.join(SOURCES_BEHIND);
+    let (shown, behind) = (folder.join(SOURCES), folder.join(SOURCES_BEHIND));
     if fs::symlink_metadata(&behind).is_err() {
         return Ok(());
     }
-    fs::remove_dir_all(folder.join(SOURCES))?;
-    fs::rename(behind, folder.join(SOURCES))
+    fs::remove_dir_all(&shown)?;
+    fs::create_dir(&shown)?;
+    for entry in fs::read_dir(&behind)? {
+        let entry = entry?;
+        if entry.file_name() != INSTRUCTIONS {
+            symlink(entry.path(), shown.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what leads to them.
 pub(super) fn forget_sources(folder: &Path) -> io::Result<()> {
-    match fs::remove_file(folder.join(SOURCES)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    for own in [folder.join(SOURCES), folder.join(SOURCES_BEHIND)] {
+        let removed = if own.is_symlink() { fs::remove_file(&own) } else { fs::remove_dir_all(&own) };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Whether a variable changes what Cargo compiles. The kernel is installed from one environment and started in others, and
@@ -310,12 +324,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (own, sources) = (folder.path().join("session"), folder.path().join("sources"));
         fs::create_dir_all(sources.join("core/src")).unwrap();
+        fs::create_dir(sources.join(INSTRUCTIONS)).unwrap();
         hide_sources(&own, &sources).unwrap();
         assert!(own.join(SOURCES).join("core").is_dir() && !own.join(SOURCES).join("core/src").exists());
         show_sources(&own).unwrap();
-        assert!(own.join(SOURCES).join("core/src").is_dir());
+        assert!(own.join(SOURCES).join("core/src").is_dir() && !own.join(SOURCES).join(INSTRUCTIONS).exists());
         forget_sources(&own).unwrap();
-        assert!(!own.join(SOURCES).exists() && sources.exists());
+        assert!(!own.join(SOURCES).exists() && sources.join("core/src").exists());
         show_sources(&own).unwrap();
         forget_sources(&own).unwrap();
     }
