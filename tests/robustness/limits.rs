@@ -90,17 +90,15 @@ fn a_limit_on_memory_loses_no_row_that_a_checkpoint_held() {
 /// A file system that is full is no place for what is measured: another is, and the user is told.
 #[test]
 #[cfg(target_os = "linux")]
+#[ignore = "mounts a file system, which not every machine allows: `.ci/long` runs it"]
 fn results_that_a_full_file_system_does_not_take_go_elsewhere() {
     let folder = folder();
     let small = folder.path().join("small");
     fs::create_dir(&small).unwrap();
-    // In a namespace of its own, where any user may mount; where nobody may, a limit on files has the same effect.
-    let script = "mount -t tmpfs -o size=32k none small && df small >mounted && exec \"$0\" \"$@\"";
+    // In a namespace of its own, where any user may mount.
+    let script = "mount -t tmpfs -o size=32k none small && exec \"$0\" \"$@\"";
     let arguments = [&RUN[..], &["--out", "small/results.json"]].concat();
     let mounted = under(&["unshare", "-rm", "sh", "-c", script], &arguments, folder.path());
-    if !folder.path().join("mounted").exists() {
-        return eprintln!("nothing can be mounted here: {}", stderr(&mounted));
-    }
     assert_eq!(code(&mounted), 1, "{}", stderr(&mounted));
     assert!(stderr(&mounted).contains("the results went to results.checkpoint.json instead"), "{}", stderr(&mounted));
     let resumed = report(&["check", "results.checkpoint.json", "--whole"], folder.path());
