@@ -400,10 +400,29 @@ impl StreamInner {
         }
     }
 
-    /// Gives the memory that is kept for the next allocations back to the pool; nothing while another thread enqueues, or
-    /// where the call could wait for room behind a gate.
-    pub(crate) fn give_back_free(&self) {
-        if let Some(state) = self.undisturbed() {
+    /// Whether all work enqueued so far has completed: then it is past what was given up before. The caller holds the state, or
+    /// the right to make.
+    pub(crate) fn is_past(&self) -> bool {
+        let unmarked = lock(&self.limbo).unmarked();
+        let is_over = self.is_over();
+        let past = if is_over {
+            unmarked
+        } else {
+            lock(&self.limbo).still_unmarked(unmarked);
+            Vec::new()
+        };
+        // Without a lock.
+        drop(past);
+        is_over
+    }
+
+    /// Gives the memory that is kept for the next allocations back to the pool. Where no gate `can_hold` the stream, whatever
+    /// another thread does: it comes to an end. Else nothing while another enqueues, who may be stuck, or where the call could
+    /// wait for room.
+    pub(crate) fn give_back_free(&self, can_hold: bool) {
+        if !can_hold {
+            self.give_back();
+        } else if let Some(state) = self.undisturbed() {
             self.give_back_own();
             drop(state);
         }
@@ -411,9 +430,12 @@ impl StreamInner {
 
     /// As [`give_back_free`](Self::give_back_free), of who holds the state.
     pub(crate) fn give_back_own(&self) {
-        if self.device.gpu.is_held() && !self.is_over() {
-            return;
+        if !self.device.gpu.is_held() || self.is_over() {
+            self.give_back();
         }
+    }
+
+    fn give_back(&self) {
         let freed = lock(&self.free).take_all();
         freed.into_iter().for_each(|allocation| self.raw.free(allocation));
     }
