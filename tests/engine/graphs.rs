@@ -197,7 +197,10 @@ fn whole_calls(device: &Device) -> Result<(), Failed> {
     thread::scope(|scope| {
         let captures = scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                let (_, graph) = stream.capture(|| Ok(thread::yield_now()))?;
+                let (_, graph) = stream.capture(|| {
+                    thread::yield_now();
+                    Ok(())
+                })?;
                 ensure(graph.len().is_multiple_of(2), || format!("calls of two operations make {}", graph.len()))?;
                 thread::yield_now();
             }

@@ -301,7 +301,12 @@ impl Gpu {
             true => stream.is_past(),
             false => stream.is_over_for_others(),
         };
-        self.all_streams().iter().fold(true, |all, stream| is_past(stream) && all)
+        // Each is asked: what it kept is to go on.
+        let mut all = true;
+        for stream in self.all_streams() {
+            all &= is_past(&stream);
+        }
+        all
     }
 
     /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
