@@ -133,9 +133,11 @@ pub(crate) trait EngineStream: Send + Sync + Any {
         self.allocate(dtype, 1)
     }
 
-    /// Enqueues `operation`. One that [is read at once](Operation::is_read_at_once) is refused while the stream captures, by a look
-    /// that is one with the enqueueing: a capture may begin at any moment, on another thread.
-    fn enqueue(&self, operation: &Operation<'_>) -> Result<()>;
+    /// Enqueues the operations of one call, one behind the other: nothing of other threads comes between, no capture begins or ends
+    /// there, and one that fails is part of no graph, with all before it. One that [is never captured](Operation::is_never_captured)
+    /// is refused while the stream captures, by a look that is one with the enqueueing: a capture may begin at any moment, on
+    /// another thread.
+    fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()>;
 
     /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
     /// neither, so that no copy is ever pending unknown.
@@ -435,6 +437,8 @@ pub(crate) enum Operation<'a> {
         out: Region<'a>,
         /// Elements in a row, at least 1.
         width: usize,
+        /// Whether `rows` was copied from the host by the same call.
+        from_host: bool,
     },
     /// `out = x`, element by element.
     Copy {
@@ -470,10 +474,11 @@ impl<'a> Operation<'a> {
         regions.into_iter().flatten()
     }
 
-    /// Whether the host reads its result at once, in the same call: such an operation is not captured.
+    /// Whether it is a part of a call that cannot be captured as a whole: the host reads its result at once, or has copied what it
+    /// reads.
     #[inline]
-    pub(crate) fn is_read_at_once(&self) -> bool {
-        matches!(self, Operation::Any { .. } | Operation::Nonzero { .. })
+    pub(crate) fn is_never_captured(&self) -> bool {
+        matches!(self, Operation::Any { .. } | Operation::Nonzero { .. } | Operation::Gather { from_host: true, .. })
     }
 
     /// The operation's name, as errors and timelines show it.

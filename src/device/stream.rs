@@ -158,13 +158,20 @@ impl Stream {
     #[inline]
     #[track_caller]
     pub(crate) fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
+        self.enqueue_all(std::slice::from_ref(operation))
+    }
+
+    /// Enqueues the operations of one call, one behind the other, which then has the name of the first.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn enqueue_all(&self, operations: &[Operation<'_>]) -> Result<()> {
         // What is captured is enqueued by the graph's launch.
-        if !self.own.tracer.is_on() || self.raw.is_capturing() {
-            return self.raw.enqueue(operation);
-        }
-        let kind = if matches!(operation, Operation::Copy { .. }) { Kind::Copy } else { Kind::Kernel };
-        let note = CallInfo::enqueue(operation.name(), Some(kind));
-        self.noted(note, Some(Location::caller()), || self.raw.enqueue(operation))
+        let Some(first) = operations.first().filter(|_| self.own.tracer.is_on() && !self.raw.is_capturing()) else {
+            return self.raw.enqueue(operations);
+        };
+        let kind = if matches!(first, Operation::Copy { .. }) { Kind::Copy } else { Kind::Kernel };
+        let note = CallInfo::enqueue(first.name(), Some(kind));
+        self.noted(note, Some(Location::caller()), || self.raw.enqueue(operations))
     }
 
     pub(crate) fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
-use crate::device::engine::{Binary, Operation};
+use crate::device::engine::{Binary, Operation, Region};
 use crate::device::{Element, Float, MatmulPrecision};
 
 impl<T: Float> Tensor<T> {
@@ -187,11 +187,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor<f32>> {
         let out = self.stream.empty([])?;
-        let operation = match self.is_empty() {
-            true => Operation::Fill { out: out.region(), value: 0.0 },
-            false => Operation::Sum { x: self.region(), out: out.region() },
-        };
-        self.stream.enqueue(&operation)?;
+        self.stream.enqueue(&self.sum_into(&out))?;
         Ok(out)
     }
 
@@ -201,7 +197,20 @@ impl<T: Float> Tensor<T> {
     /// No room for the result, or a failure of the stream.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor<f32>> {
-        self.sum()?.multiply_scalar(1.0 / self.len() as f32)
+        let _scope = self.stream.scope("mean", Some(Location::caller()));
+        let (sum, out) = (self.stream.empty([])?, self.stream.empty([])?);
+        // As `multiply_scalar`.
+        let (scale, shift) = (1.0 / self.len() as f32, -0.0);
+        let scaled = Operation::Affine { x: sum.region(), out: out.region(), scale, shift };
+        self.stream.enqueue_all(&[self.sum_into(&sum), scaled])?;
+        Ok(out)
+    }
+
+    fn sum_into<'a>(&'a self, out: &'a Tensor<f32>) -> Operation<'a> {
+        match self.is_empty() {
+            true => Operation::Fill { out: out.region(), value: 0.0 },
+            false => Operation::Sum { x: self.region(), out: out.region() },
+        }
     }
 
     /// The rows `rows` of this tensor, chosen by host-side numbers: they are checked here and copied to the device.
@@ -226,7 +235,7 @@ impl<T: Float> Tensor<T> {
             return Err(invalid("index_select", format!("row {bad} is outside of {:?}", self.shape)));
         }
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        self.gather(&self.stream.tensor(&rows, [rows.len()])?)
+        self.gather_rows(&self.stream.tensor(&rows, [rows.len()])?, true)
     }
 
     /// The rows `rows` of this tensor, chosen by numbers on the device. The host does not know them: a number outside
@@ -236,6 +245,11 @@ impl<T: Float> Tensor<T> {
     /// `rows` is not one-dimensional, or this tensor is a scalar.
     #[track_caller]
     pub fn gather(&self, rows: &Tensor<i64>) -> Result<Self> {
+        self.gather_rows(rows, false)
+    }
+
+    #[track_caller]
+    fn gather_rows(&self, rows: &Tensor<i64>, from_host: bool) -> Result<Self> {
         self.height()?;
         rows.belongs_to(&self.stream)?;
         let &[count] = rows.shape() else {
@@ -251,6 +265,7 @@ impl<T: Float> Tensor<T> {
                 rows: rows.region(),
                 out: out.region(),
                 width,
+                from_host,
             })?;
         }
         Ok(out)
@@ -276,11 +291,14 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn stack(parts: &[Self]) -> Result<Self> {
         let first = parts.first().ok_or_else(|| invalid("stack", "there is no tensor to stack".to_owned()))?;
+        let _scope = first.stream.scope("stack", Some(Location::caller()));
         parts.iter().try_for_each(|part| first.same_shape("stack", part))?;
         let shape: Vec<usize> = std::iter::once(parts.len()).chain(first.shape.iter().copied()).collect();
         let out: Self = first.stream.empty(shape)?;
-        for (i, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            first.stream.enqueue(&Operation::Copy { x: part.region(), out: out.get([i])?.region() })?;
+        if !out.is_empty() {
+            let place = |i| Region { memory: &out.memory, offset: i * first.len(), len: first.len() };
+            let copies = parts.iter().enumerate().map(|(i, part)| Operation::Copy { x: part.region(), out: place(i) });
+            first.stream.enqueue_all(&copies.collect::<Vec<_>>())?;
         }
         Ok(out)
     }

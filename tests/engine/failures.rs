@@ -348,6 +348,7 @@ fn lost_device(device: &Device) -> Result<(), Failed> {
         ("a new gate", device.gate().map(drop)),
         ("a new host buffer", device.host_buffer::<f32>(host_kind(&device), 77).map(drop)),
         ("memory", stream.empty::<f32>([77]).map(drop)),
+        ("no memory", stream.empty::<f32>([0]).map(drop)),
         ("a time", event.elapsed_since(&never).map(drop)),
         ("a trim", device.trim()),
         ("a question", other.is_complete().map(drop)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind};
 use syncscope::error::DeviceError;
+use syncscope::tensor::Tensor;
 
 use crate::failures::{fail_behind, is_gather};
 use crate::{Check, ensure};
@@ -21,6 +22,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("the_work_of_a_graph_is_recorded_with_its_launch", recorded),
     ("a_graph_captured_beside_a_held_stream_runs_while_it_is_held", held_beside),
     ("what_another_thread_reads_at_once_is_no_part_of_a_capture", reads_beside_captures),
+    ("a_call_of_several_operations_is_captured_as_a_whole_or_not_at_all", whole_calls),
     ("a_failure_is_told_before_a_capture_that_refuses_the_call", failure_in_capture),
     ("a_gate_makes_room_for_graphs_beside_waits_for_the_device", room_beside_waits),
 ];
@@ -184,6 +186,37 @@ fn reads_beside_captures(device: &Device) -> Result<(), Failed> {
         over.store(true, Ordering::Relaxed);
         captures.join().map_err(|_| "the capturing thread panicked")??;
         Ok(read?)
+    })
+}
+
+/// The calls of another thread: whoever looks finds all of their operations in a graph, or none.
+fn whole_calls(device: &Device) -> Result<(), Failed> {
+    const CALLS: usize = 5000;
+    let stream = device.stream()?;
+    let (x, over) = (stream.ones::<f32>([8, 8])?, AtomicBool::new(false));
+    thread::scope(|scope| {
+        let captures = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let (_, graph) = stream.capture(|| {
+                    thread::yield_now();
+                    Ok(())
+                })?;
+                ensure(graph.len().is_multiple_of(2), || format!("calls of two operations make {}", graph.len()))?;
+                thread::yield_now();
+            }
+            Ok::<_, Failed>(())
+        });
+        let made = (0..CALLS).try_for_each(|_| {
+            Tensor::stack(&[x.clone(), x.clone()])?;
+            x.mean()?;
+            match x.index_select(&[7, 0]) {
+                Err(DeviceError::Capturing { .. }) => Ok(()),
+                made => made.map(drop),
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+        captures.join().map_err(|_| "the capturing thread panicked")??;
+        Ok(made?)
     })
 }
 

@@ -1,10 +1,14 @@
 //! What is ordered, what blocks and what does not. Orders are forced with gates, never with sleeps.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind};
+use syncscope::error::DeviceError;
+use syncscope::tensor::Tensor;
 
 use crate::{Check, ensure};
 
@@ -23,6 +27,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_wait_keeps_the_mark_it_was_enqueued_with", a_wait_keeps_its_mark),
     ("an_event_time_holds_the_spin_between", event_time),
     ("an_event_never_reached_has_no_time", no_time),
+    ("nothing_comes_between_the_parts_of_a_stack", parts_of_a_stack),
     ("a_dropped_gate_is_open", dropped_gate),
     ("dropping_a_stream_does_not_drop_its_work", dropped_stream),
     ("memory_outlives_its_use_on_another_stream", memory_outlives),
@@ -141,6 +146,29 @@ fn no_time(device: &Device) -> Result<(), Failed> {
     ensure(pending, || "a time up to an event that is pending".to_owned())?;
     ensure(end.elapsed_since(&start).is_ok(), || "no time between reached events".to_owned())?;
     ensure(plain.elapsed_since(&start).is_err(), || "a time of an event without timing".to_owned())
+}
+
+/// Of one tensor, which another thread changes as a whole.
+fn parts_of_a_stack(device: &Device) -> Result<(), Failed> {
+    const STACKS: usize = 3000;
+    let stream = device.stream()?;
+    let (x, over) = (stream.zeros::<f32>([1])?, AtomicBool::new(false));
+    thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                x.affine_in_place(1.0, 1.0)?;
+                thread::yield_now();
+            }
+            Ok::<_, DeviceError>(())
+        });
+        let stacked = (0..STACKS).try_for_each(|_| {
+            let values = Tensor::stack(&[x.clone(), x.clone(), x.clone()])?.to_vec()?;
+            ensure(values.iter().all(|value| *value == values[0]), || format!("{values:?}"))
+        });
+        over.store(true, Ordering::Relaxed);
+        changes.join().map_err(|_| "the changing thread panicked")??;
+        stacked
+    })
 }
 
 fn dropped_gate(device: &Device) -> Result<(), Failed> {

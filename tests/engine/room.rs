@@ -1,5 +1,6 @@
 //! Allocations that find no room: they wait for what is about to be free, and are then refused, with everything as it was.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_refused_allocation_leaves_everything_as_it_was", refused_allocation),
     ("an_allocation_waits_for_pending_frees_before_it_is_refused", allocation_waits),
     ("an_allocation_finds_what_another_stream_freed", freed_elsewhere),
+    ("an_allocation_finds_what_a_busy_stream_freed", freed_by_a_busy_stream),
     ("an_allocation_that_finds_no_room_behind_a_gate_is_refused", no_room_behind_a_gate),
     ("allocations_that_find_no_room_at_once_do_not_wait_for_each_other", no_room_at_once),
     ("a_tensor_too_large_for_any_memory_is_refused", too_large),
@@ -68,6 +70,27 @@ fn freed_elsewhere(device: &Device) -> Result<(), Failed> {
     drop((home.empty::<f32>([len])?, home.empty::<f32>([len])?, home));
     drop(other.empty::<f32>([len])?);
     Ok(())
+}
+
+/// Another thread goes on enqueueing on the stream whose memory it is.
+fn freed_by_a_busy_stream(device: &Device) -> Result<(), Failed> {
+    let (busy, stream, len) = (device.stream()?, device.stream()?, nearly_half(device));
+    let (event, over) = (device.event()?, AtomicBool::new(false));
+    thread::scope(|scope| {
+        let records = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                busy.record(&event)?;
+            }
+            Ok::<_, DeviceError>(())
+        });
+        let found = (0..2).try_for_each(|_| {
+            drop([busy.empty::<f32>([len])?, busy.empty::<f32>([len])?]);
+            stream.empty::<f32>([len]).map(drop)
+        });
+        over.store(true, Ordering::Relaxed);
+        records.join().map_err(|_| "the recording thread panicked")??;
+        Ok(found?)
+    })
 }
 
 /// Also where a driver that gives memory back to the system waits for all streams.

@@ -9,12 +9,14 @@ use syncscope::device::{Device, Gate};
 use syncscope::error::DeviceError;
 
 use crate::failures::{fail_behind, is_gather};
+use crate::stuck::{MANY, beside_a_stuck_thread};
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_failure_reaches_every_stream_and_event_that_waited_for_it", failure_spreads),
     ("a_failure_does_not_reach_who_waited_for_earlier_work", failure_stays_behind),
     ("a_wait_for_an_event_tells_the_failure_of_the_recording_that_it_met", recorded_anew),
+    ("a_recording_that_another_replaced_is_not_told_whatever_is_beside_both", replaced_beside_another),
     ("a_failure_of_a_dropped_stream_is_told_by_the_device_once", failure_of_a_dropped_stream),
     ("a_failure_of_a_dropped_stream_is_told_once_while_its_tensors_live", failure_beside_living_tensors),
     ("a_failure_of_a_dropped_stream_is_told_before_that_of_a_living_one", beside_a_living_one),
@@ -130,6 +132,28 @@ fn recorded_anew(device: &Device) -> Result<(), Failed> {
         told?;
         met.map_or(Ok(()), |told| is_gather("the wait", told))
     })
+}
+
+/// Beside one that began before both and waits for room in a queue.
+fn replaced_beside_another(device: &Device) -> Result<(), Failed> {
+    let (held, failing, sound, waiting) = (device.stream()?, device.stream()?, device.stream()?, device.stream()?);
+    let (gate, fails, event) = (device.gate()?, device.gate()?, device.event()?);
+    let x = waiting.ones::<f32>([4])?;
+    fail_behind(&failing, &fails)?;
+    held.wait_gate(&gate)?;
+    beside_a_stuck_thread(
+        &gate,
+        MANY,
+        || held.record(&event),
+        || {
+            failing.record(&event)?;
+            sound.record(&event)?;
+            waiting.wait(&event)?;
+            fails.open();
+            is_gather("the stream that failed", failing.synchronize())?;
+            ensure(x.to_vec()? == [1.0; 4], || "a tensor changed".to_owned())
+        },
+    )
 }
 
 /// A stream that fails with this row number once `gate` opens, and is dropped.

@@ -38,7 +38,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 const LONG: Duration = Duration::from_secs(60);
 
 /// More than fit into a stream's queue.
-const MANY: usize = 3000;
+pub(crate) const MANY: usize = 3000;
 
 /// What `call` returns while `gate` is closed.
 #[track_caller]
@@ -55,7 +55,7 @@ pub(crate) fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> 
 }
 
 /// Runs `meanwhile` once a thread that makes `count` calls is stuck in one of them, or through; then opens the gate.
-fn beside_a_stuck_thread<R>(
+pub(crate) fn beside_a_stuck_thread<R>(
     gate: &Gate,
     count: usize,
     call: impl Fn() -> Result<(), DeviceError> + Sync,

@@ -95,7 +95,7 @@ pub(super) fn prepare(
                 count.write::<i64>(|out| out[0] = found.len() as i64)
             })
         }
-        Operation::Gather { x, rows, out, width } => {
+        Operation::Gather { x, rows, out, width, .. } => {
             let (dtype, x, rows, out) = (x.dtype(), slice(&x)?, slice(&rows)?, slice(&out)?);
             Arc::new(move || real!(dtype, T => gather::<T>(&x, &rows, &out, width)))
         }

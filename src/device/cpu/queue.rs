@@ -139,21 +139,24 @@ impl StreamInner {
         }
     }
 
-    /// Enqueues or captures an operation.
-    pub(super) fn enqueue(&self, operation: &Operation<'_>, run: kernels::Computation) -> Result<()> {
+    /// Enqueues or captures operations, one behind the other: all or none.
+    pub(super) fn enqueue(&self, operations: &[Operation<'_>], runs: Vec<kernels::Computation>) -> Result<()> {
         self.device.check()?;
-        self.device.may_fail(Injected::Launch, "launch")?;
-        let (correlation, name) = (self.device.tracer.correlation(), operation.name());
+        operations.iter().try_for_each(|_| self.device.may_fail(Injected::Launch, "launch"))?;
+        let correlation = self.device.tracer.correlation();
         let mut state = lock(&self.state);
         state.check()?;
-        match &mut state.capturing {
-            Some(_) if operation.is_read_at_once() => return Err(DeviceError::Capturing { call: name }),
-            Some((steps, captured)) => {
-                captured.take(operation, true);
-                steps.push((name, run));
-                return Ok(());
+        if let Some(operation) = operations.iter().find(|operation| operation.is_never_captured()) {
+            state.not_captured(operation.name())?;
+        }
+        for (operation, run) in operations.iter().zip(runs) {
+            match &mut state.capturing {
+                Some((steps, captured)) => {
+                    captured.take(operation, true);
+                    steps.push((operation.name(), run));
+                }
+                None => state.push(Job::Compute { operation: operation.name(), run }, correlation),
             }
-            None => state.push(Job::Compute { operation: name, run }, correlation),
         }
         drop(state);
         self.changed.notify_all();

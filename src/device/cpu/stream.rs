@@ -58,10 +58,11 @@ impl EngineStream for CpuStream {
         Ok(Arc::new(CpuMemory::new(device, dtype, len)?))
     }
 
-    fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
+    fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()> {
         let device = &self.inner.device;
-        let run = kernels::prepare(operation, &mut |region| CpuMemory::slice(region, device))?;
-        self.inner.enqueue(operation, run)
+        let prepare = |operation| kernels::prepare(operation, &mut |region| CpuMemory::slice(region, device));
+        let runs = operations.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        self.inner.enqueue(operations, runs)
     }
 
     fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()> {
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(failure.to_string(), "work enqueued on cpu:0 failed in `upload`: broken");
         assert_eq!(event.synchronize(), Err(failure.clone()));
         let spin = Operation::Spin { duration: std::time::Duration::ZERO };
-        assert_eq!(stream.enqueue(&spin), Err(failure));
+        assert_eq!(stream.enqueue(&[spin]), Err(failure));
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
         let region = |memory, len| Region { memory, offset: 0, len };
         stream.begin_capture().unwrap();
         let any = Operation::Any { x: region(&x, 4), out: region(&out, 1) };
-        assert_eq!(stream.enqueue(&any), Err(DeviceError::Capturing { call: "any" }));
+        assert_eq!(stream.enqueue(&[any]), Err(DeviceError::Capturing { call: "any" }));
         assert_eq!(stream.end_capture().unwrap().1.operations, 0);
     }
 

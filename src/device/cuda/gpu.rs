@@ -288,7 +288,25 @@ impl Gpu {
     fn collect(&self) {
         self.reclaim();
         self.sweep();
-        self.all_streams().iter().for_each(|stream| stream.give_back_free());
+        let making = self.may_make();
+        self.all_streams().iter().for_each(|stream| stream.give_back_free(making.is_none()));
+    }
+
+    /// Whether all streams have completed their work, each with what it kept until then handed on; of those whose guard others
+    /// have, as far as no gate can hold them. The caller has the guard of `own`.
+    fn are_past(&self, own: &StreamInner) -> bool {
+        // Until it is dropped no gate begins to hold: no question waits for long.
+        let making = self.may_make();
+        let is_past = |stream: &Arc<StreamInner>| match making.is_some() || std::ptr::eq(&raw const **stream, own) {
+            true => stream.is_past(),
+            false => stream.is_over_for_others(),
+        };
+        // Each is asked: what it kept is to go on.
+        let mut all = true;
+        for stream in self.all_streams() {
+            all &= is_past(&stream);
+        }
+        all
     }
 
     /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
@@ -302,13 +320,7 @@ impl Gpu {
         let (begin, mut was_idle) = (Instant::now(), false);
         loop {
             // Before all else: what completes in between is in the next attempt, and so is what this one has the streams give back.
-            let is_own = |other: &Arc<StreamInner>| std::ptr::eq(&raw const **other, stream);
-            // Another thread may stand here with the guard of another stream. With no gate closed no question waits for long.
-            let asks = |other: &Arc<StreamInner>| is_own(other) || !self.is_held();
-            let is_over = |other: &Arc<StreamInner>| {
-                if asks(other) { other.is_over() } else { other.is_over_for_others() }
-            };
-            let idle = self.all_streams().iter().all(is_over) && self.context.is_idle_at_hand();
+            let idle = self.are_past(stream) && self.context.is_idle_at_hand();
             self.collect();
             stream.give_back_own();
             // It can wait for all work: until it is over no gate begins to hold.

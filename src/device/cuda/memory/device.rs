@@ -41,7 +41,10 @@ impl CudaMemory {
     /// Memory for `len` elements, usable by work on `home` from now on.
     pub(crate) fn new(home: Arc<StreamInner>, dtype: DType, len: usize) -> Result<Self> {
         let (place, span) = match len.checked_mul(dtype.size()) {
-            Some(0) => (Place::Nowhere, None),
+            Some(0) => {
+                home.device.check()?;
+                (Place::Nowhere, None)
+            }
             Some(bytes) => {
                 let allocation = home.allocate(bytes)?;
                 let span = allocation.span().part(0, bytes);

@@ -1,9 +1,10 @@
 //! Events: marks in streams, with or without times between them, and with the failures that they cover.
 //!
-//! A recording covers the failures of the streams that came before it. Where one thread records an event while another waits for
-//! it, the driver alone knows which recording the wait meets, and neither call may be made with a lock, as each may wait for room
-//! in a queue. So each call that is under way has a list of the streams whose failures it may have to answer for: it begins with
-//! what is known then, and every recording that begins meanwhile is added before its own call of the driver ([`Recordings`]).
+//! A recording covers the failures of the streams that came before it. Where one thread records an event while others record it
+//! or wait for it, the driver alone knows which recording is the latest and which one a wait meets, and no call may be made with a
+//! lock, as each may wait for room in a queue. So it is kept which recordings may be the latest, and each wait that is under way
+//! answers for those and for every recording that begins meanwhile, which is added before its own call of the driver
+//! ([`Recordings`]).
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -27,50 +28,63 @@ pub(crate) struct CudaEvent {
 /// What is known of the recordings of an event.
 #[derive(Default)]
 struct Recordings {
-    /// Whose failures are those of the latest one that is over, and of those beside it; nothing before the first.
-    latest: Option<Causes>,
-    under_way: Vec<Call>,
-    /// How many calls have begun.
-    begun: u64,
+    /// Those that are over and of which each may be the latest: none was over when another began.
+    over: Vec<Recording>,
+    under_way: Vec<Recording>,
+    /// The calls under way that meet one, by their numbers, with whose failures may be those of that one.
+    meeting: Vec<(u64, Causes)>,
+    /// Counts beginnings and ends.
+    time: u64,
 }
 
-/// A call of the driver that makes a recording, or meets one.
-struct Call {
-    number: u64,
-    records: bool,
-    /// Whose failures may be those of the recording that it makes or meets.
+/// A recording, and whose failures are its own.
+struct Recording {
+    began: u64,
+    ended: u64,
     causes: Causes,
 }
 
 impl Recordings {
-    /// A recording begins that covers `causes`: the number of its call.
-    fn begin_to_record(&mut self, mut causes: Causes) -> u64 {
-        self.under_way.iter_mut().for_each(|other| other.causes.merge(&causes));
-        self.add_under_way(&mut causes);
-        self.begin(true, causes)
+    fn tick(&mut self) -> u64 {
+        self.time += 1;
+        self.time
+    }
+
+    /// A recording begins that covers `causes`: its number.
+    fn begin_to_record(&mut self, causes: Causes) -> u64 {
+        self.meeting.iter_mut().for_each(|(_, met)| met.merge(&causes));
+        let began = self.tick();
+        self.under_way.push(Recording { began, ended: u64::MAX, causes });
+        began
+    }
+
+    /// A recording ends, and was made or not.
+    fn end_recording(&mut self, number: u64, is_made: bool) {
+        let ended = self.tick();
+        let place = self.under_way.iter().position(|recording| recording.began == number);
+        let recording = place.map(|place| self.under_way.swap_remove(place));
+        if let Some(recording) = recording.filter(|_| is_made) {
+            self.over.retain(|earlier| earlier.ended > number);
+            self.over.push(Recording { ended, ..recording });
+        }
     }
 
     /// A call begins that meets a recording: its number, or nothing where there is none to meet.
     fn begin_to_meet(&mut self) -> Option<u64> {
-        let mut causes = self.latest.clone()?;
-        self.add_under_way(&mut causes);
-        Some(self.begin(false, causes))
+        if self.over.is_empty() {
+            return None;
+        }
+        let mut causes = Causes::default();
+        self.over.iter().chain(&self.under_way).for_each(|recording| causes.merge(&recording.causes));
+        let number = self.tick();
+        self.meeting.push((number, causes));
+        Some(number)
     }
 
-    fn add_under_way(&self, causes: &mut Causes) {
-        self.under_way.iter().filter(|other| other.records).for_each(|other| causes.merge(&other.causes));
-    }
-
-    fn begin(&mut self, records: bool, causes: Causes) -> u64 {
-        self.begun += 1;
-        self.under_way.push(Call { number: self.begun, records, causes });
-        self.begun
-    }
-
-    /// A call is over: whose failures may be those of the recording that it made or met.
-    fn end(&mut self, number: u64) -> Causes {
-        let place = self.under_way.iter().position(|call| call.number == number);
-        place.map(|place| self.under_way.swap_remove(place).causes).unwrap_or_default()
+    /// The call is over: whose failures may be those of the recording that it met.
+    fn end_meeting(&mut self, number: u64) -> Causes {
+        let place = self.meeting.iter().position(|(at, _)| *at == number);
+        place.map(|place| self.meeting.swap_remove(place).1).unwrap_or_default()
     }
 }
 
@@ -94,11 +108,7 @@ impl CudaEvent {
     pub(crate) fn record(&self, guard: &StreamGuard<'_>) -> Result<()> {
         let number = lock(&self.recordings).begin_to_record(guard.causes());
         let outcome = guard.record(&self.handle);
-        let mut recordings = lock(&self.recordings);
-        let causes = recordings.end(number);
-        if outcome.is_ok() {
-            recordings.latest = Some(causes);
-        }
+        lock(&self.recordings).end_recording(number, outcome.is_ok());
         outcome
     }
 
@@ -115,7 +125,7 @@ impl CudaEvent {
     fn meet<R>(&self, call: impl FnOnce() -> Result<R>) -> Result<Option<(R, Causes)>> {
         let Some(number) = lock(&self.recordings).begin_to_meet() else { return Ok(None) };
         let outcome = call();
-        let causes = lock(&self.recordings).end(number);
+        let causes = lock(&self.recordings).end_meeting(number);
         outcome.map(|told| Some((told, causes)))
     }
 }
@@ -139,7 +149,7 @@ impl EngineEvent for CudaEvent {
     }
 
     fn is_over(&self) -> bool {
-        lock(&self.recordings).latest.is_none() || self.handle.is_complete().unwrap_or(true)
+        lock(&self.recordings).over.is_empty() || self.handle.is_complete().unwrap_or(true)
     }
 
     fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration> {
@@ -177,8 +187,12 @@ mod tests {
 
     fn record(recordings: &mut Recordings, causes: &Causes) {
         let number = recordings.begin_to_record(causes.clone());
-        let causes = recordings.end(number);
-        recordings.latest = Some(causes);
+        recordings.end_recording(number, true);
+    }
+
+    fn meet(recordings: &mut Recordings) -> Causes {
+        let number = recordings.begin_to_meet().unwrap();
+        recordings.end_meeting(number)
     }
 
     #[test]
@@ -186,8 +200,7 @@ mod tests {
         let ([first, second], mut recordings) = (streams(), Recordings::default());
         record(&mut recordings, &first);
         recordings.begin_to_record(second.clone());
-        let wait = recordings.begin_to_meet().unwrap();
-        let causes = recordings.end(wait);
+        let causes = meet(&mut recordings);
         assert!(causes.covers(&first) && causes.covers(&second));
     }
 
@@ -198,7 +211,7 @@ mod tests {
         let wait = recordings.begin_to_meet().unwrap();
         record(&mut recordings, &first);
         record(&mut recordings, &second);
-        let causes = recordings.end(wait);
+        let causes = recordings.end_meeting(wait);
         assert!(causes.covers(&first) && causes.covers(&second));
     }
 
@@ -207,17 +220,33 @@ mod tests {
         let ([first, second], mut recordings) = (streams(), Recordings::default());
         let number = recordings.begin_to_record(first.clone());
         record(&mut recordings, &second);
-        assert!(recordings.latest.as_ref().unwrap().covers(&first));
-        recordings.latest = Some(recordings.end(number));
-        assert!(recordings.latest.as_ref().unwrap().covers(&second));
+        assert!(meet(&mut recordings).covers(&first));
+        recordings.end_recording(number, true);
+        let causes = meet(&mut recordings);
+        assert!(causes.covers(&first) && causes.covers(&second));
     }
 
     #[test]
-    fn a_recording_replaces_one_that_was_over() {
+    fn a_recording_replaces_one_that_was_over_whatever_is_beside_both() {
         let ([first, second], mut recordings) = (streams(), Recordings::default());
+        let beside = recordings.begin_to_record(Causes::default());
         record(&mut recordings, &first);
         record(&mut recordings, &second);
-        let latest = recordings.latest.unwrap();
-        assert!(latest.covers(&second) && !latest.covers(&first));
+        for is_over in [false, true] {
+            let causes = meet(&mut recordings);
+            assert!(causes.covers(&second) && !causes.covers(&first), "{is_over}");
+            recordings.end_recording(beside, true);
+        }
+        assert_eq!(recordings.over.len(), 2);
+    }
+
+    #[test]
+    fn a_recording_that_failed_replaces_none() {
+        let ([first, second], mut recordings) = (streams(), Recordings::default());
+        record(&mut recordings, &first);
+        let number = recordings.begin_to_record(second.clone());
+        recordings.end_recording(number, false);
+        let causes = meet(&mut recordings);
+        assert!(causes.covers(&first) && !causes.covers(&second));
     }
 }

@@ -72,13 +72,14 @@ impl EngineStream for CudaStream {
     }
 
     #[inline]
-    fn enqueue(&self, operation: &Operation<'_>) -> Result<()> {
-        let mut guard = match operation.is_read_at_once() {
-            true => self.inner.enter_uncaptured(operation.name())?,
-            false => self.inner.enter()?,
+    fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()> {
+        let mut guard = match operations.iter().find(|operation| operation.is_never_captured()) {
+            Some(operation) => self.inner.enter_uncaptured(operation.name())?,
+            None => self.inner.enter()?,
         };
-        let outcome = operations::enqueue(&mut guard, operation);
-        guard.keep(operation, &outcome);
+        let outcome = operations.iter().try_for_each(|operation| operations::enqueue(&mut guard, operation));
+        operations.iter().for_each(|operation| guard.keep(operation, &outcome));
+        guard.count_more(operations.len().saturating_sub(1));
         outcome
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) ->
         Operation::Sum { x, out } => reduce(guard, Kernel::SUM.of(x.dtype()), x, out),
         Operation::Any { x, out } => reduce(guard, Kernel::ANY.of(x.dtype()), x, out),
         Operation::Nonzero { x, positions, count } => nonzero(guard, x, positions, count),
-        Operation::Gather { x, rows, out, width } => gather(guard, x, rows, out, width),
+        Operation::Gather { x, rows, out, width, .. } => gather(guard, x, rows, out, width),
         Operation::Copy { x, out } => copy(guard, x, out),
         Operation::Spin { duration } => spin(guard, duration),
     }
@@ -244,7 +244,7 @@ pub(crate) fn raw_launch_loop(stream: &Arc<StreamInner>, launches: usize) -> Res
         (0..launches).try_for_each(|_| guard.launch_bare(function, THREADS, arguments))?;
         Ok(start.elapsed())
     });
-    guard.count_bare(launches);
+    guard.count_more(launches);
     stream.free(memory);
     run
 }

@@ -105,9 +105,10 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.launch_bare(function, threads, arguments)
     }
 
-    /// So many bare launches were enqueued: as much as by as many guards.
-    pub(crate) fn count_bare(&self, launches: usize) {
-        self.stream.count_more(launches as u64);
+    /// As much was enqueued as by so many guards.
+    #[inline]
+    pub(crate) fn count_more(&self, guards: usize) {
+        self.stream.count_more(guards as u64);
     }
 
     /// The ticket of a launch that can report a fault.

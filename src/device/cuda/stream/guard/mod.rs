@@ -5,13 +5,14 @@
 //! driver's stream of the user is never in capture mode, so that what other threads do (drop, free, wait for the device)
 //! meets no capture.
 //!
-//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, and `scratch` the memory that
-//! kernels of one stream share.
+//! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, `given_up` what becomes of memory
+//! that is not used any more, and `scratch` the memory that kernels of one stream share.
 //!
 //! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
 //! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
+mod given_up;
 mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use crate::device::cuda::driver::{Allocation, Capture, Stream};
 use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
-use crate::device::cuda::stream::limbo::{Kept, Limbo};
+use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
 use crate::error::DeviceError;
@@ -348,74 +349,6 @@ impl StreamInner {
             return Err(DeviceError::OutOfMemory { device, requested, free: None });
         }
         Ok(lock(&self.free).take(free_list::rounded(bytes)))
-    }
-
-    /// Frees memory that was used on this stream alone, after the work enqueued so far. A push on a list.
-    #[inline]
-    pub(crate) fn free(&self, allocation: Allocation) {
-        lock(&self.free).keep(allocation);
-    }
-
-    /// Keeps something until this stream is past the work enqueued so far. A push on a list.
-    pub(crate) fn keep(&self, kept: Kept) {
-        lock(&self.limbo).keep(kept);
-    }
-
-    /// Lets go of what the stream is past, and marks the rest, unless another thread is enqueueing, or the mark could wait for
-    /// room behind a gate: what is not marked now is a later call's.
-    pub(crate) fn reclaim(&self) {
-        if lock(&self.limbo).is_empty() {
-            return;
-        }
-        let mut past = Vec::new();
-        // Nobody enqueues from here on: where no gate is closed now, none holds what the queue has.
-        if let Some(state) = self.undisturbed() {
-            let unmarked = lock(&self.limbo).unmarked();
-            if self.is_idle() {
-                past = unmarked;
-            } else if self.device.gpu.is_held() && !self.is_nearly_idle() {
-                lock(&self.limbo).still_unmarked(unmarked);
-            } else {
-                self.mark(unmarked);
-            }
-            drop(state);
-        }
-        past.extend(lock(&self.limbo).reached());
-        // Without a lock.
-        drop(past);
-    }
-
-    /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which
-    /// may block: a drop adds to it.
-    fn mark(&self, kept: Vec<Kept>) {
-        if kept.is_empty() {
-            return;
-        }
-        let recorded = self.device.gpu.event(false).and_then(|event| self.raw.record(&event).map(|()| event));
-        self.count();
-        let mut limbo = lock(&self.limbo);
-        match recorded {
-            Ok(event) => limbo.marked(event, kept),
-            Err(_) => limbo.still_unmarked(kept),
-        }
-    }
-
-    /// Gives the memory that is kept for the next allocations back to the pool; nothing while another thread enqueues, or
-    /// where the call could wait for room behind a gate.
-    pub(crate) fn give_back_free(&self) {
-        if let Some(state) = self.undisturbed() {
-            self.give_back_own();
-            drop(state);
-        }
-    }
-
-    /// As [`give_back_free`](Self::give_back_free), of who holds the state.
-    pub(crate) fn give_back_own(&self) {
-        if self.device.gpu.is_held() && !self.is_over() {
-            return;
-        }
-        let freed = lock(&self.free).take_all();
-        freed.into_iter().for_each(|allocation| self.raw.free(allocation));
     }
 
     /// Its user has no handle of it any more.
