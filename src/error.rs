@@ -267,6 +267,12 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// What was made cannot be put at `path`.
+    #[cfg(feature = "report")]
+    pub(crate) fn unwritten(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        |cause| Self::Unwritten { path: path.to_owned(), cause }
+    }
+
     /// Something is wrong with the file as a whole.
     #[cfg(feature = "report")]
     pub(crate) fn whole(origin: impl Into<String>, message: impl Into<String>) -> Self {

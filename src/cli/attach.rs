@@ -54,8 +54,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }
-    let unwritten = |cause| FileError::Unwritten { path: path.clone(), cause };
-    target.write(results.to_json(path)?.as_bytes()).map_err(unwritten)?;
+    target.write(results.to_json(path)?.as_bytes()).map_err(FileError::unwritten(path))?;
     say!("{name}: {rows} rows put into {}", path.display());
     Ok(End::Well)
 }

@@ -37,7 +37,7 @@ impl OutputFile {
     }
 
     pub(super) fn write(&self, content: &[u8]) -> Result<(), FileError> {
-        self.target.write(content).map_err(|cause| FileError::Unwritten { path: self.path.clone(), cause })
+        self.target.write(content).map_err(FileError::unwritten(&self.path))
     }
 }
 

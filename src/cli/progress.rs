@@ -30,6 +30,8 @@ impl RunBar {
         let tick = move || {
             while let Some(bar) = ticking.upgrade().filter(|bar| !bar.is_finished()) {
                 bar.tick();
+                // Its end is its owner's.
+                drop(bar);
                 thread::sleep(TICK);
             }
         };

@@ -106,7 +106,7 @@ impl Results {
     /// [`FileError::Io`] or, where the file could be claimed, [`FileError::Unwritten`] names it.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
         let written = Self::claim(path)?.write(self.to_json(path)?.as_bytes());
-        written.map_err(|cause| FileError::Unwritten { path: path.to_owned(), cause })
+        written.map_err(FileError::unwritten(path))
     }
 
     /// The digest that a file of these samples has.

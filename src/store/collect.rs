@@ -186,7 +186,7 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
     if plain(place, read).is_ok() {
         return Ok(false);
     }
-    target.write(&text).map_err(|cause| FileError::Unwritten { path: place.clone(), cause })?;
+    target.write(&text).map_err(FileError::unwritten(place))?;
     Ok(true)
 }
 

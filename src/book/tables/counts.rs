@@ -10,8 +10,7 @@ use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
     let cases = table.cases_in(machines.results);
     let mut columns = vec![Column::new(Role::Label, "")];
-    let row = |row: &DocumentRow| TableRow { id: Some(row.id.clone()), label: row.label.clone(), cells: Vec::new() };
-    let mut rows: Vec<TableRow> = table.rows.iter().map(row).collect();
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];
     for ((_, machine), systems) in machines.named().zip(&machines.systems) {
         for system in systems {
             let counts: Vec<[usize; 3]> =
@@ -22,13 +21,18 @@ pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'
             for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
                 columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
                 for (row, counts) in rows.iter_mut().zip(&counts) {
-                    row.cells.push(Cell::Text(counts[place].to_string()));
+                    row.push(counts[place]);
                 }
             }
         }
     }
-    // A row that no system has a case of counts nothing.
-    rows.retain(|row| row.cells.iter().any(|cell| !matches!(cell, Cell::Text(count) if count == "0")));
+    let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
+        let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
+        // A row that no system has a case of counts nothing.
+        let row = TableRow { id: Some(row.id.clone()), label: row.label.clone(), cells };
+        counts.iter().any(|count| *count > 0).then_some(row)
+    };
+    let rows = table.rows.iter().zip(rows).filter_map(row).collect();
     let title = table.title.clone();
     (table.counts && columns.len() > 1).then(|| Table {
         title,
