@@ -69,7 +69,7 @@ impl IdleDevice {
         let idle = bench.device().and_then(|device| self.idle(device));
         bench
             .group("Two devices", self.parameters())
-            .skipped(idle.is_none().then(|| "there is one device of this engine".to_owned()))
+            .skipped(idle.is_none().then(|| "this engine has only one device here".to_owned()))
             .setup(move |device| {
                 let busy = match &self.devices {
                     Some([busy, _]) => Device::open(busy)?,

@@ -126,7 +126,7 @@ impl Devices {
         match names.len() {
             0 | 1 => Self {
                 names: [0, 1].map(|number| format!("{engine}:{number}")).to_vec(),
-                lacking: Some("there is one device of this engine".to_owned()),
+                lacking: Some("this engine has only one device here".to_owned()),
             },
             _ => Self { names, lacking: None },
         }

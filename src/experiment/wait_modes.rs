@@ -112,7 +112,7 @@ fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
             )
             .observed(
                 "wait-modes.bound",
-                "By how much the latency may be off",
+                "Largest error of the latency",
                 Unit::Seconds,
                 of(place, 1, |waited| waited.within),
             )
