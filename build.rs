@@ -170,7 +170,9 @@ fn files(path: impl AsRef<str>) -> Vec<PathBuf> {
 /// What a file of Rust or CUDA C++ has beside comments on lines of their own, and the tests at its end.
 fn code(path: &Path) -> String {
     let text = read(path);
-    without_comments(text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default(), "//")
+    let tests = ["mod tests", "pub(super) mod tests"].map(|module| format!("\n#[cfg(test)]\n{module}"));
+    let end = tests.iter().filter_map(|tests| text.find(tests)).min().unwrap_or(text.len());
+    without_comments(&text[..end], "//")
 }
 
 fn read(path: &Path) -> String {

@@ -2,9 +2,9 @@
 //!
 //! A thread that the system moves between processors meets other caches and other clocks: what it measures changes from run
 //! to run by more than samples within a run show. So the thread that takes samples stays on one processor, where there are
-//! enough of them for everything else. A thread or a process inherits the processors of the thread that starts it: what
-//! a measurement starts is started [`elsewhere`], so that it does not compete with the thread that it is measured from: not on
-//! its processor, nor on one that shares a core with it, where enough others are left.
+//! enough of them for everything else, until it is told to [`stay_on`] another. A thread or a process inherits the processors of
+//! the thread that starts it: what a measurement starts is started [`elsewhere`], so that it does not compete with the thread
+//! that it is measured from: not on its processor, nor on one that shares a core with it, where enough others are left.
 //!
 //! Limits: only on Linux, and only in programs with the feature `report`. What a library starts by itself (a thread of the
 //! driver) stays with the thread that made it do so.
@@ -16,13 +16,26 @@ const ENOUGH: usize = 4;
 #[cfg(all(feature = "report", target_os = "linux"))]
 mod linux {
     use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    thread_local! {
-        /// The processors for what a thread that is kept on one starts.
-        static OTHERS: Cell<Option<CpuSet>> = const { Cell::new(None) };
+    /// A thread that is kept on one processor.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Kept {
+        on: usize,
+        /// The processors that it had before.
+        allowed: CpuSet,
+        /// Those for what it starts.
+        others: CpuSet,
     }
+
+    thread_local! {
+        static KEPT: Cell<Option<Kept>> = const { Cell::new(None) };
+    }
+
+    /// Where a thread was kept last: what was good for one measurement is tried first for the next.
+    static LAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
     /// Gives the calling thread its processors, when it is dropped.
     struct Back(CpuSet);
@@ -34,10 +47,16 @@ mod linux {
         }
     }
 
-    /// The last of so many processors: interrupts tend to reach the first ones.
-    fn one_of(allowed: &CpuSet) -> Option<usize> {
-        let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))?;
-        (allowed.count() as usize >= super::ENOUGH).then_some(last)
+    /// All of them, the last one first: interrupts tend to reach the first ones.
+    fn of(allowed: &CpuSet) -> impl Iterator<Item = usize> {
+        (0..CpuSet::MAX_CPU).rev().filter(|cpu| allowed.is_set(*cpu))
+    }
+
+    /// One of so many processors: the one that was kept last, or the last one.
+    fn one_of(allowed: &CpuSet, last: usize) -> Option<usize> {
+        let enough = allowed.count() as usize >= super::ENOUGH;
+        let is_there = last < CpuSet::MAX_CPU && allowed.is_set(last);
+        enough.then(|| if is_there { Some(last) } else { of(allowed).next() }).flatten()
     }
 
     fn only(cpu: usize) -> CpuSet {
@@ -70,14 +89,27 @@ mod linux {
 
     /// The processor that [`kept`] keeps a thread on that is not kept yet.
     pub(super) fn measuring() -> Option<usize> {
-        sched_getaffinity(None).ok().and_then(|allowed| one_of(&allowed))
+        sched_getaffinity(None).ok().and_then(|allowed| one_of(&allowed, LAST.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn kept_on() -> Option<usize> {
+        KEPT.get().map(|kept| kept.on)
+    }
+
+    pub(super) fn choices() -> Vec<usize> {
+        KEPT.get().map(|kept| of(&kept.allowed).collect()).unwrap_or_default()
+    }
+
+    pub(super) fn stay_on(cpu: usize) {
+        if let Some(kept) = KEPT.get().filter(|_| sched_setaffinity(None, &only(cpu)).is_ok()) {
+            KEPT.set(Some(Kept { on: cpu, others: others(&kept.allowed, cpu, &core_of(cpu)), ..kept }));
+            LAST.store(cpu, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn kept<R>(work: impl FnOnce() -> R) -> R {
-        let allowed = sched_getaffinity(None).ok().filter(|_| OTHERS.get().is_none());
-        let Some((allowed, own)) = allowed.and_then(|allowed| Some((allowed, one_of(&allowed)?))) else {
-            return work();
-        };
+        let allowed = sched_getaffinity(None).ok().filter(|_| KEPT.get().is_none());
+        let Some((allowed, own)) = allowed.zip(measuring()) else { return work() };
         if sched_setaffinity(None, &only(own)).is_err() {
             return work();
         }
@@ -85,17 +117,17 @@ mod linux {
         struct Free;
         impl Drop for Free {
             fn drop(&mut self) {
-                OTHERS.set(None);
+                KEPT.set(None);
             }
         }
         let _back = Back(allowed);
         let _free = Free;
-        OTHERS.set(Some(others(&allowed, own, &core_of(own))));
+        KEPT.set(Some(Kept { on: own, allowed, others: others(&allowed, own, &core_of(own)) }));
         work()
     }
 
     pub(super) fn elsewhere<R>(start: impl FnOnce() -> R) -> R {
-        let Some(others) = OTHERS.get() else { return start() };
+        let Some(Kept { others, .. }) = KEPT.get() else { return start() };
         let kept = sched_getaffinity(None).ok().filter(|_| sched_setaffinity(None, &others).is_ok());
         let _back = kept.map(Back);
         start()
@@ -117,7 +149,12 @@ mod linux {
 
         #[test]
         fn a_thread_is_kept_on_the_last_processor_of_four_and_on_none_of_three() {
-            assert_eq!((one_of(&first(3)), one_of(&first(4))), (None, Some(3)));
+            assert_eq!((one_of(&first(3), usize::MAX), one_of(&first(4), usize::MAX)), (None, Some(3)));
+            assert_eq!(
+                (one_of(&first(4), 1), one_of(&first(4), 4)),
+                (Some(1), Some(3)),
+                "where it was kept, if that is there"
+            );
         }
 
         #[test]
@@ -138,8 +175,9 @@ mod linux {
                 let started = super::super::elsewhere(|| std::thread::spawn(processors).join().unwrap());
                 (processors(), started, processors())
             });
-            let own = one_of(&before);
-            assert_eq!((inside, after), (own.map_or(before, only), inside));
+            assert_eq!(after, inside);
+            let own = of(&inside).next().filter(|_| before.count() as usize >= super::super::ENOUGH);
+            assert_eq!(inside, own.map_or(before, only));
             assert_eq!(started, own.map_or(before, |own| others(&before, own, &core_of(own))));
             assert_eq!(processors(), before);
         }
@@ -148,7 +186,22 @@ mod linux {
         fn a_panic_gives_the_processors_back() {
             let before = processors();
             assert!(std::panic::catch_unwind(|| super::super::kept(|| panic!("planned"))).is_err());
-            assert_eq!((processors(), OTHERS.get()), (before, None));
+            assert_eq!((processors(), KEPT.get()), (before, None));
+        }
+
+        #[test]
+        fn a_thread_that_is_kept_stays_where_it_is_told_and_others_do_not_move() {
+            let before = processors();
+            stay_on(0);
+            assert_eq!((processors(), choices()), (before, Vec::new()), "it is not kept");
+            super::super::kept(|| {
+                for cpu in choices() {
+                    stay_on(cpu);
+                    assert_eq!(processors(), only(cpu));
+                    assert_eq!(elsewhere(processors), others(&before, cpu, &core_of(cpu)));
+                }
+            });
+            assert_eq!(processors(), before);
         }
     }
 }
@@ -160,6 +213,33 @@ pub(crate) fn kept<R>(work: impl FnOnce() -> R) -> R {
     return linux::kept(work);
     #[cfg(not(target_os = "linux"))]
     work()
+}
+
+/// The processor that the calling thread is kept on.
+#[cfg(any(test, feature = "report"))]
+pub(crate) fn kept_on() -> Option<usize> {
+    #[cfg(all(feature = "report", target_os = "linux"))]
+    return linux::kept_on();
+    #[cfg(not(all(feature = "report", target_os = "linux")))]
+    None
+}
+
+/// The processors that the calling thread may [`stay_on`], the likeliest first; none where it is not kept on one.
+#[cfg(any(test, feature = "report"))]
+pub(crate) fn choices() -> Vec<usize> {
+    #[cfg(all(feature = "report", target_os = "linux"))]
+    return linux::choices();
+    #[cfg(not(all(feature = "report", target_os = "linux")))]
+    Vec::new()
+}
+
+/// Keeps the calling thread on this one of its [`choices`]; where the system refuses, it stays where it is.
+#[cfg(any(test, feature = "report"))]
+pub(crate) fn stay_on(cpu: usize) {
+    #[cfg(all(feature = "report", target_os = "linux"))]
+    linux::stay_on(cpu);
+    #[cfg(not(all(feature = "report", target_os = "linux")))]
+    let _ = cpu;
 }
 
 /// The processor that [`kept`] keeps a thread on, where it keeps one; asked of a thread that is not kept yet.

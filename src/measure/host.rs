@@ -1,79 +1,135 @@
-//! How fast the host computes now, against how fast it has computed.
+//! Where the host computes at full speed.
 //!
 //! # Method
 //! The host does a fixed piece of work, some tens of microseconds long, and takes its time. The shortest time so far is its
-//! best. While the least of three pieces in a row takes more than 1.3 times the best, the host is slowed: its clock is held
-//! back, or the processor computes for somebody else too, as in a virtual machine or beside another thread of the same core.
-//! The work needs no memory and no system call, so that nothing else explains the difference.
+//! best. Where the least of three pieces in a row takes more than 1.3 times the best, the processor is slowed: another thread of
+//! the same core computes, or in a virtual machine somebody else's, or its clock is held back. The work needs no memory and no
+//! system call, so that nothing else explains the difference.
 //!
-//! The work is done before each sample, too: a host that has waited has to wake and to raise its clock, and both would be in
-//! the sample. A warm-up goes on while the host is slowed, as far as the account allows: half a second, and 5 % of the time
-//! since the first piece of work. No sample decides this: only the work does.
+//! The work is done before each sample: a host that has waited has to wake and to raise its clock, and both would be in the
+//! sample. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
+//! not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
+//! second. The first search tries all. On another processor the caches hold nothing of the cases, so the round that follows is
+//! one of the warm-up. Such rounds are charged to an account, of half a second and a tenth of the time since the first piece of
+//! work; with too little left the thread stays. No sample decides this: only the work does.
 //!
 //! # What it does not cover
-//! A host that is slowed from the first piece to the last has its best there. Caches, buses and the memory that others use
-//! are not seen. What slows the host after a warm-up is in the samples.
+//! What slows all processors from the first search to the last piece, what slows one within a round, and caches, buses and the
+//! memory that others use.
 
+use std::fmt;
+#[cfg(any(test, feature = "report"))]
 use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// From how many times its best on a piece of work shows a host that is slowed. A processor that does the work of two threads
+#[cfg(any(test, feature = "report"))]
+use crate::affinity;
+
+/// From how many times its best on a piece of work shows a processor that is slowed. One that does the work of two threads
 /// takes 1.5 to 2 times as long; one whose other cores begin to compute lowers its clock by less.
 const SLOWED: f64 = 1.3;
 /// The pieces of which the shortest counts: an interrupt lengthens one of them.
 const PIECES: usize = 3;
 /// The steps in a piece of work: fewer where the compiler does not make them fast.
+#[cfg(any(test, feature = "report"))]
 const STEPS: u64 = if cfg!(debug_assertions) { 1_000 } else { 20_000 };
+/// How long a search without success is the last one.
+const REST: Duration = Duration::from_millis(250);
 /// What the account holds from the beginning, in seconds, and what it gains in a second.
 const AT_FIRST: f64 = 0.5;
-const GAINED: f64 = 0.05;
+const GAINED: f64 = 0.1;
 
-/// Watches the host through a run.
+/// The processors of the calling thread.
+pub(super) trait Processors: fmt::Debug + Send + Sync {
+    /// The one that it is kept on.
+    fn kept_on(&self) -> Option<usize>;
+    /// Those that it may be kept on, the likeliest first.
+    fn choices(&self) -> Vec<usize>;
+    fn stay_on(&self, cpu: usize);
+    /// Does a piece of work, and says how many seconds it took.
+    fn work(&self) -> f64;
+}
+
+/// Those of the machine.
+#[derive(Debug)]
+#[cfg(any(test, feature = "report"))]
+struct Machine;
+
+#[cfg(any(test, feature = "report"))]
+impl Processors for Machine {
+    fn kept_on(&self) -> Option<usize> {
+        affinity::kept_on()
+    }
+
+    fn choices(&self) -> Vec<usize> {
+        affinity::choices()
+    }
+
+    fn stay_on(&self, cpu: usize) {
+        affinity::stay_on(cpu);
+    }
+
+    fn work(&self) -> f64 {
+        piece()
+    }
+}
+
+/// Watches the processors of the host through a run.
 #[derive(Debug)]
 pub(crate) struct HostSpeed {
     begun: Instant,
+    processors: Box<dyn Processors>,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// The shortest time of a piece of work, in seconds.
-    best: f64,
-    /// For how many seconds warm-ups have gone on because the host was slowed.
-    waited: f64,
+    best: Option<f64>,
+    /// Until when no processor is searched for.
+    rests_until: Option<Instant>,
+    /// What rounds took that followed a move, in seconds.
+    charged: f64,
 }
 
 impl HostSpeed {
     /// A host that nothing is known of.
     #[cfg(any(test, feature = "report"))]
     pub(crate) fn new() -> Self {
-        Self { begun: Instant::now(), state: Mutex::new(State { best: f64::INFINITY, waited: 0.0 }) }
+        Self::on(Machine)
     }
 
-    /// A host that is slowed for ever, whose account holds so many seconds.
-    #[cfg(test)]
-    pub(super) fn slowed(account: f64) -> Self {
-        // Nothing is as fast as this.
-        Self { state: Mutex::new(State { best: 1e-12, waited: AT_FIRST - account }), ..Self::new() }
+    /// A host with these processors.
+    #[cfg(any(test, feature = "report"))]
+    pub(super) fn on(processors: impl Processors + 'static) -> Self {
+        Self { begun: Instant::now(), processors: Box::new(processors), state: Mutex::default() }
     }
 
-    /// Keeps the host busy for a piece of work.
+    /// Keeps the calling thread busy for a piece of work.
     pub(super) fn keep_busy(&self) {
-        self.state().slowdown(piece());
+        let seconds = self.processors.work();
+        self.state().is_slow(seconds);
     }
 
-    /// Whether a warm-up goes on because the host is slowed, where its next round takes `round` seconds, and the account holds
-    /// so much. What it takes then is [`charge`](Self::charge)d.
-    pub(super) fn is_waited_for(&self, round: f64) -> bool {
-        let elapsed = self.begun.elapsed().as_secs_f64();
-        let mut state = self.state();
-        state.is_slowed(piece) && round <= state.left(elapsed)
+    /// Has the calling thread leave its processor where that is slowed; says whether it did.
+    pub(super) fn settle(&self) -> bool {
+        let processors = self.processors.as_ref();
+        let Some(own) = processors.kept_on() else { return false };
+        let chosen = self.state().choose(processors, own, Instant::now());
+        stay_on(processors, chosen);
+        chosen != own
     }
 
-    /// Takes what a round took from the account.
+    /// The same, where the account holds a round of so many seconds.
+    pub(super) fn settle_before(&self, round: f64) -> bool {
+        let left = self.state().left(self.begun.elapsed().as_secs_f64());
+        round <= left && self.settle()
+    }
+
+    /// Takes what a round took that followed a move from the account.
     pub(super) fn charge(&self, seconds: f64) {
-        self.state().waited += seconds;
+        self.state().charged += seconds;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,25 +138,54 @@ impl HostSpeed {
 }
 
 impl State {
-    /// How many times its best a piece of work took.
-    fn slowdown(&mut self, seconds: f64) -> f64 {
-        self.best = self.best.min(seconds);
-        if self.best > 0.0 { seconds / self.best } else { 1.0 }
-    }
-
-    /// Whether the host is slowed, by pieces of work that take what `piece` says.
-    fn is_slowed(&mut self, mut piece: impl FnMut() -> f64) -> bool {
-        (0..PIECES).all(|_| self.slowdown(piece()) > SLOWED)
+    /// The processor to stay on, for a thread that is on `own`.
+    fn choose(&mut self, processors: &dyn Processors, own: usize, now: Instant) -> usize {
+        let is_first = self.best.is_none();
+        let is_slowed = (0..PIECES).all(|_| self.is_slow(processors.work()));
+        if !is_first && !is_slowed || self.rests_until.is_some_and(|until| now < until) {
+            return own;
+        }
+        let (mut fastest, mut least) = (own, f64::INFINITY);
+        for cpu in processors.choices() {
+            stay_on(processors, cpu);
+            // The first piece finds other caches, and a processor that slept.
+            processors.work();
+            let time = (0..PIECES).map(|_| processors.work()).fold(f64::INFINITY, f64::min);
+            let is_slow = self.is_slow(time);
+            if time < least {
+                (fastest, least) = (cpu, time);
+            }
+            if !is_first && !is_slow {
+                break;
+            }
+        }
+        self.rests_until = self.is_slow(least).then_some(now + REST);
+        fastest
     }
 
     /// What the account holds, so many seconds after the beginning.
     fn left(&self, elapsed: f64) -> f64 {
-        AT_FIRST + GAINED * elapsed - self.waited
+        AT_FIRST + GAINED * elapsed - self.charged
+    }
+
+    /// Whether a piece of work took far longer than the best, which it may be itself.
+    fn is_slow(&mut self, seconds: f64) -> bool {
+        let best = self.best.map_or(seconds, |best| best.min(seconds));
+        self.best = Some(best);
+        seconds > SLOWED * best
+    }
+}
+
+/// To stay where one is costs no call of the system.
+fn stay_on(processors: &dyn Processors, cpu: usize) {
+    if processors.kept_on() != Some(cpu) {
+        processors.stay_on(cpu);
     }
 }
 
 /// The seconds of a piece of work: eight chains beside each other, more than a core computes at once, so that another thread
 /// of the same core takes its share of it.
+#[cfg(any(test, feature = "report"))]
 fn piece() -> f64 {
     let start = Instant::now();
     let mut chains = black_box([1_u64, 2, 3, 4, 5, 6, 7, 8]);
@@ -114,44 +199,147 @@ fn piece() -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
-    fn host() -> State {
-        State { best: f64::INFINITY, waited: 0.0 }
+    /// Processors with such times of a piece of work; the thread is kept on the last one at first.
+    #[derive(Clone, Debug)]
+    pub(in crate::measure) struct Scripted(Arc<(AtomicUsize, Mutex<Vec<f64>>, AtomicUsize)>);
+
+    impl Scripted {
+        pub(in crate::measure) fn new(times: &[f64]) -> Self {
+            Self(Arc::new((AtomicUsize::new(times.len() - 1), Mutex::new(times.to_vec()), AtomicUsize::new(0))))
+        }
+
+        pub(in crate::measure) fn own(&self) -> usize {
+            self.0.0.load(Ordering::Relaxed)
+        }
+
+        pub(in crate::measure) fn set(&self, times: &[f64]) {
+            *self.0.1.lock().unwrap() = times.to_vec();
+        }
+
+        /// How many pieces of work were done since the last time.
+        fn pieces(&self) -> usize {
+            self.0.2.swap(0, Ordering::Relaxed)
+        }
     }
 
-    /// Whether a host whose best is 1 is slowed, by pieces of these lengths.
-    fn slowed(pieces: [f64; 3]) -> bool {
-        let (mut host, mut pieces) = (host(), pieces.into_iter());
-        host.slowdown(1.0);
-        host.is_slowed(|| pieces.next().unwrap())
+    impl Processors for Scripted {
+        fn kept_on(&self) -> Option<usize> {
+            Some(self.own())
+        }
+
+        fn choices(&self) -> Vec<usize> {
+            (0..self.0.1.lock().unwrap().len()).rev().collect()
+        }
+
+        fn stay_on(&self, cpu: usize) {
+            self.0.0.store(cpu, Ordering::Relaxed);
+        }
+
+        fn work(&self) -> f64 {
+            self.0.2.fetch_add(1, Ordering::Relaxed);
+            self.0.1.lock().unwrap()[self.own()]
+        }
+    }
+
+    fn host(times: &[f64]) -> (HostSpeed, Scripted) {
+        let processors = Scripted::new(times);
+        (HostSpeed::on(processors.clone()), processors)
     }
 
     #[test]
-    fn a_host_is_slowed_where_every_piece_of_work_takes_longer_than_its_best() {
-        assert!(slowed([1.9, 1.4, 2.0]));
-        assert!(!slowed([1.9, 1.1, 2.0]), "two were interrupted");
-        assert!(!slowed([1.2, 1.9, 1.9]), "a clock that other cores share moves by as much");
-        assert!(!host().is_slowed(|| 3.0), "its first work is its best");
+    fn the_first_search_finds_the_fastest_of_all() {
+        let (host, processors) = host(&[1.9, 1.0, 1.8, 1.2]);
+        assert!(host.settle());
+        assert_eq!(processors.own(), 1);
+    }
+
+    #[test]
+    fn a_slowed_processor_is_left_for_the_first_that_is_not_slowed_and_no_other_is_tried() {
+        let (host, processors) = host(&[1.0; 4]);
+        assert!(!host.settle());
+        processors.set(&[1.1, 1.1, 1.1, 1.9]);
+        assert!(host.settle());
+        assert_eq!(processors.own(), 2);
+        processors.pieces();
+        assert!(!host.settle());
+        assert_eq!(processors.pieces(), 1, "one piece of work shows that nothing slows it");
+        processors.set(&[1.0, 1.0, 1.25, 1.0]);
+        assert!(!host.settle(), "a clock that other cores share moves by as much");
+    }
+
+    #[test]
+    fn one_piece_that_is_interrupted_moves_nothing() {
+        #[derive(Debug)]
+        struct Interrupted(Mutex<std::vec::IntoIter<f64>>);
+        impl Processors for Interrupted {
+            fn kept_on(&self) -> Option<usize> {
+                Some(0)
+            }
+            fn choices(&self) -> Vec<usize> {
+                vec![1, 0]
+            }
+            fn stay_on(&self, cpu: usize) {
+                assert_eq!(cpu, 0);
+            }
+            fn work(&self) -> f64 {
+                self.0.lock().unwrap().next().unwrap()
+            }
+        }
+        let host = HostSpeed::on(Interrupted(Mutex::new(vec![1.0, 1.9, 1.1].into_iter())));
+        host.keep_busy();
+        assert!(!host.settle());
+    }
+
+    #[test]
+    fn where_all_are_slowed_it_takes_the_fastest_and_rests() {
+        let (processors, mut state, mut now) = (Scripted::new(&[1.0; 4]), State::default(), Instant::now());
+        let mut choose = |times: &[f64], later: Duration| {
+            processors.set(times);
+            now += later;
+            let chosen = state.choose(&processors, processors.own(), now);
+            processors.stay_on(chosen);
+            chosen
+        };
+        assert_eq!(choose(&[1.0; 4], Duration::ZERO), 3);
+        assert_eq!(choose(&[1.9, 1.5, 1.8, 1.9], Duration::ZERO), 1);
+        let one_is_free = [1.0, 1.9, 1.9, 1.9];
+        assert_eq!(choose(&one_is_free, Duration::ZERO), 1, "no search");
+        assert_eq!(choose(&one_is_free, REST), 0);
     }
 
     #[test]
     fn the_account_holds_half_a_second_and_a_share_of_the_time() {
-        let mut host = host();
-        assert_eq!(host.left(0.0), AT_FIRST);
-        host.waited = 2.0;
-        assert!(host.left(0.0) < 0.0 && (host.left(50.0) - 1.0).abs() < 1e-9);
+        let state = State { charged: 2.0, ..State::default() };
+        assert!(state.left(0.0) < 0.0 && (state.left(50.0) - 3.5).abs() < 1e-9);
+        assert_eq!(State::default().left(0.0), AT_FIRST);
+        let (host, processors) = host(&[1.0; 4]);
+        host.settle();
+        processors.set(&[1.0, 1.0, 1.0, 1.9]);
+        assert!(!host.settle_before(1e6) && processors.own() == 3, "the account does not hold such a round");
+        assert!(host.settle_before(0.1));
     }
 
     #[test]
-    fn a_host_that_is_not_slowed_is_not_waited_for_and_an_empty_account_waits_for_none() {
+    fn a_thread_that_is_not_kept_on_a_processor_is_not_moved() {
         let host = HostSpeed::new();
         host.keep_busy();
-        assert!(host.state().best.is_finite());
-        let host = HostSpeed::slowed(1.0);
-        assert!(host.is_waited_for(0.9) && !host.is_waited_for(1e3));
-        host.charge(1e6);
-        assert!(!host.is_waited_for(0.0));
+        assert!(!host.settle() && !host.settle_before(0.0));
+    }
+
+    #[cfg(feature = "report")]
+    #[test]
+    fn a_thread_that_is_kept_stays_on_one_of_its_processors() {
+        let host = HostSpeed::new();
+        affinity::kept(|| {
+            host.settle();
+            host.settle_before(0.0);
+            assert!(affinity::kept_on().is_none_or(|cpu| affinity::choices().contains(&cpu)));
+        });
     }
 }

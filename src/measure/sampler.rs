@@ -3,7 +3,8 @@
 //! # Protocol
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
 //! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
-//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. The stopping rules are
+//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite a round
+//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too. The stopping rules are
 //! checked after each complete round. No sample is dropped, except those of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
@@ -59,7 +60,8 @@ pub struct Rounds {
     pub order: Vec<Vec<u32>>,
     /// When each sample began; indexed as `sets`.
     pub started: Vec<Vec<Instant>>,
-    /// The samples of the warm-up of each case, in order; indexed as `sets`. No estimate takes them in.
+    /// The samples of the warm-up of each case, in order, and of rounds after the thread had left a slowed processor; indexed as
+    /// `sets`. No estimate takes them in.
     pub warmup: Vec<Vec<f64>>,
     /// How many calls a sample of each case timed together and was divided by; 1 where it is not of a batch. Indexed as
     /// `sets`.
@@ -139,7 +141,7 @@ impl Sampler {
         Self { protocol: self.protocol.clone().with_warmup(0), ..self.clone() }
     }
 
-    /// With the host kept busy before each sample, and with warm-ups that go on while it is slowed.
+    /// With the host kept busy before each sample, and slowed processors left.
     #[cfg(any(test, feature = "report"))]
     #[must_use]
     pub(crate) fn watching(mut self, host: Option<Arc<HostSpeed>>) -> Self {
@@ -210,6 +212,11 @@ impl Sampler {
         let mut values = vec![(0.0, begun_at); cases.len()];
 
         let begun = seconds();
+        // Without a warm-up the caches of another processor would be in the samples.
+        let host = self.host.as_ref().filter(|_| self.protocol.warmup > 0);
+        if let Some(host) = host {
+            host.settle();
+        }
         for case in &mut cases {
             self.prepare(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
         }
@@ -218,21 +225,14 @@ impl Sampler {
         let at_first = if self.protocol.warmup > 0 { conditions() } else { None };
         let mut warmup = Warmup::new(&self.protocol, cases.len(), at_first.as_ref());
         let mut last_round = 0.0;
-        loop {
-            let before = seconds();
-            let is_over = warmup.is_over(before - begun);
-            if is_over && !(warmup.rounds() > 0 && self.waits_for_host(last_round)) {
-                break;
-            }
+        while !warmup.is_over(seconds() - begun) {
             order.shuffle(&mut rng);
+            let round_begun = Instant::now();
             if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
+            last_round = round_begun.elapsed().as_secs_f64();
             warmup.keep(values.iter().map(|(value, _)| *value), conditions().as_ref());
-            last_round = seconds() - before;
-            if let Some(host) = self.host.as_ref().filter(|_| is_over) {
-                host.charge(last_round);
-            }
             let (round, rounds) = (warmup.rounds(), Some(self.protocol.warmup));
             self.report(Progress { warming_up: true, round, rounds, share: 0.0 });
         }
@@ -242,10 +242,17 @@ impl Sampler {
         let mut stopping = Stopping::new(&self.protocol, cases.len());
         let first_kept = seconds();
         let stopped_by = loop {
+            let moved = host.filter(|host| host.settle_before(last_round));
             order.shuffle(&mut rng);
-            let index = stopping.rounds();
+            let (index, round_begun) = (stopping.rounds(), Instant::now());
             if let Some(end) = self.round(&mut cases, &order, index, &mut values, &mut || seconds() - begun)? {
                 break end;
+            }
+            last_round = round_begun.elapsed().as_secs_f64();
+            if let Some(host) = moved {
+                host.charge(last_round);
+                warmup.keep(values.iter().map(|(value, _)| *value), None);
+                continue;
             }
             for (case, (value, start)) in values.iter().enumerate() {
                 kept[case].push(*value);
@@ -317,10 +324,6 @@ impl Sampler {
         // Again, so that a failure of the work of this case is reported for this case.
         self.synchronize()?;
         Ok((value, started))
-    }
-
-    fn waits_for_host(&self, round: f64) -> bool {
-        self.host.as_ref().is_some_and(|host| host.is_waited_for(round))
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

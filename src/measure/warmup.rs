@@ -5,8 +5,7 @@
 //! no case rise or fall in one direction by more than 5 %, and in the last round the device's clock rate has moved by no more
 //! than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
 //! rounds asked for, or after the time limit: then also before all rounds asked for, but not before two of them. What was
-//! not steady then shows in the samples that are kept, as a trend. A host that is slowed keeps it going as
-//! [`HostSpeed`](super::host::HostSpeed) says.
+//! not steady then shows in the samples that are kept, as a trend.
 
 use super::protocol::Protocol;
 use crate::device::Telemetry;

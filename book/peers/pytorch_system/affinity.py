@@ -1,5 +1,5 @@
-"""The processor on which the thread of the host measures, as `report` keeps its own: the last one that the process may use,
-where there are four or more. A thread inherits the processors of the thread that starts it, so what a measurement starts is
+"""The processor on which the thread of the host measures, as `report` keeps its own: one of those that the process may use, where
+there are four or more; at first the last one, until it is told to stay on another. A thread inherits the processors of the thread that starts it, so what a measurement starts is
 started `elsewhere`: not on its processor, nor on one that shares a core with it, where enough others are left. Only Linux
 offers this; on other systems nothing is kept.
 """
@@ -46,6 +46,25 @@ def has_own():
     return bool(getattr(_kept, "others", None))
 
 
+def kept_on():
+    """The processor that the calling thread is kept on, which it has."""
+    return _kept.own
+
+
+def choices():
+    """The processors that the calling thread, which is kept on one, may stay on; the likeliest first."""
+    return sorted(_kept.allowed, reverse=True)
+
+
+def stay_on(own):
+    """Keeps the calling thread, which is kept on a processor, on this one; where the system refuses, it stays where it is."""
+    try:
+        os.sched_setaffinity(0, {own})
+    except OSError:
+        return
+    _kept.own, _kept.others = own, others(_kept.allowed, own, _core_of(own))
+
+
 @contextlib.contextmanager
 def kept():
     """Keeps the calling thread on one processor within the block."""
@@ -53,9 +72,8 @@ def kept():
     if len(allowed) < ENOUGH or has_own():
         yield
         return
-    own = max(allowed)
-    os.sched_setaffinity(0, {own})
-    _kept.others = others(allowed, own, _core_of(own))
+    _kept.allowed = allowed
+    stay_on(max(allowed))
     try:
         yield
     finally:

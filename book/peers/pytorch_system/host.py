@@ -1,16 +1,20 @@
-"""How fast the host computes now, against how fast it has computed: as `report` does it.
+"""Where the host computes at full speed: as `report` finds it.
 
-The host does a fixed piece of work and takes its time; the shortest so far is its best. While the least of three pieces takes
-more than 1.3 times the best, the host is slowed. The work is done before each sample, too, so that no host that has to wake or
-to raise its clock is in one. A warm-up goes on while the host is slowed, as far as the account allows: half a second, and
-5 % of the time since the first piece of work.
+The host does a fixed piece of work before each sample and takes its time; the shortest so far is its best. Where the least of
+three pieces takes more than 1.3 times the best, the processor is slowed, and the thread leaves it before a warm-up and before a
+round: for one that is not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again
+for a quarter of a second. The first search tries all. The round after a move is one of the warm-up, since the caches hold nothing
+of the cases. Such rounds are charged to an account, of half a second and a tenth of the time since the beginning.
 """
 
 import time
 
+from . import affinity
+
 SLOWED = 1.3
 PIECES = 3
-AT_FIRST, GAINED = 0.5, 0.05
+REST = 0.25
+AT_FIRST, GAINED = 0.5, 0.1
 
 
 def piece():
@@ -23,21 +27,52 @@ def piece():
 
 
 class Host:
-    def __init__(self, piece=piece, clock=time.perf_counter):
-        self.piece, self.clock = piece, clock
-        self.begun, self.best, self.waited = clock(), float("inf"), 0.0
+    """`processors` is the module `affinity`, or what a test has for it."""
+
+    def __init__(self, piece=piece, clock=time.perf_counter, processors=affinity):
+        self.piece, self.clock, self.processors = piece, clock, processors
+        self.best, self.rests_until = None, float("-inf")
+        self.begun, self.charged = clock(), 0.0
 
     def keep_busy(self):
-        """Does a piece of work; how many times its best it took."""
-        seconds = self.piece()
-        self.best = min(self.best, seconds)
-        return seconds / self.best if self.best > 0 else 1.0
+        """Does a piece of work."""
+        self._is_slow(self.piece())
 
-    def waited_for(self, seconds):
-        """Whether a warm-up goes on for a round of so many seconds because the host is slowed."""
-        slowed = all(self.keep_busy() > SLOWED for _ in range(PIECES))
-        return slowed and seconds <= AT_FIRST + GAINED * (self.clock() - self.begun) - self.waited
+    def settle(self):
+        """Has the thread leave its processor where that is slowed; says whether it did."""
+        own = self.processors.kept_on()
+        chosen = self._choose(own)
+        if chosen != self.processors.kept_on():
+            self.processors.stay_on(chosen)
+        return chosen != own
+
+    def settle_before(self, seconds):
+        """The same, where the account holds a round of so many seconds."""
+        return seconds <= AT_FIRST + GAINED * (self.clock() - self.begun) - self.charged and self.settle()
 
     def charge(self, seconds):
-        """Takes what that round took from the account."""
-        self.waited += seconds
+        """Takes what a round took that followed a move from the account."""
+        self.charged += seconds
+
+    def _choose(self, own):
+        is_first = self.best is None
+        is_slowed = all(self._is_slow(self.piece()) for _ in range(PIECES))
+        if not (is_first or is_slowed) or self.clock() < self.rests_until:
+            return own
+        fastest, least = own, float("inf")
+        for processor in self.processors.choices():
+            self.processors.stay_on(processor)
+            # The first piece finds other caches, and a processor that slept.
+            self.piece()
+            seconds = min(self.piece() for _ in range(PIECES))
+            is_slow = self._is_slow(seconds)
+            if seconds < least:
+                fastest, least = processor, seconds
+            if not is_first and not is_slow:
+                break
+        self.rests_until = self.clock() + REST if self._is_slow(least) else float("-inf")
+        return fastest
+
+    def _is_slow(self, seconds):
+        self.best = seconds if self.best is None else min(self.best, seconds)
+        return seconds > SLOWED * self.best

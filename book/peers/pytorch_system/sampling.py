@@ -2,9 +2,9 @@
 
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
 rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
-than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. Then it goes on
-only while the host is slowed, as `host` says. The rules are checked after each complete round. The time limit is that of each
-case: together they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
+than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. A round before
+which the thread has left a slowed processor, as `host` says, is one of the warm-up, too. The rules are checked after each complete round. The time limit is that of each case: together they have as many times as long. It leaves
+the fewest rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
 """
 
 import math
@@ -44,45 +44,54 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     """Samples `cases`, pairs of a name and a function that returns a number.
 
     `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`. A `host`
-    is kept busy before each sample, and waited for while it is slowed. A warm-up goes on `until_steady`, where that is asked for.
+    is kept busy before each sample, and its slowed processors are left. A warm-up goes on `until_steady`, where that is asked for.
     """
     rules = _Rules(sampling, len(cases), until_steady)
     kept = Samples(*([[] for _ in cases] for _ in range(4)), "samples")
     order = list(range(len(cases)))
 
+    last = 0.0
+
     def one_round():
         """The values, places and starts of a round; None where an interrupt cut it short."""
+        nonlocal last
+        before = time.perf_counter()
         random.shuffle(order)
         values = [None] * len(cases)
         for place, number in enumerate(order):
             if interrupted():
                 return None
             values[number] = (*_run(cases[number], between, clock, host), place)
+        last = time.perf_counter() - before
         return values
 
-    first = before = clock()
-    last = 0.0
-    while True:
-        is_over = rules.is_warm(kept.warmup, before - first)
-        if is_over and not (host and kept.warmup[0] and host.waited_for(last)):
-            break
+    def warm_up(values):
+        for samples, (value, *_) in zip(kept.warmup, values):
+            samples.append(value)
+
+    # Without a warm-up the caches of another processor would be in the samples.
+    moves = host is not None and sampling.warmup > 0
+    if moves:
+        host.settle()
+    first = clock()
+    while not rules.is_warm(kept.warmup, clock() - first):
         values = one_round()
         if values is None:
             raise Interrupted
-        for samples, (value, *_) in zip(kept.warmup, values):
-            samples.append(value)
-        now = clock()
-        last, before = now - before, now
-        if host and is_over:
-            host.charge(last)
+        warm_up(values)
     first, rounds = clock(), 0
     while True:
+        has_moved = moves and host.settle_before(last)
         values = one_round()
         if values is None:
             if rounds == 0:
                 raise Interrupted
             kept.stopped_by = "interrupt"
             return kept
+        if has_moved:
+            host.charge(last)
+            warm_up(values)
+            continue
         rounds += 1
         for number, (value, start, place) in enumerate(values):
             kept.values[number].append(value)

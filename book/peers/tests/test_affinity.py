@@ -43,6 +43,16 @@ class Affinity(unittest.TestCase):
         self.assertEqual(affinity.others(set(range(5)), 4, affinity.listed("3-4")), set(range(5)))
         self.assertEqual(affinity.others(set(range(8)), 7, set()), set(range(7)))
 
+    def test_a_thread_stays_where_it_is_told(self):
+        machine = self.on(6)
+        with affinity.kept():
+            self.assertEqual((affinity.kept_on(), affinity.choices()), (5, [5, 4, 3, 2, 1, 0]))
+            affinity.stay_on(2)
+            self.assertEqual((machine.processors, affinity.kept_on()), ({2}, 2))
+            with affinity.elsewhere():
+                self.assertNotIn(2, machine.processors)
+        self.assertEqual(machine.processors, set(range(6)))
+
     def test_three_processors_are_too_few(self):
         machine = self.on(3)
         with affinity.kept():

@@ -255,20 +255,57 @@ class Rounds(unittest.TestCase):
         kept = self.sample([("a", lambda: float(next(falling)))], Sampling(3, 1, None, 0))
         self.assertEqual(len(kept.warmup[0]), 9)
 
-    def test_a_warm_up_goes_on_while_the_host_is_slowed_until_the_account_is_empty(self):
-        for account, least, most in ((0.0, 2, 2), (5.0, 3, 8)):
-            reading = iter(range(1000))
-            slowed = host.Host(lambda: 1.0, clock=lambda: 0.0)
-            slowed.best, slowed.waited = 0.5, host.AT_FIRST - account
-            kept = self.sample([("a", lambda: 1.0)], Sampling(2, 1, None, 0), clock=lambda: float(next(reading)), host=slowed)
-            self.assertTrue(least <= len(kept.warmup[0]) <= most, kept.warmup)
+    def test_a_thread_leaves_a_slowed_processor_and_warms_up_where_it_goes(self):
+        processors = Processors([1.0, 1.0, 1.0, 1.0])
+        numbers = iter(range(100))
 
-    def test_a_host_is_slowed_where_every_piece_of_work_takes_longer_than_its_best(self):
-        for pieces, slowed in (([1.9, 1.4, 2.0], True), ([1.9, 1.1, 2.0], False), ([1.2, 1.9, 1.9], False)):
-            pieces = iter([1.0, *pieces])
-            watched = host.Host(lambda: next(pieces), clock=lambda: 0.0)
-            watched.keep_busy()
-            self.assertEqual(watched.waited_for(0.1), slowed)
+        def case():
+            number = next(numbers)
+            # The third round is kept; before the fourth, the processor is slowed.
+            processors.times[processors.own] = 1.9 if number == 2 else 1.0
+            return float(number)
+
+        kept = self.sample([("a", case)], Sampling(2, 3, None, 0), host=processors.host)
+        self.assertEqual((kept.warmup, kept.values, processors.own), ([[0.0, 1.0, 3.0]], [[2.0, 4.0, 5.0]], 2))
+        self.assertGreater(processors.host.charged, 0.0)
+
+    def test_without_a_warm_up_and_with_an_empty_account_no_processor_is_left(self):
+        for warmup, charged in ((0, 0.0), (2, 1e9)):
+            processors = Processors([1.0, 1.0, 1.0, 1.0])
+            processors.host.settle()
+            processors.host.charge(charged)
+
+            def case():
+                processors.times[3] = 1.9
+                return 1.0
+
+            kept = self.sample([("a", case)], Sampling(warmup, 3, None, 0), host=processors.host)
+            self.assertEqual((processors.own, len(kept.warmup[0])), (3, warmup))
+
+    def test_a_slowed_processor_is_left_for_the_first_that_is_not_slowed(self):
+        processors = Processors([1.0, 1.0, 1.0, 1.0])
+        self.assertFalse(processors.host.settle())
+        for times, own in (
+            ([1.1, 1.1, 1.1, 1.9], 2),
+            ([1.0, 1.0, 1.25, 1.0], 2),
+            ([1.8, 1.5, 1.9, 1.9], 1),
+            ([1.0, 1.9, 1.9, 1.9], 1),  # It rests.
+        ):
+            processors.times = times
+            processors.host.settle()
+            self.assertEqual(processors.own, own, times)
+        processors.now += host.REST
+        processors.host.settle()
+        self.assertEqual(processors.own, 0)
+
+    def test_the_first_search_finds_the_fastest_of_all_and_one_interrupted_piece_moves_nothing(self):
+        processors = Processors([1.9, 1.0, 1.8, 1.2])
+        processors.host.settle()
+        self.assertEqual(processors.own, 1)
+        pieces = iter([1.9, 1.1, 2.0])
+        processors.host.piece = lambda: next(pieces)
+        processors.host.settle()
+        self.assertEqual(processors.own, 1)
 
     def test_a_sample_that_is_no_number_fails_with_the_name_of_its_case(self):
         with self.assertRaisesRegex(sampling.CaseFailed, "a: a sample is nan"):
@@ -277,6 +314,23 @@ class Rounds(unittest.TestCase):
     def test_an_interrupt_before_the_first_round_keeps_nothing(self):
         with self.assertRaises(sampling.Interrupted):
             self.sample([("a", lambda: 1.0)], Sampling(0, 1, None, 0), lambda: True)
+
+
+class Processors:
+    """Processors on which a piece of work takes such times; the thread is kept on the last one."""
+
+    def __init__(self, times):
+        self.times, self.own, self.now = times, len(times) - 1, 0.0
+        self.host = host.Host(lambda: self.times[self.own], lambda: self.now, self)
+
+    def kept_on(self):
+        return self.own
+
+    def choices(self):
+        return sorted(range(len(self.times)), reverse=True)
+
+    def stay_on(self, own):
+        self.own = own
 
 
 class Gates(unittest.TestCase):

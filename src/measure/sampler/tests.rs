@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 
 use super::*;
+use crate::measure::host::tests::Scripted;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -149,24 +150,23 @@ fn a_time_limit_leaves_as_few_samples_as_the_plan_says() {
 }
 
 #[test]
-fn a_warm_up_goes_on_while_the_host_is_slowed_until_the_account_is_empty() {
-    let rounds = |waits: f64| {
-        let host = Arc::new(HostSpeed::slowed(waits));
-        let steady = Case::new("steady", || 1.0);
-        let sampler = Sampler::new(Protocol::samples(2).with_warmup(3)).watching(Some(host));
-        // Three readings of the clock are of a round of the warm-up: two seconds from the first to the last.
-        let sampled = sampler.sample_by(vec![steady], &mut ticking(1.0)).unwrap();
-        (sampled.warmup[0].len(), sampled.sets[0].len())
-    };
-    assert_eq!(rounds(0.0), (3, 2), "the account is empty");
-    let (warm, kept) = rounds(5.0);
-    assert!(warm > 3 && warm <= 8 && kept == 2, "{warm}");
-}
-
-#[test]
-fn without_a_warm_up_no_host_is_waited_for() {
-    let sampler = Sampler::new(Protocol::samples(2).with_warmup(0)).watching(Some(Arc::new(HostSpeed::slowed(1e6))));
-    assert!(sampler.sample(vec![Case::new("a", || 1.0)]).unwrap().warmup[0].is_empty());
+fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
+    for (warmup, left_for, warm, kept) in
+        [(2, 2, vec![0.0, 1.0, 3.0], [2.0, 4.0, 5.0]), (0, 3, vec![], [0.0, 1.0, 2.0])]
+    {
+        let processors = Scripted::new(&[1.0; 4]);
+        let number = Cell::new(0.0);
+        let case = Case::new("numbers", || {
+            // The third round is kept; before the fourth, the processor is slowed.
+            processors.set(if number.get() == 2.0 { &[1.0, 1.0, 1.0, 1.9] } else { &[1.0; 4] });
+            number.replace(number.get() + 1.0)
+        });
+        let host = Arc::new(HostSpeed::on(processors.clone()));
+        let sampler = Sampler::new(Protocol::samples(3).with_warmup(warmup)).watching(Some(host));
+        let sampled = sampler.sample(vec![case]).unwrap();
+        assert_eq!((sampled.warmup[0].clone(), sampled.sets[0].values()), (warm, &kept[..]));
+        assert_eq!(processors.own(), left_for);
+    }
 }
 
 #[test]
