@@ -155,7 +155,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
 
 #[test]
 fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let counted = |results: &Results| syncscope::results::SameCode::of(results).within_runs;
@@ -179,7 +179,7 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
 /// What one file may owe to chance, all of them do not.
 #[test]
 fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200-x2.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let own = syncscope::results::SameCode::of(&results).within_runs;

@@ -1,7 +1,7 @@
 //! Whether each claim can be confirmed and refuted at all: some values of its rows confirm it, and some refute it. A claim
 //! that no values refute is no claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -35,14 +35,14 @@ impl Planted {
         Self { results: Results { runs: std::iter::once(run.clone()).chain(runs).collect(), rows, ..all.clone() } }
     }
 
-    /// Plants the value that `value` gives a row: of a time with a scatter of a thousandth between runs, of what is observed
+    /// Plants the value that `value` gives a row: with a scatter of a thousandth between runs, or of what is observed `exact`ly
     /// the same in each trial.
-    fn plant(&mut self, mut value: impl FnMut(&MetricSpec) -> Option<f64>) {
+    fn plant(&mut self, exact: bool, mut value: impl FnMut(&MetricSpec) -> Option<f64>) {
         let runs: Vec<String> = self.results.runs.iter().skip(1).map(|run| run.id.clone()).collect();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         for row in &mut self.results.rows {
             let Some(value) = value(&row.spec) else { continue };
-            let scatter = if is_observed(&row.spec) { 0.0 } else { 1e-3 };
+            let scatter = if exact && is_observed(&row.spec) { 0.0 } else { 1e-3 };
             let samples = |level: f64| vec![level; 3];
             let series = runs.iter().map(|run| {
                 let level = value * (1.0 + scatter * (rng.random::<f64>() - 0.5));
@@ -61,23 +61,76 @@ fn is_observed(spec: &MetricSpec) -> bool {
     matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. })
 }
 
+/// What the values of the rows of one identifier have to do with each other.
+enum Values {
+    Alike(f64),
+    /// They grow with a parameter.
+    Grow(f64, String),
+    /// One for each value of a parameter, by its text.
+    Differ(String, BTreeMap<String, f64>),
+}
+
+impl Values {
+    /// Of the rows with these, which have one identifier. Not all of them have the same parameters.
+    fn choose(specs: &[&MetricSpec], rng: &mut Xoshiro256PlusPlus) -> Self {
+        let names = |is_taken: fn(&Parameter) -> bool| -> Vec<&String> {
+            let parameters = specs.iter().flat_map(|spec| &spec.parameters).filter(|(_, value)| is_taken(value));
+            parameters.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+        };
+        let (all, numbers) = (names(|_| true), names(|value| value.number().is_some()));
+        let is_time = specs[0].unit == Unit::Seconds && !is_observed(specs[0]);
+        match rng.random_range(0..3) {
+            0 if is_time && !numbers.is_empty() => {
+                Self::Grow(*one_of(&[0.5, 1.0, 2.0], rng), one_of(&numbers, rng).to_string())
+            }
+            1 if !all.is_empty() => Self::Differ(one_of(&all, rng).to_string(), BTreeMap::new()),
+            _ => Self::Alike(level(specs[0], rng)),
+        }
+    }
+
+    fn of(&mut self, spec: &MetricSpec, rng: &mut Xoshiro256PlusPlus) -> f64 {
+        match self {
+            Self::Alike(level) => *level,
+            Self::Grow(level, name) => *level * spec.parameters.get(name).and_then(Parameter::number).unwrap_or(1.0),
+            Self::Differ(name, levels) => {
+                let own = spec.parameters.get(name).map(|value| format!("{value:?}")).unwrap_or_default();
+                *levels.entry(own).or_insert_with(|| level(spec, rng))
+            }
+        }
+    }
+}
+
+fn one_of<'a, T>(all: &'a [T], rng: &mut Xoshiro256PlusPlus) -> &'a T {
+    &all[rng.random_range(0..all.len())]
+}
+
+fn level(spec: &MetricSpec, rng: &mut Xoshiro256PlusPlus) -> f64 {
+    let levels: &[f64] = match spec.unit {
+        _ if is_observed(spec) => &[0.0, 1.0],
+        Unit::Ratio => &[0.01, 0.5, 1.0, 2.0],
+        _ => &[1e-6, 1e-5, 2e-5, 1e-4, 1e-3, 2e-3, 5e-3, 2e-2],
+    };
+    *one_of(levels, rng)
+}
+
 /// Whether some values of its rows confirm a claim, and some refute it.
 fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
     const TRIALS: u64 = 600;
     let mut planted = Planted::of(document, claim, all);
+    let mut of_id: BTreeMap<String, Vec<MetricSpec>> = BTreeMap::new();
+    for row in &planted.results.rows {
+        of_id.entry(row.spec.id.clone()).or_default().push(row.spec.clone());
+    }
     let mut reached = [false; 2];
     for seed in 0..TRIALS {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // All times of one identifier are equal, or grow with a parameter.
-        let mut chosen: BTreeMap<String, (f64, Option<String>)> = BTreeMap::new();
-        planted.plant(|spec| {
-            if is_observed(spec) {
-                return Some(f64::from(u8::from(rng.random_bool(0.5))));
-            }
-            let (level, grows) = chosen.entry(spec.id.clone()).or_insert_with(|| choose(spec, &mut rng));
-            let by = grows.as_ref().and_then(|name| spec.parameters.get(name)?.number());
-            Some(*level * by.unwrap_or(1.0))
-        });
+        let mut chosen: BTreeMap<String, Values> = of_id
+            .iter()
+            .map(|(id, specs)| (id.clone(), Values::choose(&specs.iter().collect::<Vec<_>>(), &mut rng)))
+            .collect();
+        // Whether a call waits is the same in each run, a share that was recorded is not.
+        let exact = rng.random_bool(0.5);
+        planted.plant(exact, |spec| chosen.get_mut(&spec.id).map(|values| values.of(spec, &mut rng)));
         match planted.verdict(document, claim) {
             ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => reached[0] = true,
             ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => reached[1] = true,
@@ -89,20 +142,6 @@ fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
         }
     }
     reached
-}
-
-/// A value for the rows of an identifier, and the parameter that it grows with, where it does.
-fn choose(spec: &MetricSpec, rng: &mut Xoshiro256PlusPlus) -> (f64, Option<String>) {
-    let numbers = spec.parameters.iter().filter(|(_, value)| value.number().is_some());
-    let names: Vec<&String> = numbers.map(|(name, _)| name).collect();
-    let grows = !names.is_empty() && spec.unit == Unit::Seconds && rng.random_bool(0.4);
-    let grows = grows.then(|| names[rng.random_range(0..names.len())].clone());
-    let levels: &[f64] = match (spec.unit, &grows) {
-        (_, Some(_)) => &[0.5, 1.0, 2.0],
-        (Unit::Ratio, None) => &[0.01, 0.5, 1.0, 2.0],
-        _ => &[1e-6, 1e-5, 2e-5, 1e-4, 1e-3, 2e-3, 5e-3, 2e-2],
-    };
-    (levels[rng.random_range(0..levels.len())], grows)
 }
 
 #[test]
@@ -138,7 +177,7 @@ fn a_claim_that_no_values_refute_is_found() {
 fn with(id: &str, value: impl Fn(&str, &dyn Fn(&str) -> f64) -> Option<f64>) -> ClaimVerdict {
     let (document, claim) = claims().find(|(_, claim)| claim.id == id).unwrap();
     let mut planted = Planted::of(document, claim, &fixture::run());
-    planted.plant(|spec| {
+    planted.plant(true, |spec| {
         let parameter = |name: &str| spec.parameters.get(name).and_then(Parameter::number).unwrap_or(f64::NAN);
         value(&spec.id, &parameter)
     });

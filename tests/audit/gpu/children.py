@@ -9,6 +9,7 @@ import torch.multiprocessing as multiprocessing
 
 def beside():
     values = torch.ones(1 << 20, device="cuda")
+    values.sum()  # The code of the kernels is loaded before work is pending: loading may wait for it.
     torch.cuda._sleep(18_000_000)
     return values.sum().item()  # waits in the process that was started
 
@@ -24,6 +25,7 @@ class Batches(torch.utils.data.Dataset):
 def main():
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     total = torch.zeros((), device="cuda")
+    total += torch.zeros(1024, device="cuda").sum()
     for batch in torch.utils.data.DataLoader(Batches(), batch_size=2, num_workers=2, pin_memory=True):
         torch.cuda._sleep(18_000_000)
         total += batch.to("cuda", non_blocking=True).sum()
