@@ -18,7 +18,8 @@ use crate::units::{Scale, Unit};
 pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &Catalog) -> Result<String, BookError> {
     let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
-        let others = results.runs.iter().filter(|run| run.system != results.run().system);
+        let own = results.run().system.as_str();
+        let others = results.systems().into_iter().filter(|system| *system != own);
         let warnings = Warning::of(results).into_iter().chain(Warning::of_units(results, catalog));
         context! {
             machine,
@@ -31,7 +32,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             audited => has("self-audit"),
             ceilings => has("ceilings"),
             same_code => same_code(SameCode::of(results)),
-            systems => others.map(|run| safe_html(system(results, run).to_html())).collect::<Vec<_>>(),
+            systems => others.flat_map(|other| system(results, other)).map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
             absences => absences(results).map(|table| safe_html(table.to_html())),
@@ -139,7 +140,9 @@ fn sampling(results: &Results) -> Table {
     };
     let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
     let error = plan.relative_error.map(|error| format!("± {}", Scale::PERCENT.significant(error, 2)));
+    let made = results.runs_of(&results.run().system).count();
     let facts = [
+        ("runs".to_owned(), Cell::Text(of_planned(made, results))),
         ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
         ("stop after samples".to_owned(), rule(plan.samples.map(|samples| samples.to_string()))),
         ("stop at a relative error of".to_owned(), rule(error)),
@@ -215,22 +218,34 @@ fn work(results: &Results) -> Option<Table> {
     table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], rows)
 }
 
-/// Another system that measured the same work on the machine.
-fn system(results: &Results, run: &Run) -> Table {
+/// So many runs of those that were to be made.
+fn of_planned(made: usize, results: &Results) -> String {
+    format!("{made} of {}", made.max(results.plan.runs as usize))
+}
+
+/// Another system that measured the same work on the machine: a table, or one for each of the states that its runs found.
+fn system(results: &Results, system: &str) -> Vec<Table> {
     let text = |text: &str| Cell::Text(text.to_owned());
-    let rows = results.lookup_of(&run.system).specs().count();
-    let (device, program) = (&run.environment.device, &run.environment.program);
-    let mut facts = vec![
-        ("began".to_owned(), text(&run.started)),
-        ("program".to_owned(), Cell::Text(versions(program))),
-        ("device".to_owned(), text(&device.model)),
-    ];
-    facts.extend(run.environment.facts().map(|(name, value)| (name.clone(), text(value))));
-    facts.extend([
-        ("host processor".to_owned(), text(&run.environment.host.cpu)),
-        ("rows".to_owned(), Cell::Text(rows.to_string())),
-    ]);
-    Table::facts(&format!("{} on the same machine", run.system), ["fact", "value"], facts)
+    let rows = results.lookup_of(system).specs().count();
+    let state = |run: &&Run| {
+        let environment = &run.environment;
+        let named = [("program", versions(&environment.program)), ("device", environment.device.model.clone())];
+        let named = named.map(|(name, value)| (name.to_owned(), value));
+        let facts = environment.facts().map(|(name, value)| (name.clone(), value.clone()));
+        let host = ("host processor".to_owned(), environment.host.cpu.clone());
+        named.into_iter().chain(facts).chain([host]).collect::<Vec<_>>()
+    };
+    let runs: Vec<&Run> = results.runs_of(system).collect();
+    let table = |runs: &[&Run]| {
+        let began: Vec<&str> = runs.iter().map(|run| run.started.as_str()).collect();
+        let made = of_planned(runs.len(), results);
+        let facts =
+            [("runs".to_owned(), Cell::Text(made)), ("began".to_owned(), Cell::Text(began.join(", ")))].into_iter();
+        let facts = facts.chain(runs.iter().take(1).flat_map(state).map(|(name, value)| (name, Cell::Text(value))));
+        let facts = facts.chain([("rows".to_owned(), text(&rows.to_string()))]);
+        Table::facts(&format!("{system} on the same machine"), ["fact", "value"], facts)
+    };
+    runs.chunk_by(|one, other| state(one) == state(other)).map(table).collect()
 }
 
 /// The diagnoses of the samples of each row of each system: what each kind may come from stands over its rows.

@@ -16,7 +16,7 @@ use super::includes::{self, Files, place};
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
 use super::project::BookProject;
-use super::tables::Machines;
+use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, is_template, safe_html};
 use super::{
     audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, slides, sources, syllabus,
@@ -180,10 +180,13 @@ impl Source {
         let shown = holding(results, document);
         let judged: Vec<Vec<Judgement>> =
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
+        // A machine has one name in the whole book.
+        let labels = machine_labels(results);
+        let labels = shown.iter().map(|place| labels[*place].clone()).collect();
         let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
         let listings = document.listings.iter().map(|name| project.text(&format!("src/{name}")));
         let listings = listings.collect::<Result<Vec<&str>, _>>()?;
-        let machines = Machines::of(results);
+        let machines = Machines::of(results).called(labels);
         let text = chapter::render(templates, (document, titles), &listings, &machines, &judged)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
             self.files.insert(Path::new("src").join(path), content);

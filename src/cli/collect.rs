@@ -32,7 +32,8 @@ Of a folder that `report fleet` filled, the tasks that left no results are liste
 
 Without sources it checks the store and writes what is asked for.
 
-Exit codes: 0, 1 where a file was refused or a task left no results, 2 where a source or the store cannot be read.
+Exit codes: 0, 1 where a file was refused or a task left no results, 2 where a source or the store cannot be read or written
+and nothing was added.
 
 Examples:
   report collect job-4711/ job-4712/ --into results

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::{device, output};
 use crate::error::{BookError, DeviceError, FileError, explained};
+use crate::files::has_made_any;
 use crate::results::nearest;
 
 /// How a command ended, as its exit code.
@@ -63,7 +64,8 @@ fn code_of(error: &anyhow::Error) -> End {
         || error.is::<UsageError>()
         || matches!(error.downcast_ref(), Some(error) if is_the_users(error))
         || matches!(error.downcast_ref(), Some(error) if is_of_the_place(error));
-    if asked_wrongly { End::Refused } else { End::Failed }
+    // Of a command that makes several things, the first may be there.
+    if asked_wrongly && !has_made_any() { End::Refused } else { End::Failed }
 }
 
 /// Whether the course, or the place that was named for the book, is wrong.

@@ -26,7 +26,7 @@ pub struct Group<'a, S> {
     /// Those of the rows that are declared from now on.
     current: Parameters,
     part: Part,
-    rounds: Rounds,
+    repeats: Repeats,
     setup: Setup<'a, S>,
     left_out: Option<String>,
     rows: Vec<Declared<'a, S>>,
@@ -34,9 +34,9 @@ pub struct Group<'a, S> {
 
 /// How its rows are sampled.
 #[derive(Clone, Copy)]
-enum Rounds {
+enum Repeats {
     /// As the run's protocol says.
-    Stated,
+    AsStated,
     /// The same without a warm-up.
     Unwarmed,
     /// So many, without a warm-up.
@@ -92,14 +92,14 @@ impl<'a> Group<'a, Device> {
     pub(super) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
         let setup = Box::new(|device: &Device| Ok(device.clone()));
         let (current, part) = (parameters.clone(), Part::Timed);
-        let (heading, rounds, left_out) = (heading.to_owned(), Rounds::Stated, None);
-        Self { bench, heading, parameters, current, part, rounds, setup, left_out, rows: Vec::new() }
+        let (heading, repeats, left_out) = (heading.to_owned(), Repeats::AsStated, None);
+        Self { bench, heading, parameters, current, part, repeats, setup, left_out, rows: Vec::new() }
     }
 
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
     pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
-        let Self { bench, heading, parameters, current, part, rounds, left_out, .. } = self;
-        Group { bench, heading, parameters, current, part, rounds, setup: Box::new(setup), left_out, rows: Vec::new() }
+        let Self { bench, heading, parameters, current, part, repeats, left_out, .. } = self;
+        Group { bench, heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
 }
 
@@ -133,13 +133,13 @@ impl<'a, S: 'a> Group<'a, S> {
     /// Its rows are decided by this many rounds, without a warm-up: what they show is a yes or a no, and more rounds would say
     /// it again.
     pub fn trials(mut self, count: NonZeroUsize) -> Self {
-        self.rounds = Rounds::Trials(count);
+        self.repeats = Repeats::Trials(count);
         self
     }
 
     /// Its rows are sampled without a warm-up: for work of the host alone that loads nothing and takes most of a second.
     pub fn without_warmup(mut self) -> Self {
-        self.rounds = Rounds::Unwarmed;
+        self.repeats = Repeats::Unwarmed;
         self
     }
 
@@ -332,7 +332,7 @@ impl<'a, S: 'a> Group<'a, S> {
 
     /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
     pub fn run(self) {
-        let Self { bench, setup, left_out, rows, part, rounds, .. } = self;
+        let Self { bench, setup, left_out, rows, part, repeats, .. } = self;
         let (of_part, measures, computes) = bench.next_group(part);
         let before = bench.left();
         if bench.measuring.is_none() {
@@ -354,7 +354,7 @@ impl<'a, S: 'a> Group<'a, S> {
             }
         }
         if !sampled.is_empty() {
-            sample(bench, setup, sampled, rounds);
+            sample(bench, setup, sampled, repeats);
         }
         for spec in derived {
             let outcome = compute(bench, &spec);
@@ -381,7 +381,7 @@ fn unmade(error: &DeviceError) -> Outcome {
     }
 }
 
-fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>, rounds: Rounds) {
+fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>, repeats: Repeats) {
     let Some(measuring) = bench.measuring.clone() else { return };
     let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
     let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
@@ -403,7 +403,7 @@ fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make
                     }
                 }
                 drop(shared);
-                outcomes.extend(sampled(bench, &measuring, specs, cases, rounds));
+                outcomes.extend(sampled(bench, &measuring, specs, cases, repeats));
                 outcomes
             }
             Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
@@ -418,7 +418,7 @@ fn sampled(
     measuring: &super::bench::Measuring,
     specs: Vec<MetricSpec>,
     cases: Vec<Case<'static>>,
-    rounds: Rounds,
+    repeats: Repeats,
 ) -> Vec<(MetricSpec, Outcome)> {
     let all =
         |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
@@ -426,15 +426,15 @@ fn sampled(
         return Vec::new();
     }
     let sampler = &measuring.sampler;
-    let kept = match rounds {
-        Rounds::Stated => sampler.sample(cases),
-        Rounds::Unwarmed => sampler.without_warmup().sample(cases),
-        Rounds::Trials(count) => sampler.of_trials(count).sample(cases),
+    let kept = match repeats {
+        Repeats::AsStated => sampler.sample(cases),
+        Repeats::Unwarmed => sampler.without_warmup().sample(cases),
+        Repeats::Trials(count) => sampler.of_trials(count).sample(cases),
     };
     match kept {
         Ok(kept) => {
             bench.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
-            let in_passes = bench.takes_part_in_passes(matches!(rounds, Rounds::Trials(_)));
+            let in_passes = bench.takes_part_in_passes(matches!(repeats, Repeats::Trials(_)));
             let outcomes = Outcome::of_rounds(kept, measuring.begun).map(|mut outcome| {
                 if let (Outcome::Measured { passes, .. }, false) = (&mut outcome, in_passes) {
                     passes.clear();

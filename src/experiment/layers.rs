@@ -247,12 +247,12 @@ fn updates(bench: &mut Bench) {
         .run();
 }
 
-/// A launch beside a kernel that has the device: one group.
+/// A launch behind that of a kernel that has the device: one group.
 fn priorities(bench: &mut Bench) {
     let launch = |highest: bool| move |device: &Device| timed(device, &Layer::Priority { highest }.call());
     bench
         .group("Priority of a stream", [])
-        .time_by(Clock::Host, "layers.priority.lowest", "Launch and wait, lowest priority", launch(false))
-        .time_by(Clock::Host, "layers.priority.highest", "Launch and wait, highest priority", launch(true))
+        .time_by(Clock::Host, "layers.priority.lowest", "Launch both and wait, lowest priority", launch(false))
+        .time_by(Clock::Host, "layers.priority.highest", "Launch both and wait, highest priority", launch(true))
         .run();
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::made::made;
 use crate::error::FileError;
 
 /// Makes a folder with those above it.
@@ -33,6 +34,7 @@ pub(crate) fn fill(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<
         let parent = path.parent().unwrap_or(folder);
         let written = make_folder(parent).and_then(|()| fs::write(&path, content));
         written.map_err(FileError::unwritten(&path))?;
+        made();
     }
     Ok(true)
 }

@@ -4,6 +4,7 @@
 
 mod fill;
 mod lock;
+mod made;
 mod name;
 mod read;
 mod replace;
@@ -12,6 +13,7 @@ mod target;
 
 pub(crate) use fill::{fill, make_folder};
 pub(crate) use lock::Lock;
+pub(crate) use made::has_made_any;
 pub(crate) use read::{begins_with, is_same, open_inside, read_packed, read_text, text_of};
 pub(crate) use replace::replace;
 pub(crate) use scratch::Scratch;

@@ -4,11 +4,17 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::made::made;
+
 /// Puts `new` in the place of `place`; what was there lies at `old` then, or where `new` was.
 ///
 /// The two change places in one step where the system can do that. Where it cannot, a kill between two steps leaves the
 /// old one at `old`.
 pub(crate) fn replace(new: &Path, place: &Path, old: &Path) -> io::Result<()> {
+    moved(new, place, old).inspect(|()| made())
+}
+
+fn moved(new: &Path, place: &Path, old: &Path) -> io::Result<()> {
     if fs::symlink_metadata(place).is_err() {
         return fs::rename(new, place);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::fill::make_folder;
 use super::lock::Lock;
+use super::made::made;
 use super::name::{name_beside, refuse_name};
 
 /// How long another process may take to write the same file, or to begin to read a pipe.
@@ -109,6 +110,7 @@ impl Target {
         match self {
             Self::Stream(path) => {
                 let mut stream = opened(path, WAIT)?;
+                made();
                 stream.write_all(content)?;
                 stream.flush()
             }
@@ -118,6 +120,7 @@ impl Target {
                 file.write_all(content)?;
                 file.as_file().sync_all()?;
                 file.persist(path).map_err(|error| error.error)?;
+                made();
                 Ok(())
             }
         }

@@ -60,6 +60,11 @@ impl<'a> Machines<'a> {
         Self { results, labels: machine_labels(results), diagnosed, systems }
     }
 
+    /// The same, with these names, one for each.
+    pub(in crate::book) fn called(self, labels: Vec<String>) -> Self {
+        Self { labels, ..self }
+    }
+
     /// The results of each with what to call its machine.
     pub fn named(&self) -> impl Iterator<Item = (&'a Results, &str)> {
         self.results.iter().zip(self.labels.iter().map(String::as_str))

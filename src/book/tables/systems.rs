@@ -120,7 +120,7 @@ fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric
             let named = |metric: &Metric<'_>, system: &str| Some(format!("{} (of {system})", metric.unsteady()?));
             let reason = named(own, own_system).or_else(|| named(other, other_system));
             let all = own.planned().max(other.planned());
-            let fewer = format!("{} of {all} pairs of runs: in the others, one of the two has no samples", pairs.len());
+            let fewer = format!("{} of {all} pairs of runs", pairs.len());
             let fewer = Some(fewer).filter(|_| pairs.len() < all);
             Cell::Value(Box::new(Value {
                 interval: Some((ratio.low, ratio.high)).filter(|_| reason.is_none()),

@@ -50,14 +50,15 @@ pub(super) fn steps(calls: &Arc<Calls>, layer: Layer) -> Result<Box<dyn Steps>> 
         }
         Layer::Priority { highest } => {
             let stream = of_priority(calls, highest)?;
-            let (before, other) = (Arc::clone(calls), calls.other.get()?);
+            let other = calls.other.get()?;
             let call = move || {
+                // Here and not before the call, which is timed with nothing pending.
+                occupy(&c, other)?;
                 c.launch(stream.get()?, Duration::ZERO)?;
                 // Safety: the stream is live.
                 c.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(stream.get()?) })
             };
-            // Pending when the call is made.
-            Made::new(move || occupy(&before, other), move |()| call()).boxed()
+            Made::new(|| Ok(()), move |()| call()).boxed()
         }
     })
 }
