@@ -100,9 +100,17 @@ mod linux {
         KEPT.get().map(|kept| of(&kept.allowed).collect()).unwrap_or_default()
     }
 
+    /// Puts the calling thread, which had the processors `allowed`, on one of them; says whether the system did.
+    fn keep_on(allowed: CpuSet, on: usize) -> bool {
+        let is_kept = sched_setaffinity(None, &only(on)).is_ok();
+        if is_kept {
+            KEPT.set(Some(Kept { on, allowed, others: others(&allowed, on, &core_of(on)) }));
+        }
+        is_kept
+    }
+
     pub(super) fn stay_on(cpu: usize) {
-        if let Some(kept) = KEPT.get().filter(|_| sched_setaffinity(None, &only(cpu)).is_ok()) {
-            KEPT.set(Some(Kept { on: cpu, others: others(&kept.allowed, cpu, &core_of(cpu)), ..kept }));
+        if KEPT.get().is_some_and(|kept| keep_on(kept.allowed, cpu)) {
             LAST.store(cpu, Ordering::Relaxed);
         }
     }
@@ -110,7 +118,7 @@ mod linux {
     pub(super) fn kept<R>(work: impl FnOnce() -> R) -> R {
         let allowed = sched_getaffinity(None).ok().filter(|_| KEPT.get().is_none());
         let Some((allowed, own)) = allowed.zip(measuring()) else { return work() };
-        if sched_setaffinity(None, &only(own)).is_err() {
+        if !keep_on(allowed, own) {
             return work();
         }
         /// No thread is kept any more, whichever way the work ended.
@@ -122,7 +130,6 @@ mod linux {
         }
         let _back = Back(allowed);
         let _free = Free;
-        KEPT.set(Some(Kept { on: own, allowed, others: others(&allowed, own, &core_of(own)) }));
         work()
     }
 

@@ -19,7 +19,8 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
     let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let own = results.run().system.as_str();
-        let others = results.systems().into_iter().filter(|system| *system != own);
+        let others = results.systems().into_iter().filter(|other| *other != own);
+        let others = others.flat_map(|other| system(results, other));
         let warnings = Warning::of(results).into_iter().chain(Warning::of_units(results, catalog));
         context! {
             machine,
@@ -32,7 +33,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             audited => has("self-audit"),
             ceilings => has("ceilings"),
             same_code => same_code(SameCode::of(results)),
-            systems => others.flat_map(|other| system(results, other)).map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
+            systems => others.map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
             absences => absences(results).map(|table| safe_html(table.to_html())),
@@ -225,7 +226,6 @@ fn of_planned(made: usize, results: &Results) -> String {
 
 /// Another system that measured the same work on the machine: a table, or one for each of the states that its runs found.
 fn system(results: &Results, system: &str) -> Vec<Table> {
-    let text = |text: &str| Cell::Text(text.to_owned());
     let rows = results.lookup_of(system).specs().count();
     let state = |run: &&Run| {
         let environment = &run.environment;
@@ -242,7 +242,7 @@ fn system(results: &Results, system: &str) -> Vec<Table> {
         let facts =
             [("runs".to_owned(), Cell::Text(made)), ("began".to_owned(), Cell::Text(began.join(", ")))].into_iter();
         let facts = facts.chain(runs.iter().take(1).flat_map(state).map(|(name, value)| (name, Cell::Text(value))));
-        let facts = facts.chain([("rows".to_owned(), text(&rows.to_string()))]);
+        let facts = facts.chain([("rows".to_owned(), Cell::Text(rows.to_string()))]);
         Table::facts(&format!("{system} on the same machine"), ["fact", "value"], facts)
     };
     runs.chunk_by(|one, other| state(one) == state(other)).map(table).collect()

@@ -207,24 +207,29 @@ pub(super) mod tests {
 
     /// Processors with such times of a piece of work; the thread is kept on the last one at first.
     #[derive(Clone, Debug)]
-    pub(in crate::measure) struct Scripted(Arc<(AtomicUsize, Mutex<Vec<f64>>, AtomicUsize)>);
+    pub(in crate::measure) struct Scripted {
+        own: Arc<AtomicUsize>,
+        times: Arc<Mutex<Vec<f64>>>,
+        pieces: Arc<AtomicUsize>,
+    }
 
     impl Scripted {
         pub(in crate::measure) fn new(times: &[f64]) -> Self {
-            Self(Arc::new((AtomicUsize::new(times.len() - 1), Mutex::new(times.to_vec()), AtomicUsize::new(0))))
+            let own = Arc::new(AtomicUsize::new(times.len() - 1));
+            Self { own, times: Arc::new(Mutex::new(times.to_vec())), pieces: Arc::default() }
         }
 
         pub(in crate::measure) fn own(&self) -> usize {
-            self.0.0.load(Ordering::Relaxed)
+            self.own.load(Ordering::Relaxed)
         }
 
         pub(in crate::measure) fn set(&self, times: &[f64]) {
-            *self.0.1.lock().unwrap() = times.to_vec();
+            *self.times.lock().unwrap() = times.to_vec();
         }
 
         /// How many pieces of work were done since the last time.
         fn pieces(&self) -> usize {
-            self.0.2.swap(0, Ordering::Relaxed)
+            self.pieces.swap(0, Ordering::Relaxed)
         }
     }
 
@@ -234,16 +239,16 @@ pub(super) mod tests {
         }
 
         fn choices(&self) -> Vec<usize> {
-            (0..self.0.1.lock().unwrap().len()).rev().collect()
+            (0..self.times.lock().unwrap().len()).rev().collect()
         }
 
         fn stay_on(&self, cpu: usize) {
-            self.0.0.store(cpu, Ordering::Relaxed);
+            self.own.store(cpu, Ordering::Relaxed);
         }
 
         fn work(&self) -> f64 {
-            self.0.2.fetch_add(1, Ordering::Relaxed);
-            self.0.1.lock().unwrap()[self.own()]
+            self.pieces.fetch_add(1, Ordering::Relaxed);
+            self.times.lock().unwrap()[self.own()]
         }
     }
 

@@ -95,14 +95,13 @@ fn in_turn(mut results: Results) -> Results {
 /// row has an interval exactly where the row has one.
 #[test]
 fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
-    let kept = Results::read(&path).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+    let files = ["nvidia-h200.json", "nvidia-h200-calls.json"].map(|name| Results::read(&folder.join(name)).unwrap());
     let mut withheld = 0;
-    // Those whose times are short: judging all takes minutes.
-    let short = ["sync-points", "idle-device", "synchronize", "async-frontend"];
-    for document in documents().into_iter().filter(|document| short.contains(&document.id.as_str())) {
+    let documents = documents();
+    for (kept, document) in files.iter().flat_map(|kept| documents.iter().map(move |document| (kept, document))) {
         for claim in &document.claims {
-            let judgement = claim.judge(&document, &kept);
+            let judgement = claim.judge(document, kept);
             let beside = judgement.beside.iter().flat_map(|beside| beside.cases.iter().chain(&beside.shown));
             for case in judgement.cases.iter().chain(&judgement.shown).chain(beside) {
                 let Ok(written) = &case.value else { continue };
@@ -122,11 +121,11 @@ fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_w
         }
         let Some(headline) = &document.headline else { continue };
         for system in kept.systems() {
-            let Ok(number) = headline.said(&document, &kept, system) else { continue };
+            let Ok(number) = headline.said(document, kept, system) else { continue };
             assert_eq!(number.is_steady, number.interval.contains('…'), "{}: {number:?}", document.id);
         }
     }
-    assert!(withheld > 0, "none is withheld, so that nothing was tested");
+    assert!(withheld > 5, "{withheld}");
 }
 
 #[test]
