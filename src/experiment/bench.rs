@@ -287,11 +287,14 @@ impl Bench {
     }
 
     /// The samples of a row that stands here, or the outcome of one that has none.
-    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Outcome> {
+    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Box<Outcome>> {
         match self.outcome(id, parameters) {
             Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => Ok(samples),
-            Some(absent) => Err(absent.clone()),
-            None => Err(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") }),
+            Some(absent) => Err(Box::new(absent.clone())),
+            None => {
+                let reason = format!("there is no row `{id}` to compute it from");
+                Err(Box::new(Outcome::Failed { reason }))
+            }
         }
     }
 }

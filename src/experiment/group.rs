@@ -459,11 +459,13 @@ fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
         let samples = bench.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
         Ok((operand.name.clone(), samples))
     };
-    let found = match operands.iter().map(of).collect::<Result<Vec<(String, &[f64])>, Outcome>>() {
-        Err(Outcome::Skipped { reason }) if reason == NOT_CHOSEN => {
-            return skipped("the rows that it is computed from were left out by choice");
-        }
-        Err(absent) => return absent,
+    let found = match operands.iter().map(of).collect::<Result<Vec<(String, &[f64])>, Box<Outcome>>>() {
+        Err(absent) => match *absent {
+            Outcome::Skipped { reason } if reason == NOT_CHOSEN => {
+                return skipped("the rows that it is computed from were left out by choice");
+            }
+            absent => return absent,
+        },
         Ok(found) => found,
     };
     let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();

@@ -7,11 +7,12 @@
 //! system call, so that nothing else explains the difference.
 //!
 //! The work is done before each sample: a host that has waited has to wake and to raise its clock, and both would be in the
-//! sample. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
+//! sample. It is done after each sample, too: where the processor is slowed before or after it, the sample counts as one of a slowed
+//! host. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
 //! not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
 //! second. The first search tries all. On another processor the caches hold nothing of the cases, so the round that follows is
 //! one of the warm-up. Such rounds are charged to an account, of half a second and a tenth of the time since the first piece of
-//! work; with too little left the thread stays. No sample decides this: only the work does.
+//! work; with too little left the thread stays. No sample decides any of this: only the work does.
 //!
 //! # What it does not cover
 //! What slows all processors from the first search to the last piece, what slows one within a round, and caches, buses and the
@@ -106,10 +107,9 @@ impl HostSpeed {
         Self { begun: Instant::now(), processors: Box::new(processors), state: Mutex::default() }
     }
 
-    /// Keeps the calling thread busy for a piece of work.
-    pub(super) fn keep_busy(&self) {
-        let seconds = self.processors.work();
-        self.state().is_slow(seconds);
+    /// Keeps the calling thread busy for a piece of work, and says whether its processor is slowed.
+    pub(super) fn is_slowed(&self) -> bool {
+        self.state().is_slowed(self.processors.as_ref())
     }
 
     /// Has the calling thread leave its processor where that is slowed; says whether it did.
@@ -141,8 +141,7 @@ impl State {
     /// The processor to stay on, for a thread that is on `own`.
     fn choose(&mut self, processors: &dyn Processors, own: usize, now: Instant) -> usize {
         let is_first = self.best.is_none();
-        let is_slowed = (0..PIECES).all(|_| self.is_slow(processors.work()));
-        if !is_first && !is_slowed || self.rests_until.is_some_and(|until| now < until) {
+        if !self.is_slowed(processors) && !is_first || self.rests_until.is_some_and(|until| now < until) {
             return own;
         }
         let (mut fastest, mut least) = (own, f64::INFINITY);
@@ -166,6 +165,11 @@ impl State {
     /// What the account holds, so many seconds after the beginning.
     fn left(&self, elapsed: f64) -> f64 {
         AT_FIRST + GAINED * elapsed - self.charged
+    }
+
+    /// Whether pieces of work show that the processor is slowed.
+    fn is_slowed(&mut self, processors: &dyn Processors) -> bool {
+        (0..PIECES).all(|_| self.is_slow(processors.work()))
     }
 
     /// Whether a piece of work took far longer than the best, which it may be itself.
@@ -297,7 +301,7 @@ pub(super) mod tests {
             }
         }
         let host = HostSpeed::on(Interrupted(Mutex::new(vec![1.0, 1.9, 1.1].into_iter())));
-        host.keep_busy();
+        assert!(!host.is_slowed());
         assert!(!host.settle());
     }
 
@@ -333,7 +337,7 @@ pub(super) mod tests {
     #[test]
     fn a_thread_that_is_not_kept_on_a_processor_is_not_moved() {
         let host = HostSpeed::new();
-        host.keep_busy();
+        host.is_slowed();
         assert!(!host.settle() && !host.settle_before(0.0));
     }
 

@@ -4,8 +4,9 @@
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
 //! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
 //! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite a round
-//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too. The stopping rules are
-//! checked after each complete round. No sample is dropped, except those of a round that an interrupt left incomplete.
+//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and a sample beside which the
+//! processor was slowed is marked. The stopping rules are checked after each complete round. No sample is dropped, except those
+//! of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
 //! Without [`Sampler::sync_between`], work that one case enqueued without waiting may still run when the next case begins:
@@ -60,6 +61,9 @@ pub struct Rounds {
     pub order: Vec<Vec<u32>>,
     /// When each sample began; indexed as `sets`.
     pub started: Vec<Vec<Instant>>,
+    /// The rounds, from 0, whose sample was taken while the host's processor was slowed, in ascending order; empty where the
+    /// sampler did not watch it. Indexed as `sets`.
+    pub slowed: Vec<Vec<u32>>,
     /// The samples of the warm-up of each case, in order, and of rounds after the thread had left a slowed processor; indexed as
     /// `sets`. No estimate takes them in.
     pub warmup: Vec<Vec<f64>>,
@@ -75,6 +79,15 @@ impl Rounds {
     pub fn get(&self, name: &str) -> Option<&Samples> {
         self.sets.iter().find(|samples| samples.name() == name)
     }
+}
+
+/// One sample.
+#[derive(Clone, Copy)]
+struct Taken {
+    value: f64,
+    started: Instant,
+    /// Whether the host's processor was slowed before or after it.
+    is_slowed: bool,
 }
 
 /// Takes samples by a protocol. It owns its parts, is cheap to clone, and keeps no state between two measurements.
@@ -206,10 +219,9 @@ impl Sampler {
     fn sample_by(&self, mut cases: Vec<Case<'_>>, seconds: &mut dyn FnMut() -> f64) -> Result<Rounds, MeasureError> {
         self.protocol.validate()?;
         check_names(&cases)?;
-        let begun_at = Instant::now();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.protocol.seed);
         let mut order: Vec<usize> = (0..cases.len()).collect();
-        let mut values = vec![(0.0, begun_at); cases.len()];
+        let mut taken = vec![Taken { value: 0.0, started: Instant::now(), is_slowed: false }; cases.len()];
 
         let begun = seconds();
         // Without a warm-up the caches of another processor would be in the samples.
@@ -228,40 +240,42 @@ impl Sampler {
         while !warmup.is_over(seconds() - begun) {
             order.shuffle(&mut rng);
             let round_begun = Instant::now();
-            if let Some(end) = self.round(&mut cases, &order, 0, &mut values, &mut || seconds() - begun)? {
+            if let Some(end) = self.round(&mut cases, &order, 0, &mut taken, &mut || seconds() - begun)? {
                 return Err(self.nothing_kept(end));
             }
             last_round = round_begun.elapsed().as_secs_f64();
-            warmup.keep(values.iter().map(|(value, _)| *value), conditions().as_ref());
+            warmup.keep(taken.iter().map(|one| one.value), conditions().as_ref());
             let (round, rounds) = (warmup.rounds(), Some(self.protocol.warmup));
             self.report(Progress { warming_up: true, round, rounds, share: 0.0 });
         }
 
         let mut kept = vec![Vec::new(); cases.len()];
         let (mut places, mut started) = (vec![Vec::new(); cases.len()], vec![Vec::new(); cases.len()]);
+        let mut slowed = vec![Vec::new(); cases.len()];
         let mut stopping = Stopping::new(&self.protocol, cases.len());
         let first_kept = seconds();
         let stopped_by = loop {
             let moved = host.filter(|host| host.settle_before(last_round));
             order.shuffle(&mut rng);
             let (index, round_begun) = (stopping.rounds(), Instant::now());
-            if let Some(end) = self.round(&mut cases, &order, index, &mut values, &mut || seconds() - begun)? {
+            if let Some(end) = self.round(&mut cases, &order, index, &mut taken, &mut || seconds() - begun)? {
                 break end;
             }
             last_round = round_begun.elapsed().as_secs_f64();
             if let Some(host) = moved {
                 host.charge(last_round);
-                warmup.keep(values.iter().map(|(value, _)| *value), None);
+                warmup.keep(taken.iter().map(|one| one.value), None);
                 continue;
             }
-            for (case, (value, start)) in values.iter().enumerate() {
-                kept[case].push(*value);
-                started[case].push(*start);
+            for (case, one) in taken.iter().enumerate() {
+                kept[case].push(one.value);
+                started[case].push(one.started);
+                slowed[case].extend(u32::try_from(index).ok().filter(|_| one.is_slowed));
             }
             for (place, case) in (0..).zip(&order) {
                 places[*case].push(place);
             }
-            stopping.keep(values.iter().map(|(value, _)| *value));
+            stopping.keep(taken.iter().map(|one| one.value));
             let elapsed = seconds() - first_kept;
             self.report(Progress {
                 warming_up: false,
@@ -278,7 +292,7 @@ impl Sampler {
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
         let (sets, calls) = (sets.collect::<Result<_, _>>()?, cases.iter().map(Case::calls).collect());
-        Ok(Rounds { sets, order: places, started, warmup: warmup.samples, calls, stopped_by })
+        Ok(Rounds { sets, order: places, started, slowed, warmup: warmup.samples, calls, stopped_by })
     }
 
     /// Runs every case once. Returns what left the round incomplete, if anything did.
@@ -287,7 +301,7 @@ impl Sampler {
         cases: &mut [Case<'_>],
         order: &[usize],
         index: usize,
-        values: &mut [(f64, Instant)],
+        taken: &mut [Taken],
         spent: &mut dyn FnMut() -> f64,
     ) -> Result<Option<StoppedBy>, MeasureError> {
         for &place in order {
@@ -298,12 +312,11 @@ impl Sampler {
                 return Ok(Some(StoppedBy::TimeLimit));
             }
             let case = &mut cases[place];
-            let (value, started) =
-                self.run(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
-            if !value.is_finite() {
-                return Err(MeasureError::NotFinite { case: case.name().to_owned(), index, value });
+            let one = self.run(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
+            if !one.value.is_finite() {
+                return Err(MeasureError::NotFinite { case: case.name().to_owned(), index, value: one.value });
             }
-            values[place] = (value, started);
+            taken[place] = one;
         }
         Ok(None)
     }
@@ -314,16 +327,17 @@ impl Sampler {
         Ok(self.synchronize()?)
     }
 
-    fn run(&self, case: &mut Case<'_>) -> Result<(f64, Instant), CaseError> {
+    fn run(&self, case: &mut Case<'_>) -> Result<Taken, CaseError> {
+        let is_slowed = || self.host.as_ref().is_some_and(|host| host.is_slowed());
         self.synchronize()?;
-        if let Some(host) = &self.host {
-            host.keep_busy();
-        }
+        let was_slowed = is_slowed();
         let started = Instant::now();
         let value = case.measure()?;
+        // Before the device is synchronized: the host may sleep meanwhile.
+        let is_slowed = is_slowed() || was_slowed;
         // Again, so that a failure of the work of this case is reported for this case.
         self.synchronize()?;
-        Ok((value, started))
+        Ok(Taken { value, started, is_slowed })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -2,7 +2,13 @@
 //!
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
+//!
+//! Samples that were taken while the host's processor was slowed are left out of a run that has others. So are the rounds of a
+//! computed row in which a sample of a measured one, by way of which it comes about, was: what is compared is of the same host.
+//! No value decides this: only the host's own pieces of work do, which are timed beside each sample. Observations of yes and no
+//! are no times, and stay.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::missing::{Lacking, MissingReason};
@@ -26,8 +32,11 @@ pub struct Lookup<'a> {
 pub struct Metric<'a> {
     /// What it is.
     pub spec: &'a MetricSpec,
-    /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run.
-    pub runs: Vec<&'a [f64]>,
+    /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run. Without those of
+    /// a slowed host, where a run has others.
+    pub runs: Vec<Cow<'a, [f64]>>,
+    /// How many samples these runs have besides, all of a slowed host.
+    pub left_out: usize,
     /// Which runs these are: the place of each among those of its system.
     places: Vec<usize>,
     /// The runs that have none, and why.
@@ -42,7 +51,7 @@ impl<'a> Metric<'a> {
     #[must_use]
     pub fn paired(&self, other: &Metric<'_>) -> Self {
         let both = self.places.iter().zip(&self.runs).filter(|(place, _)| other.places.contains(place));
-        let (places, runs) = both.map(|(place, run)| (*place, *run)).unzip();
+        let (places, runs) = both.map(|(place, run)| (*place, run.clone())).unzip();
         Self { runs, places, ..self.clone() }
     }
 
@@ -54,6 +63,11 @@ impl<'a> Metric<'a> {
     /// All samples, run by run.
     pub fn samples(&self) -> Vec<f64> {
         self.runs.concat()
+    }
+
+    /// The samples of each run.
+    pub(super) fn slices(&self) -> Vec<&[f64]> {
+        self.runs.iter().map(|samples| &**samples).collect()
     }
 
     /// The number of samples.
@@ -75,7 +89,7 @@ impl<'a> Metric<'a> {
         if self.is_share() {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
-        let found = Estimate::of_runs(&self.runs).unwrap_or_else(|| samples.estimate());
+        let found = Estimate::of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
         // A count may be the same in all runs: there is no clock whose step hides a scatter.
         let is_certain = self.is_observed() && found.runs > 1;
         let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
@@ -86,8 +100,7 @@ impl<'a> Metric<'a> {
 
     /// Whether it is the share of yes among observations of yes and no.
     pub fn is_share(&self) -> bool {
-        let mut samples = self.runs.iter().copied().flatten();
-        let yes_or_no = samples.all(|sample| *sample == 0.0 || *sample == 1.0);
+        let yes_or_no = self.runs.iter().flat_map(|run| run.iter()).all(|sample| *sample == 0.0 || *sample == 1.0);
         yes_or_no && self.is_observed() && self.spec.unit == Unit::Ratio
     }
 
@@ -119,7 +132,7 @@ impl<'a> Metric<'a> {
     /// The diagnoses of its samples, where it is a measured time. Nothing of what it is near to: that takes the other
     /// rows of its run.
     pub fn diagnose(&self) -> Vec<Diagnosis> {
-        if self.clock().is_some() { diagnose(&self.runs) } else { Vec::new() }
+        if self.clock().is_some() { diagnose(&self.slices()) } else { Vec::new() }
     }
 
     /// The measured rows that it was computed from.
@@ -247,7 +260,11 @@ impl<'a> Lookup<'a> {
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
-        let (mut runs, mut places, mut lacking): (Vec<&'a [f64]>, Vec<usize>, Vec<Lacking<'a>>) = Default::default();
+        let (mut runs, mut places, mut lacking): (Vec<Cow<'a, [f64]>>, Vec<usize>, Vec<Lacking<'a>>) =
+            Default::default();
+        let is_computed = matches!(row.spec.provenance, Provenance::Derived { .. });
+        let sources = if is_computed { self.operands(row) } else { vec![row] };
+        let mut left_out = 0;
         for (place, (run, outcome)) in self.outcomes(row).enumerate() {
             let reason = match outcome {
                 Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
@@ -255,7 +272,9 @@ impl<'a> Lookup<'a> {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
                         return Err(MissingReason::Inconsistent(reason));
                     }
-                    runs.push(samples);
+                    let kept = at_full_speed(samples, &slowed(&sources, run));
+                    left_out += samples.len() - kept.len();
+                    runs.push(kept);
                     places.push(place);
                     continue;
                 }
@@ -272,13 +291,27 @@ impl<'a> Lookup<'a> {
             let known = reasons.reduce(|first, next| if first == MissingReason::NotInRun { next } else { first });
             return Err(known.unwrap_or(MissingReason::NotInRun));
         }
-        let operands = match row.spec.provenance {
-            Provenance::Derived { .. } => self.operands(row),
-            Provenance::Measured { .. } => Vec::new(),
-        };
-        let operands = operands.into_iter().filter_map(|operand| self.metric(operand).ok()).collect();
-        Ok(Metric { spec: &row.spec, runs, places, lacking, operands })
+        let operands =
+            sources.into_iter().filter(|_| is_computed).filter_map(|operand| self.metric(operand).ok()).collect();
+        Ok(Metric { spec: &row.spec, runs, left_out, places, lacking, operands })
     }
+}
+
+/// The rounds of a run in which a sample of one of these measured rows is of a slowed host.
+fn slowed(rows: &[&Row], run: &str) -> HashSet<usize> {
+    let times =
+        rows.iter().filter(|row| !matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }));
+    let rounds = times.filter_map(|row| row.outcome(run)).flat_map(Outcome::slowed);
+    rounds.map(|round| *round as usize).collect()
+}
+
+/// The samples without those of such rounds; all of them where no other is left.
+fn at_full_speed<'a>(samples: &'a [f64], slowed: &HashSet<usize>) -> Cow<'a, [f64]> {
+    let is_left = |round: &usize| !slowed.contains(round);
+    if slowed.is_empty() || !(0..samples.len()).any(|round| is_left(&round)) {
+        return Cow::Borrowed(samples);
+    }
+    (0..samples.len()).filter(is_left).map(|round| samples[round]).collect()
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
@@ -309,6 +342,7 @@ fn holds(parameters: &Parameters, select: &Parameters) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::formula::FormulaOperand;
     use super::super::row::Series;
     use super::*;
     use crate::measure::StoppedBy;
@@ -337,10 +371,19 @@ mod tests {
             samples: samples.to_vec(),
             order,
             started,
+            slowed: Vec::new(),
             warmup: Vec::new(),
             passes: Vec::new(),
             stopped_by: StoppedBy::Samples,
         }
+    }
+
+    fn marked(samples: &[f64], numbers: &[u32]) -> Outcome {
+        let mut outcome = measured(samples);
+        if let Outcome::Measured { slowed, .. } = &mut outcome {
+            slowed.extend(numbers);
+        }
+        outcome
     }
 
     fn found(rows: &Rows) -> Result<Metric<'_>, MissingReason> {
@@ -353,7 +396,7 @@ mod tests {
         let rows = Rows::from(vec![time("fp16", 1.0), time("fp32", 7.0)]);
         let lookup = Lookup::new(&rows, vec!["1"]);
         let found = lookup.find("a", &Parameters::new(), &text("dtype", "fp32")).unwrap();
-        assert_eq!(found.runs, [[7.0]]);
+        assert_eq!(found.slices(), [[7.0]]);
         let several = lookup.find("a", &Parameters::new(), &Parameters::new()).unwrap_err().to_string();
         assert!(several.contains("`a` fits several rows, such as a (dtype fp16) and a (dtype fp32)"), "{several}");
         assert_eq!(lookup.estimate("a", &text("dtype", "none")), Err(MissingReason::NotInRun));
@@ -372,10 +415,50 @@ mod tests {
         let samples = [measured(&[1.0]), measured(&[2.0, 3.0]), measured(&[9.0])];
         let row = rows(Unit::Seconds, Clock::Host, &samples);
         let found = found(&row).unwrap();
-        assert_eq!(found.runs, [&[1.0][..], &[2.0, 3.0]]);
+        assert_eq!(found.slices(), [&[1.0][..], &[2.0, 3.0]]);
         let estimate = found.estimate().unwrap();
         assert_eq!((estimate.median, estimate.runs), (1.75, 2), "each run counts once, by its median");
         assert!(Lookup::new(&row, vec!["4"]).specs().next().is_none());
+    }
+
+    #[test]
+    fn samples_of_a_slowed_host_are_left_out_of_a_run_that_has_others() {
+        let outcomes = [marked(&[1.0, 9.0, 2.0, 8.0], &[1, 3]), marked(&[5.0, 7.0], &[0, 1])];
+        let row = rows(Unit::Seconds, Clock::Host, &outcomes);
+        let time = found(&row).unwrap();
+        assert_eq!((time.slices(), time.left_out), (vec![&[1.0, 2.0][..], &[5.0, 7.0]], 2));
+        assert_eq!(time.estimate().unwrap().median, (1.5 + 6.0) / 2.0);
+        let row = rows(Unit::Ratio, Clock::Observed, &[marked(&[1.0, 0.0], &[0])]);
+        assert_eq!(found(&row).unwrap().slices(), [[1.0, 0.0]], "what is observed is no time");
+    }
+
+    #[test]
+    fn a_round_of_a_computed_row_is_left_out_where_a_sample_that_it_comes_of_is() {
+        let measured = |id: &str, clock, slowed: &[u32]| {
+            let mut row = row("fp16", Unit::Seconds, clock, &[marked(&[1.0, 2.0, 3.0, 4.0], slowed)]);
+            row.spec.id = id.to_owned();
+            row
+        };
+        let computed = |id: &str, of: [&str; 2]| {
+            let operands = of.map(|id| FormulaOperand { name: id.to_owned(), id: id.to_owned(), parameters: None });
+            let mut row = measured(id, Clock::Host, &[]);
+            let (derivation, formula) = (Derivation::Difference, format!("{} − {}", of[0], of[1]));
+            row.spec.provenance = Provenance::Derived { derivation, formula, operands: operands.to_vec() };
+            row.series[0].outcome = Outcome::Derived { samples: vec![10.0, 20.0, 30.0, 40.0] };
+            row
+        };
+        let rows: Rows = vec![
+            measured("p", Clock::Host, &[1]),
+            measured("q", Clock::DeviceEvents, &[3]),
+            measured("o", Clock::Observed, &[0]),
+            computed("d", ["p", "q"]),
+            computed("e", ["d", "o"]),
+        ]
+        .into();
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let of = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
+        assert_eq!((of("d").slices(), of("d").left_out), (vec![&[10.0, 30.0][..]], 2));
+        assert_eq!(of("e").slices(), [[10.0, 30.0]], "also by way of another computed row");
     }
 
     #[test]

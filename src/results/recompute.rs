@@ -138,9 +138,15 @@ mod tests {
         let (order, started, warmup, stopped_by) = (Vec::new(), Vec::new(), Vec::new(), StoppedBy::Samples);
         let outcome = match provenance {
             Provenance::Derived { .. } => Outcome::Derived { samples },
-            Provenance::Measured { .. } => {
-                Outcome::Measured { samples, order, started, warmup, passes: Vec::new(), stopped_by }
-            }
+            Provenance::Measured { .. } => Outcome::Measured {
+                samples,
+                order,
+                started,
+                slowed: Vec::new(),
+                warmup,
+                passes: Vec::new(),
+                stopped_by,
+            },
         };
         let parameters = Parameters::from([("bytes".to_owned(), Parameter::Integer(8))]);
         let (id, group, label, unit) = (id.to_owned(), "G".to_owned(), "L".to_owned(), Unit::Seconds);

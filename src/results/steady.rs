@@ -32,9 +32,10 @@ impl<'a> Metric<'a> {
     /// Why its samples have no interval that one figure could give, where they have none: their own two regimes or trend, or
     /// those of a row with more samples that it was computed from.
     pub fn unsteady(&self) -> Option<String> {
-        let own = self.is_scattered().then(|| no_interval_of(&self.runs, self.spec.unit)).flatten();
+        let own = self.is_scattered().then(|| no_interval_of(&self.slices(), self.spec.unit)).flatten();
         own.or_else(|| {
-            let longer = |operand: &&Metric<'_>| operand.count() > self.count();
+            let all = |metric: &Metric<'_>| metric.count() + metric.left_out;
+            let longer = |operand: &&Metric<'_>| all(operand) > all(self);
             self.operands().iter().filter(longer).find_map(|operand| {
                 let what = operand.unsteady()?;
                 Some(what.replacen("no interval:", &format!("no interval: {}:", operand.spec.id), 1))
@@ -127,6 +128,7 @@ mod tests {
                 samples: samples.to_vec(),
                 order: Vec::new(),
                 started: Vec::new(),
+                slowed: Vec::new(),
                 warmup: Vec::new(),
                 passes: Vec::new(),
                 stopped_by: StoppedBy::Samples,

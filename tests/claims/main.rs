@@ -67,6 +67,7 @@ fn results(rows: &[Made]) -> Results {
                         samples,
                         order,
                         started,
+                        slowed: Vec::new(),
                         warmup,
                         passes: Vec::new(),
                         stopped_by: StoppedBy::Samples,

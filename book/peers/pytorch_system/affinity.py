@@ -1,7 +1,9 @@
-"""The processor on which the thread of the host measures, as `report` keeps its own: one of those that the process may use, where
-there are four or more; at first the last one, until it is told to stay on another. A thread inherits the processors of the thread that starts it, so what a measurement starts is
-started `elsewhere`: not on its processor, nor on one that shares a core with it, where enough others are left. Only Linux
-offers this; on other systems nothing is kept.
+"""The processor on which the thread of the host measures, as `report` keeps its own.
+
+It is one of those that the process may use, where there are four or more; at first the last one, until the thread is told to
+stay on another. A thread inherits the processors of the thread that starts it, so what a measurement starts is started
+`elsewhere`: not on its processor, nor on one that shares a core with it, where enough others are left. Only Linux offers this;
+on other systems nothing is kept.
 """
 
 import contextlib

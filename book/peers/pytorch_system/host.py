@@ -1,10 +1,11 @@
 """Where the host computes at full speed: as `report` finds it.
 
-The host does a fixed piece of work before each sample and takes its time; the shortest so far is its best. Where the least of
-three pieces takes more than 1.3 times the best, the processor is slowed, and the thread leaves it before a warm-up and before a
-round: for one that is not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again
-for a quarter of a second. The first search tries all. The round after a move is one of the warm-up, since the caches hold nothing
-of the cases. Such rounds are charged to an account, of half a second and a tenth of the time since the beginning.
+The host does a fixed piece of work before and after each sample and takes its time; the shortest so far is its best. Where the
+least of three pieces takes more than 1.3 times the best, the processor is slowed. A sample before or after which it is slowed
+counts as one of a slowed host. The thread leaves such a processor before a warm-up and before a round: for one that is not
+slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
+second. The first search tries all. The round after a move is one of the warm-up, since the caches hold nothing of the cases.
+Such rounds are charged to an account, of half a second and a tenth of the time since the beginning.
 """
 
 import time
@@ -34,9 +35,9 @@ class Host:
         self.best, self.rests_until = None, float("-inf")
         self.begun, self.charged = clock(), 0.0
 
-    def keep_busy(self):
-        """Does a piece of work."""
-        self._is_slow(self.piece())
+    def is_slowed(self):
+        """Does a piece of work, and says whether the processor is slowed."""
+        return all(self._is_slow(self.piece()) for _ in range(PIECES))
 
     def settle(self):
         """Has the thread leave its processor where that is slowed; says whether it did."""
@@ -56,8 +57,7 @@ class Host:
 
     def _choose(self, own):
         is_first = self.best is None
-        is_slowed = all(self._is_slow(self.piece()) for _ in range(PIECES))
-        if not (is_first or is_slowed) or self.clock() < self.rests_until:
+        if not (self.is_slowed() or is_first) or self.clock() < self.rests_until:
             return own
         fastest, least = own, float("inf")
         for processor in self.processors.choices():

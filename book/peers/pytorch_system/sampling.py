@@ -3,8 +3,10 @@
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
 rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
 than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. A round before
-which the thread has left a slowed processor, as `host` says, is one of the warm-up, too. The rules are checked after each complete round. The time limit is that of each case: together they have as many times as long. It leaves
-the fewest rounds that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
+which the thread has left a slowed processor, as `host` says, is one of the warm-up, too, and a sample beside which the
+processor was slowed is marked. The rules are checked after each complete round. The time limit is that of each case: together
+they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after the
+current sample; complete rounds are kept.
 """
 
 import math
@@ -35,6 +37,7 @@ class Samples:
     values: list
     order: list
     started: list
+    slowed: list
     warmup: list
     stopped_by: str
 
@@ -44,16 +47,16 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     """Samples `cases`, pairs of a name and a function that returns a number.
 
     `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`. A `host`
-    is kept busy before each sample, and its slowed processors are left. A warm-up goes on `until_steady`, where that is asked for.
+    is kept busy before and after each sample, and its slowed processors are left. A warm-up goes on `until_steady`, where that is asked for.
     """
     rules = _Rules(sampling, len(cases), until_steady)
-    kept = Samples(*([[] for _ in cases] for _ in range(4)), "samples")
+    kept = Samples(*([[] for _ in cases] for _ in range(5)), "samples")
     order = list(range(len(cases)))
 
     last = 0.0
 
     def one_round():
-        """The values, places and starts of a round; None where an interrupt cut it short."""
+        """The value, start, mark and place of each case in a round; None where an interrupt cut it short."""
         nonlocal last
         before = time.perf_counter()
         random.shuffle(order)
@@ -92,11 +95,13 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
             host.charge(last)
             warm_up(values)
             continue
-        rounds += 1
-        for number, (value, start, place) in enumerate(values):
+        for number, (value, start, is_slowed, place) in enumerate(values):
             kept.values[number].append(value)
             kept.started[number].append(max(0.0, start - begun))
             kept.order[number].append(place)
+            if is_slowed:
+                kept.slowed[number].append(rounds)
+        rounds += 1
         stopped_by = rules.met(rounds, clock() - first)
         if stopped_by:
             kept.stopped_by = stopped_by
@@ -107,17 +112,18 @@ def _run(case, between, clock, host):
     name, measure = case
     try:
         between()
-        if host:
-            host.keep_busy()
+        was_slowed = host is not None and host.is_slowed()
         start = clock()
         value = float(measure())
+        # Before the device is synchronized: the host may sleep meanwhile.
+        is_slowed = host is not None and host.is_slowed() or was_slowed
         # Again, so that a failure of the work of this case is reported for this case.
         between()
     except Exception as error:
         raise CaseFailed(f"{name}: {one_line(error)}") from error
     if not math.isfinite(value):
         raise CaseFailed(f"{name}: a sample is {value}")
-    return value, start
+    return value, start, is_slowed
 
 
 @dataclass

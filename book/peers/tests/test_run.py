@@ -268,6 +268,20 @@ class Rounds(unittest.TestCase):
         kept = self.sample([("a", case)], Sampling(2, 3, None, 0), host=processors.host)
         self.assertEqual((kept.warmup, kept.values, processors.own), ([[0.0, 1.0, 3.0]], [[2.0, 4.0, 5.0]], 2))
         self.assertGreater(processors.host.charged, 0.0)
+        self.assertEqual(kept.slowed, [[0]])
+
+    def test_a_sample_is_marked_where_the_processor_is_slowed_before_or_after_it(self):
+        processors = Processors([1.0])
+        # What a piece of work takes behind each call.
+        behind = iter([1.0, 1.9, 1.0, 1.25, 1.9])
+
+        def case():
+            processors.times = [next(behind)]
+            return 1.0
+
+        kept = self.sample([("a", case)], Sampling(0, 5, None, 0), host=processors.host)
+        self.assertEqual(kept.slowed, [[1, 2, 4]])
+        self.assertEqual(self.sample([("a", lambda: 1.0)], Sampling(0, 2, None, 0)).slowed, [[]])
 
     def test_without_a_warm_up_and_with_an_empty_account_no_processor_is_left(self):
         for warmup, charged in ((0, 0.0), (2, 1e9)):
@@ -383,6 +397,7 @@ class Passes(unittest.TestCase):
             self.assertEqual([len(one[name]) for name in ("samples", "order", "started")], [7, 7, 7])
             self.assertGreaterEqual(len(one["warmup"]), 2 + 1 + 1)
             self.assertEqual(one["stopped_by"], "samples")
+            self.assertTrue(all(0 <= number < 7 for number in one["slowed"]))
         for earlier, later in ((0, 1), (1, 2)):
             ends = max(one["passes"][earlier]["began"] for one in found)
             self.assertLess(ends, min(one["passes"][later]["began"] for one in found))

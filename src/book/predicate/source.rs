@@ -81,7 +81,7 @@ fn extreme_of<'a>(
 fn counted<'a>(found: Vec<Result<Metric<'a>, MissingReason>>) -> Result<OperandSource<'a>, MissingReason> {
     let missing = found.iter().find_map(|metric| metric.as_ref().err().cloned());
     let tried: Vec<Metric<'a>> = found.into_iter().flatten().filter(Metric::is_share).collect();
-    let says_yes = |metric: &&Metric<'_>| metric.runs.iter().copied().flatten().all(|sample| *sample == 1.0);
+    let says_yes = |metric: &&Metric<'_>| metric.runs.iter().flat_map(|run| run.iter()).all(|sample| *sample == 1.0);
     match tried.is_empty() {
         true => Err(missing.unwrap_or(MissingReason::NotInRun)),
         false => Ok(OperandSource::Counted(tried.iter().filter(says_yes).count(), tried.len())),

@@ -14,8 +14,8 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
         }
         Provenance::Derived { formula, .. } => (formula.clone(), vec![]),
     };
-    let counts =
-        metric.spec.unit == Unit::Number && metric.runs.iter().copied().flatten().all(|sample| sample.fract() == 0.0);
+    let counts = metric.spec.unit == Unit::Number
+        && metric.runs.iter().flat_map(|run| run.iter()).all(|sample| sample.fract() == 0.0);
     let precision = if counts { Precision::Whole } else { Precision::Interval };
     let found = Value::estimated(estimate, metric.spec.unit, precision);
     let unsteady = metric.unsteady();

@@ -181,8 +181,15 @@ mod tests {
         let parameters: Parameters = serde_yaml::from_str(parameters).unwrap();
         let (order, started, warmup) = (Vec::new(), Vec::new(), Vec::new());
         let samples = samples.to_vec();
-        let outcome =
-            Outcome::Measured { samples, order, started, warmup, passes: Vec::new(), stopped_by: StoppedBy::Samples };
+        let outcome = Outcome::Measured {
+            samples,
+            order,
+            started,
+            slowed: Vec::new(),
+            warmup,
+            passes: Vec::new(),
+            stopped_by: StoppedBy::Samples,
+        };
         let clock = if unit == Unit::Ratio { Clock::Observed } else { Clock::Host };
         let spec = MetricSpec {
             id: id.to_owned(),

@@ -151,8 +151,8 @@ fn a_time_limit_leaves_as_few_samples_as_the_plan_says() {
 
 #[test]
 fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
-    for (warmup, left_for, warm, kept) in
-        [(2, 2, vec![0.0, 1.0, 3.0], [2.0, 4.0, 5.0]), (0, 3, vec![], [0.0, 1.0, 2.0])]
+    for (warmup, left_for, warm, kept, slowed) in
+        [(2, 2, vec![0.0, 1.0, 3.0], [2.0, 4.0, 5.0], [0]), (0, 3, vec![], [0.0, 1.0, 2.0], [2])]
     {
         let processors = Scripted::new(&[1.0; 4]);
         let number = Cell::new(0.0);
@@ -165,8 +165,24 @@ fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
         let sampler = Sampler::new(Protocol::samples(3).with_warmup(warmup)).watching(Some(host));
         let sampled = sampler.sample(vec![case]).unwrap();
         assert_eq!((sampled.warmup[0].clone(), sampled.sets[0].values()), (warm, &kept[..]));
-        assert_eq!(processors.own(), left_for);
+        assert_eq!((processors.own(), &sampled.slowed[0][..]), (left_for, &slowed[..]));
     }
+}
+
+#[test]
+fn a_sample_is_marked_where_the_processor_is_slowed_before_or_after_it() {
+    let processors = Scripted::new(&[1.0]);
+    let host = Arc::new(HostSpeed::on(processors.clone()));
+    // What a piece of work takes behind each call.
+    let mut behind = [1.0, 1.9, 1.0, 1.25, 1.9].into_iter();
+    let case = Case::new("one", || {
+        processors.set(&[behind.next().unwrap()]);
+        1.0
+    });
+    let sampler = Sampler::new(Protocol::samples(5).with_warmup(0)).watching(Some(host));
+    assert_eq!(sampler.sample(vec![case]).unwrap().slowed, [[1, 2, 4]]);
+    let unwatched = Sampler::new(Protocol::samples(2)).sample(vec![Case::new("one", || 1.0)]).unwrap();
+    assert_eq!(unwatched.slowed, [[0_u32; 0]]);
 }
 
 #[test]

@@ -343,7 +343,15 @@ impl Outcome {
         match self {
             Self::Measured { instrument, samples, stopped_by } => (
                 measured(instrument.into()),
-                row::Outcome::Measured { samples, order, started, warmup: Vec::new(), passes: Vec::new(), stopped_by },
+                row::Outcome::Measured {
+                    samples,
+                    order,
+                    started,
+                    slowed: Vec::new(),
+                    warmup: Vec::new(),
+                    passes: Vec::new(),
+                    stopped_by,
+                },
             ),
             Self::Derived { derivation, formula, samples } => {
                 let operands = subtracted(id, derivation, &formula);
