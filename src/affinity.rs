@@ -9,6 +9,10 @@
 //! Limits: only on Linux, and only in programs with the feature `report`. What a library starts by itself (a thread of the
 //! driver) stays with the thread that made it do so.
 
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use crate::error::DeviceError;
+
 /// From how many processors on the measuring thread is kept on one of them.
 #[cfg(all(feature = "report", target_os = "linux"))]
 const ENOUGH: usize = 4;
@@ -264,6 +268,22 @@ pub(crate) fn elsewhere<R>(start: impl FnOnce() -> R) -> R {
     return linux::elsewhere(start);
     #[cfg(not(all(feature = "report", target_os = "linux")))]
     start()
+}
+
+/// Starts a thread that a measurement needs beside itself, [`elsewhere`].
+///
+/// # Errors
+/// The system starts none.
+pub(crate) fn beside<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, DeviceError> {
+    elsewhere(|| Builder::new().spawn_scoped(scope, work)).map_err(|error| no_thread("the host", &error))
+}
+
+/// That the system starts no thread, which `device` needs.
+pub(crate) fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
+    DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
 }
 
 /// How many threads can run at once in this process, whatever the calling thread is kept on. It is asked once: the answer

@@ -296,10 +296,7 @@ fn what_a_measurement_may_start_is_started_on_all_processors() {
             let source = text(&file);
             let code = source.split("#[cfg(test)]").next().unwrap_or("");
             for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                if [".spawn(", ".spawn_scoped(", "thread::spawn(", "|| command.status()"]
-                    .iter()
-                    .any(|start| line.contains(start))
-                {
+                if [".spawn(", ".spawn_scoped(", "|| command.status()"].iter().any(|start| line.contains(start)) {
                     starts += 1;
                     let is_named =
                         line.trim_start().starts_with("let start = ") && source.contains("affinity::elsewhere(start)");
@@ -311,6 +308,21 @@ fn what_a_measurement_may_start_is_started_on_all_processors() {
         }
     }
     assert!(starts >= 8 && bare.is_empty(), "{starts} starts; not `elsewhere`: {bare:#?}");
+}
+
+/// A system that starts no more threads is told of in words.
+#[test]
+fn no_thread_is_started_by_a_call_that_panics_where_there_is_none() {
+    for file in files(&root().join("src"), ".rs") {
+        let source = text(&file);
+        let code = source.split("#[cfg(test)]").next().unwrap_or("");
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for line in code {
+            let panics = ["thread::spawn(", "scope.spawn("].iter().any(|start| line.contains(start));
+            let is_name = line.contains("\"thread::spawn");
+            assert!(!panics || is_name, "{}: {}", file.display(), line.trim());
+        }
+    }
 }
 
 /// Who meets a module for the first time reads how it is begun with.

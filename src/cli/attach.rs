@@ -45,7 +45,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         return Err(UsageError(format!("{}: it is read and replaced, and is no plain file", path.display())).into());
     }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
-    let target = Target::claim(path, |_| true).map_err(at)?;
+    let target = Target::claim_to_add(path).map_err(at)?;
     let mut results = recorded::sound(path, carried)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
     let (name, rows) = (system.name.clone(), system.rows.len());

@@ -89,12 +89,12 @@ impl Keeper {
     pub(super) fn resume(file: &Path, out: &Path) -> Result<Self, FileError> {
         fs::metadata(file).map_err(at(file))?;
         if file == out {
-            return Ok(Self::of(out, Target::claim(out, |_| true).map_err(at(out))?));
+            return Ok(Self::of(out, Target::claim_to_add(out).map_err(at(out))?));
         }
         let keeper = Self::of(out, Results::claim(out)?);
         // Of other files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
         if out_of(file) == out {
-            let target = Target::claim(file, |_| true).map_err(at(file))?;
+            let target = Target::claim_to_add(file).map_err(at(file))?;
             let mut state = keeper.state();
             state.checkpoint.current = Some((file.to_owned(), target));
             state.checkpoint.written.push(file.to_owned());
@@ -104,7 +104,7 @@ impl Keeper {
 
     /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
     pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
-        let keeper = Self::of(file, Target::claim(file, |_| true).map_err(at(file))?);
+        let keeper = Self::of(file, Target::claim_to_add(file).map_err(at(file))?);
         keeper.state().is_checkpoint = true;
         Ok(keeper)
     }
@@ -289,7 +289,7 @@ impl Checkpoint {
 impl Place {
     fn claim(self, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
         let folder = match self {
-            Self::File(path) => return Target::claim(&path, |_| true).map(|target| (path, target)),
+            Self::File(path) => return Target::claim_to_add(&path).map(|target| (path, target)),
             // One that is not there is nobody's wish: of the results file's own it was made when that was claimed.
             Self::Folder(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
                 let message = format!("there is no folder {}", folder.display());

@@ -33,7 +33,7 @@ pub(crate) fn fill(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<
         let path = folder.join(path);
         let parent = path.parent().unwrap_or(folder);
         let written = make_folder(parent).and_then(|()| fs::write(&path, content));
-        written.map_err(FileError::unwritten(&path))?;
+        written.map_err(at(&path))?;
         made();
     }
     Ok(true)

@@ -56,6 +56,22 @@ fn is_without_locks(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
 }
 
+impl Lock {
+    /// Takes the lock at `path` that a process which was killed left there; `None` where there is none of such a process.
+    pub(super) fn of_killed(path: &Path) -> io::Result<Option<Self>> {
+        let is_lock = std::fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && is_left(&file));
+        if is_lock { Self::take(path, Duration::ZERO) } else { Ok(None) }
+    }
+
+    /// Leaves one as a process that is killed does: the file is there, and nobody holds it.
+    #[cfg(test)]
+    pub(super) fn abandoned(path: &Path) {
+        let held = Self::take(path, Duration::ZERO).unwrap().unwrap();
+        held.file.unlock().unwrap();
+        std::mem::forget(held);
+    }
+}
+
 impl Drop for Lock {
     /// The file goes while it is held: whoever opened it in between sees that it is gone. One that was there before and
     /// was not left by a process that was killed is somebody's own.
@@ -162,10 +178,7 @@ mod tests {
     fn the_file_that_a_killed_process_left_goes_with_the_next_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let held = Lock::take(&path, Duration::ZERO).unwrap().unwrap();
-        held.file.unlock().unwrap();
-        // As after a kill: the file is there, and nobody holds it.
-        std::mem::forget(held);
+        Lock::abandoned(&path);
         drop(Lock::take(&path, Duration::ZERO).unwrap().unwrap());
         assert!(!path.exists());
     }

@@ -13,7 +13,15 @@ use rustix::fs::OFlags;
 /// # Errors
 /// As of reading; [`io::ErrorKind::FileTooLarge`] where it is longer, however long.
 pub(crate) fn read_text(path: &Path, most: usize) -> io::Result<String> {
-    text_of(read_up_to(File::open(path)?, most)?)
+    text_up_to(File::open(path)?, most)
+}
+
+/// The same of a file that is open.
+///
+/// # Errors
+/// As of [`read_text`].
+pub(crate) fn text_up_to(file: File, most: usize) -> io::Result<String> {
+    text_of(read_up_to(file, most)?)
 }
 
 /// What was read as text.
@@ -33,7 +41,8 @@ pub(crate) fn read_packed(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
     let mut file = BufReader::new(File::open(path)?);
     match file.fill_buf()?.starts_with(&GZIP) {
-        true => read_up_to(flate2::bufread::MultiGzDecoder::new(file), most),
+        // Packed it is hardly ever longer. Parts of which nothing comes out could go on without end.
+        true => read_up_to(flate2::bufread::MultiGzDecoder::new(file.take(most as u64)), most),
         false => read_up_to(file, most),
     }
 }
@@ -51,6 +60,23 @@ fn read_up_to(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens a plain file: no link, which may lead to what is not for the reader, and no pipe, which would be waited for.
+///
+/// # Errors
+/// As of opening; [`io::ErrorKind::InvalidInput`] where it is no plain file.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    opened(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)
+}
+
+fn opened(path: &Path, how: OFlags) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(how.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file")),
+    }
+}
+
 /// Opens a plain file that lies in the folder `root`, whose path leads through no links.
 ///
 /// Where the file is, is asked of what was opened: between a look at a path and its opening, a link can come to stand there.
@@ -59,12 +85,7 @@ fn read_up_to(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
 /// As of opening; [`io::ErrorKind::PermissionDenied`] where it lies elsewhere, [`io::ErrorKind::InvalidInput`] where it is no
 /// plain file.
 pub(crate) fn open_inside(root: &Path, path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    // A pipe that nobody writes into is opened, too, and refused.
-    let file = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
-    }
+    let file = opened(path, OFlags::NONBLOCK)?;
     let place = fs::read_link(Path::new("/proc/self/fd").join(file.as_raw_fd().to_string()))?;
     if !place.starts_with(root) {
         let message = format!("it lies outside of the folder, at {}", place.display());

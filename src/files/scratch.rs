@@ -61,7 +61,7 @@ fn clear(place: &Path) {
         let is_own = || entry.metadata().is_ok_and(|there| there.is_dir() && there.uid() == user);
         if is_named
             && is_own()
-            && let Ok(Some(_lock)) = Lock::take(&entry.path().join(LOCK), Duration::ZERO)
+            && let Ok(Some(_lock)) = Lock::of_killed(&entry.path().join(LOCK))
         {
             // What cannot be removed is in nobody's way.
             let _ = fs::remove_dir_all(entry.path());
@@ -83,9 +83,17 @@ mod tests {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("records"), "half").unwrap();
         }
+        Lock::abandoned(&left.join(LOCK));
+        // Called as one of ours, and somebody's own: without a lock, or with a file of that name of another kind.
+        let [named, locked] = ["syncscope-thesis.part", "syncscope-locked.part"].map(|name| place.path().join(name));
+        for folder in [&named, &locked] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(locked.join(LOCK), "").unwrap();
         let next = Scratch::within(place.path()).unwrap();
         assert!(!left.exists() && users.join("records").exists() && living.path().exists());
+        assert!(named.exists() && locked.join(LOCK).exists());
         drop((living, next));
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
     }
 }

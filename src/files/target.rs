@@ -33,13 +33,26 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Claims what `path` names for this process. A file with content is replaced only where `is_own` says that it is of
-    /// the same kind as what is to be written.
+    /// Claims what `path` names for this process, to replace it. A file with content is replaced only where `is_own` says that
+    /// it is of the same kind as what is to be written. What another process is writing there is not waited for: it would be
+    /// lost as soon as it is whole.
     ///
     /// # Errors
     /// It is a folder, a socket, a disk, a read-only file or one of another kind, its folder cannot be written, or another
     /// process holds it.
     pub(crate) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+        Self::claim_within(path, is_own, Duration::ZERO)
+    }
+
+    /// Claims what `path` names, to read it and add to it: another process that does the same is waited for.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    pub(crate) fn claim_to_add(path: &Path) -> io::Result<Self> {
+        Self::claim_within(path, |_| true, WAIT)
+    }
+
+    fn claim_within(path: &Path, is_own: impl FnOnce(&Path) -> bool, wait: Duration) -> io::Result<Self> {
         if let Ok(there) = fs::metadata(path) {
             if is_stream(&there) {
                 return Ok(Self::Stream(path.to_owned()));
@@ -58,16 +71,17 @@ impl Target {
         let path = followed(path)?;
         let busy =
             || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it, or it is named twice here");
-        let lock = lock(&path, WAIT)?.ok_or_else(busy)?;
+        let lock = lock(&path, wait)?.ok_or_else(busy)?;
         check_replaced(&path, is_own)?;
         Self::ready(path, lock)
     }
 
     /// The same of a file that the program names, at `below` in the user's folder `root`: a link on the way from there is
-    /// somebody else's word on where to write, and is refused.
+    /// somebody else's word on where to write, and is refused. Its content is made of what lies beside it: whoever writes it last
+    /// has seen all.
     pub(crate) fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
         refuse_links(root, below)?;
-        Self::claim(&root.join(below), is_own)
+        Self::claim_within(&root.join(below), is_own, WAIT)
     }
 
     /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.

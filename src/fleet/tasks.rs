@@ -9,14 +9,13 @@
 //!     .tasks/          what tasks that have not ended keep
 //! ```
 
-use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
-use crate::files::read_text;
+use crate::files::{open_plain, text_up_to};
 use crate::yaml;
 
 /// The file that says how many tasks there are.
@@ -71,11 +70,10 @@ pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
 fn reason(folder: &Path, task: u32) -> String {
     const LONGEST_CODE: usize = 16;
     let exit = folder.join(format!("task-{task}.exit"));
-    // A pipe would be waited for.
-    let code = if exit.is_file() { read_text(&exit, LONGEST_CODE).unwrap_or_default() } else { String::new() };
+    let code = open_plain(&exit).and_then(|file| text_up_to(file, LONGEST_CODE)).unwrap_or_default();
     let log = folder.join(format!("task-{task}.log"));
     let how = match code.trim() {
-        "" if !log.is_file() => return format!("it did not start: there is no {}", log.display()),
+        "" if open_plain(&log).is_err() => return format!("it did not start: there is no {}", log.display()),
         // A full disk takes no exit code.
         "" => "no exit code: it runs, was killed, or the disk was full".to_owned(),
         code => format!("exit code {code}"),
@@ -90,8 +88,8 @@ fn reason(folder: &Path, task: u32) -> String {
 fn last_line(file: &Path) -> Option<String> {
     const TAIL: u64 = 4096;
     const LONGEST: usize = 300;
-    let mut log = File::open(file).ok()?;
-    let length = log.metadata().ok().filter(fs::Metadata::is_file)?.len();
+    let mut log = open_plain(file).ok()?;
+    let length = log.metadata().ok()?.len();
     log.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     log.take(TAIL).read_to_end(&mut bytes).ok()?;
@@ -102,6 +100,8 @@ fn last_line(file: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -136,6 +136,21 @@ mod tests {
             assert!(std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap().success());
         }
         assert_eq!(missing(folder.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_among_the_files_of_a_job_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("job")).unwrap();
+        fs::write(at("secret"), "secret").unwrap();
+        fs::write(at("job").join(PLAN), "tasks: 1\n").unwrap();
+        for name in ["task-0.exit", "task-0.log"] {
+            std::os::unix::fs::symlink(at("secret"), at("job").join(name)).unwrap();
+        }
+        let [MissingTask { reason, .. }] = missing(&at("job")).unwrap().try_into().unwrap();
+        assert!(!reason.contains("secret"), "{reason}");
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn hold_for<R>(
             }
             gate.open();
         };
-        affinity::elsewhere(|| scope.spawn(watchdog));
+        affinity::beside(scope, watchdog)?;
         let result = call(&hold);
         let late = late.load(Ordering::SeqCst);
         drop(returned);

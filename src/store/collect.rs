@@ -127,11 +127,15 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     Ok(collected)
 }
 
+/// An error without the name of its file, which stands beside it already.
+pub(super) fn without_name(error: String, file: &Path) -> String {
+    let rest = error.strip_prefix(&file.display().to_string()).and_then(|rest| rest.strip_prefix(':'));
+    rest.map_or_else(|| error.clone(), |rest| rest.trim_start().to_owned())
+}
+
 fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, String> {
-    // The error names the file, which stands beside it already.
-    let short = |error: String| error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&error).to_owned();
     let content = digest(file).map_err(|error| error.to_string())?;
-    let results = read(file).map_err(|error| short(error.to_string()))?;
+    let results = read(file).map_err(|error| without_name(error.to_string(), file))?;
     let refusal = results.is_partial().then(|| {
         let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
         format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")

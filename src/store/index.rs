@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::reading::each;
-use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of};
+use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of, without_name};
 use crate::clean;
 use crate::error::FileError;
 use crate::results::Results;
@@ -120,8 +120,7 @@ impl Index {
             let (place, listed, of_file, results) = match found {
                 Ok(found) => found,
                 Err(error) => {
-                    let (error, name) = (error.to_string(), format!("{}: ", path.display()));
-                    refuse(error.strip_prefix(&name).unwrap_or(&error).to_owned());
+                    refuse(without_name(error.to_string(), &path));
                     return Ok(());
                 }
             };

@@ -30,6 +30,7 @@ mod reading;
 #[cfg(feature = "parquet")]
 mod samples;
 
+use collect::without_name;
 pub use collect::{Added, Collected, Duplicate, Refused, collect};
 pub use index::{Index, Listed, files};
 pub use medians::Medians;

@@ -50,7 +50,7 @@ pub(crate) fn held<R>(stream: &Stream, region: impl FnOnce() -> Result<R, Device
             }
             gate.open();
         };
-        affinity::elsewhere(|| scope.spawn(opens));
+        affinity::beside(scope, opens)?;
         region()
     })
 }

@@ -36,7 +36,7 @@ fn without_a_thread_or_a_process_more_a_command_says_so_or_does_without() {
     // How many threads of its own each begins, and processes.
     for (arguments, threads, processes) in [
         (&[&RUN[..], &["--out", "r.json"]].concat()[..], 4, 2),
-        (&["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "2"], 3, 0),
+        (&["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "2"], 12, 0),
         (&["collect", "results.json", "--into", "store"], 2, 0),
         (&["audit", "--", "true"], 1, 1),
     ] {

@@ -73,7 +73,8 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
 
 /// Whether a folder holds a kernel that was installed by this program, today or before.
 pub(super) fn is_kernel(folder: &Path) -> bool {
-    folder.join("kernel.json").exists() && folder.join("warm").is_dir()
+    ["kernel.json", "dependency.toml", PROGRAM].iter().all(|name| folder.join(name).is_file())
+        && folder.join("warm").is_dir()
 }
 
 /// Compiles the kernel's program and says where it is.
@@ -231,6 +232,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let other = folder.path().join("syncscope");
         write(&other.join("kernel.json"), "{}").unwrap();
+        fs::create_dir(other.join("warm")).unwrap();
+        assert!(!is_kernel(&other));
         let error = install(&other, None).unwrap_err();
         assert!(error.to_string().contains("no kernel of this program"), "{error}");
         assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");

@@ -198,7 +198,9 @@ impl Rig for OwnCalls {
                 drop(waits);
                 stream.synchronize()
             };
-            *self.waiting.borrow_mut() = Some(affinity::elsewhere(|| std::thread::spawn(wait)));
+            let waiter = affinity::elsewhere(|| std::thread::Builder::new().spawn(wait));
+            let waiter = waiter.map_err(|error| affinity::no_thread("the host", &error))?;
+            *self.waiting.borrow_mut() = Some(waiter);
             _ = waiting.recv();
         }
         Ok(gate)

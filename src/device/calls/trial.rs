@@ -99,7 +99,7 @@ impl CallUnderTest {
                 _ = over(PREPARATION) || over(patience);
                 gate.open();
             };
-            affinity::elsewhere(|| scope.spawn(watchdog));
+            affinity::beside(scope, watchdog)?;
             let begin = begin;
             if let Some(length) = work {
                 self.rig.keep_busy(line, length)?;

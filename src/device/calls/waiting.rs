@@ -170,7 +170,10 @@ impl Waits {
                 drop(begins);
                 outcome.and_then(|()| manner.map_or(Ok(()), |manner| waiting.wait(manner)))
             };
-            let waiter = affinity::elsewhere(|| scope.spawn(waiter));
+            let waiter = match affinity::beside(scope, waiter) {
+                Ok(waiter) => waiter,
+                Err(error) => return (Err(error), Ok(0.0)),
+            };
             _ = begun.recv();
             let entered = Instant::now() + ENTRY;
             while Instant::now() < entered {

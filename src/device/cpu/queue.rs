@@ -96,11 +96,7 @@ impl StreamInner {
         let inner = Arc::new(Self { device: device.clone(), number, state, changed });
         let (worker, name) = (Arc::clone(&inner), format!("{} stream", device.name));
         let start = || std::thread::Builder::new().name(name).spawn(move || worker.work());
-        affinity::elsewhere(start).map_err(|error| DeviceError::CallFailed {
-            device: device.name.clone(),
-            call: "thread::spawn",
-            reason: error.to_string(),
-        })?;
+        affinity::elsewhere(start).map_err(|error| affinity::no_thread(&device.name, &error))?;
         Ok(inner)
     }
 

@@ -71,20 +71,22 @@ impl CudaRig {
     }
 
     /// Has another thread wait for its stream.
-    fn wait_elsewhere(&self) {
+    fn wait_elsewhere(&self) -> Result<()> {
         let (calls, (waits, waiting)) = (self.calls.clone(), mpsc::channel::<()>());
         let wait = move || {
             calls.bind()?;
             drop(waits);
             calls.synchronize(RigStream::Thread)
         };
-        *self.waiting.borrow_mut() = Some(affinity::elsewhere(|| std::thread::spawn(wait)));
+        let waiter = affinity::elsewhere(|| std::thread::Builder::new().spawn(wait));
+        *self.waiting.borrow_mut() = Some(waiter.map_err(|error| affinity::no_thread("the host", &error))?);
         // It has bound the context, or has ended.
         _ = waiting.recv();
         let begun = Instant::now();
         while begun.elapsed() < ENTRY {
             std::hint::spin_loop();
         }
+        Ok(())
     }
 
     fn join(&self) -> Result<()> {
@@ -110,7 +112,7 @@ impl Rig for CudaRig {
             self.calls.hold(line, cell.span(), target)?;
         }
         if line == RigStream::Thread {
-            self.wait_elsewhere();
+            self.wait_elsewhere()?;
         }
         Ok(gate)
     }

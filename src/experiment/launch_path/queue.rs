@@ -62,7 +62,7 @@ fn depth(x: &Tensor<f32>, patience: Duration) -> Result<f64, DeviceError> {
                 before = Some(now);
             }
         };
-        let watchdog = affinity::elsewhere(|| scope.spawn(watchdog));
+        let watchdog = affinity::beside(scope, watchdog)?;
         let launch = || x.affine_in_place(1.0, 1.0).map(|()| returned.fetch_add(1, Ordering::SeqCst));
         let launched = (0..LIMIT).try_for_each(|_| launch().map(drop));
         drop(done);
