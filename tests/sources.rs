@@ -296,11 +296,14 @@ fn what_a_measurement_may_start_is_started_on_all_processors() {
             let source = text(&file);
             let code = source.split("#[cfg(test)]").next().unwrap_or("");
             for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                if [".spawn(", ".spawn_scoped(", "|| command.status()"].iter().any(|start| line.contains(start)) {
+                if [".spawn(", ".spawn_scoped(", "affinity::beside(", "|| command.status()"]
+                    .iter()
+                    .any(|start| line.contains(start))
+                {
                     starts += 1;
                     let is_named =
                         line.trim_start().starts_with("let start = ") && source.contains("affinity::elsewhere(start)");
-                    if !line.contains("affinity::elsewhere(") && !is_named {
+                    if !line.contains("affinity::elsewhere(") && !line.contains("affinity::beside(") && !is_named {
                         bare.push(format!("{}: {}", file.display(), line.trim()));
                     }
                 }

@@ -7,8 +7,8 @@
 //! system call, so that nothing else explains the difference.
 //!
 //! The work is done before each sample: a host that has waited has to wake and to raise its clock, and both would be in the
-//! sample. It is done after each sample, too: where the processor is slowed before or after it, the sample counts as one of a slowed
-//! host. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
+//! sample. It is done after each sample, too, and the sample is kept with how many times its best the work took: before or after it,
+//! whichever is more. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
 //! not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
 //! second. The first search tries all. On another processor the caches hold nothing of the cases, so the round that follows is
 //! one of the warm-up. Such rounds are charged to an account, of half a second and a tenth of the time since the first piece of
@@ -107,9 +107,10 @@ impl HostSpeed {
         Self { begun: Instant::now(), processors: Box::new(processors), state: Mutex::default() }
     }
 
-    /// Keeps the calling thread busy for a piece of work, and says whether its processor is slowed.
-    pub(super) fn is_slowed(&self) -> bool {
-        self.state().is_slowed(self.processors.as_ref())
+    /// Keeps the calling thread busy for a piece of work, and says how many times its best that took: the least of three pieces
+    /// where the first shows a processor that is slowed.
+    pub(super) fn slowdown(&self) -> f64 {
+        self.state().slowdown(self.processors.as_ref())
     }
 
     /// Has the calling thread leave its processor where that is slowed; says whether it did.
@@ -141,7 +142,7 @@ impl State {
     /// The processor to stay on, for a thread that is on `own`.
     fn choose(&mut self, processors: &dyn Processors, own: usize, now: Instant) -> usize {
         let is_first = self.best.is_none();
-        if !self.is_slowed(processors) && !is_first || self.rests_until.is_some_and(|until| now < until) {
+        if self.slowdown(processors) <= SLOWED && !is_first || self.rests_until.is_some_and(|until| now < until) {
             return own;
         }
         let (mut fastest, mut least) = (own, f64::INFINITY);
@@ -150,7 +151,7 @@ impl State {
             // The first piece finds other caches, and a processor that slept.
             processors.work();
             let time = (0..PIECES).map(|_| processors.work()).fold(f64::INFINITY, f64::min);
-            let is_slow = self.is_slow(time);
+            let is_slow = self.times_best(time) > SLOWED;
             if time < least {
                 (fastest, least) = (cpu, time);
             }
@@ -158,7 +159,7 @@ impl State {
                 break;
             }
         }
-        self.rests_until = self.is_slow(least).then_some(now + REST);
+        self.rests_until = (self.times_best(least) > SLOWED).then_some(now + REST);
         fastest
     }
 
@@ -167,16 +168,23 @@ impl State {
         AT_FIRST + GAINED * elapsed - self.charged
     }
 
-    /// Whether pieces of work show that the processor is slowed.
-    fn is_slowed(&mut self, processors: &dyn Processors) -> bool {
-        (0..PIECES).all(|_| self.is_slow(processors.work()))
+    /// How many times the best the least of the pieces takes; one that shows that nothing slows the processor is enough.
+    fn slowdown(&mut self, processors: &dyn Processors) -> f64 {
+        let mut least = f64::INFINITY;
+        for _ in 0..PIECES {
+            least = least.min(self.times_best(processors.work()));
+            if least <= SLOWED {
+                break;
+            }
+        }
+        least
     }
 
-    /// Whether a piece of work took far longer than the best, which it may be itself.
-    fn is_slow(&mut self, seconds: f64) -> bool {
+    /// How many times as long as the best, which it may be itself, a piece of work took.
+    fn times_best(&mut self, seconds: f64) -> f64 {
         let best = self.best.map_or(seconds, |best| best.min(seconds));
         self.best = Some(best);
-        seconds > SLOWED * best
+        seconds / best
     }
 }
 
@@ -301,7 +309,7 @@ pub(super) mod tests {
             }
         }
         let host = HostSpeed::on(Interrupted(Mutex::new(vec![1.0, 1.9, 1.1].into_iter())));
-        assert!(!host.is_slowed());
+        assert_eq!(host.slowdown(), 1.0);
         assert!(!host.settle());
     }
 
@@ -337,7 +345,7 @@ pub(super) mod tests {
     #[test]
     fn a_thread_that_is_not_kept_on_a_processor_is_not_moved() {
         let host = HostSpeed::new();
-        host.is_slowed();
+        host.slowdown();
         assert!(!host.settle() && !host.settle_before(0.0));
     }
 

@@ -4,8 +4,8 @@
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
 //! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
 //! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite a round
-//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and a sample beside which the
-//! processor was slowed is marked. The stopping rules are checked after each complete round. No sample is dropped, except those
+//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and by how much the
+//! processor was slowed is kept with each sample. The stopping rules are checked after each complete round. No sample is dropped, except those
 //! of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
@@ -61,9 +61,9 @@ pub struct Rounds {
     pub order: Vec<Vec<u32>>,
     /// When each sample began; indexed as `sets`.
     pub started: Vec<Vec<Instant>>,
-    /// The rounds, from 0, whose sample was taken while the host's processor was slowed, in ascending order; empty where the
-    /// sampler did not watch it. Indexed as `sets`.
-    pub slowed: Vec<Vec<u32>>,
+    /// How many times its best a piece of work of the host took beside each sample; empty where the sampler did not watch its
+    /// processors. Indexed as `sets`.
+    pub slowdown: Vec<Vec<f64>>,
     /// The samples of the warm-up of each case, in order, and of rounds after the thread had left a slowed processor; indexed as
     /// `sets`. No estimate takes them in.
     pub warmup: Vec<Vec<f64>>,
@@ -86,8 +86,8 @@ impl Rounds {
 struct Taken {
     value: f64,
     started: Instant,
-    /// Whether the host's processor was slowed before or after it.
-    is_slowed: bool,
+    /// How many times its best a piece of work of the host took before or after it.
+    slowdown: Option<f64>,
 }
 
 /// Takes samples by a protocol. It owns its parts, is cheap to clone, and keeps no state between two measurements.
@@ -221,7 +221,7 @@ impl Sampler {
         check_names(&cases)?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.protocol.seed);
         let mut order: Vec<usize> = (0..cases.len()).collect();
-        let mut taken = vec![Taken { value: 0.0, started: Instant::now(), is_slowed: false }; cases.len()];
+        let mut taken = vec![Taken { value: 0.0, started: Instant::now(), slowdown: None }; cases.len()];
 
         let begun = seconds();
         // Without a warm-up the caches of another processor would be in the samples.
@@ -251,7 +251,7 @@ impl Sampler {
 
         let mut kept = vec![Vec::new(); cases.len()];
         let (mut places, mut started) = (vec![Vec::new(); cases.len()], vec![Vec::new(); cases.len()]);
-        let mut slowed = vec![Vec::new(); cases.len()];
+        let mut slowdown = vec![Vec::new(); cases.len()];
         let mut stopping = Stopping::new(&self.protocol, cases.len());
         let first_kept = seconds();
         let stopped_by = loop {
@@ -270,7 +270,7 @@ impl Sampler {
             for (case, one) in taken.iter().enumerate() {
                 kept[case].push(one.value);
                 started[case].push(one.started);
-                slowed[case].extend(u32::try_from(index).ok().filter(|_| one.is_slowed));
+                slowdown[case].extend(one.slowdown);
             }
             for (place, case) in (0..).zip(&order) {
                 places[*case].push(place);
@@ -292,7 +292,7 @@ impl Sampler {
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
         let (sets, calls) = (sets.collect::<Result<_, _>>()?, cases.iter().map(Case::calls).collect());
-        Ok(Rounds { sets, order: places, started, slowed, warmup: warmup.samples, calls, stopped_by })
+        Ok(Rounds { sets, order: places, started, slowdown, warmup: warmup.samples, calls, stopped_by })
     }
 
     /// Runs every case once. Returns what left the round incomplete, if anything did.
@@ -328,16 +328,16 @@ impl Sampler {
     }
 
     fn run(&self, case: &mut Case<'_>) -> Result<Taken, CaseError> {
-        let is_slowed = || self.host.as_ref().is_some_and(|host| host.is_slowed());
+        let slowdown = || self.host.as_ref().map(|host| host.slowdown());
         self.synchronize()?;
-        let was_slowed = is_slowed();
+        let before = slowdown();
         let started = Instant::now();
         let value = case.measure()?;
         // Before the device is synchronized: the host may sleep meanwhile.
-        let is_slowed = is_slowed() || was_slowed;
+        let after = slowdown();
         // Again, so that a failure of the work of this case is reported for this case.
         self.synchronize()?;
-        Ok(Taken { value, started, is_slowed })
+        Ok(Taken { value, started, slowdown: before.zip(after).map(|(before, after)| before.max(after)) })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -6,6 +6,10 @@
 //! than 2 % and its power by no more than 10 %, where it has sensors. It ends in any case after three times the
 //! rounds asked for, or after the time limit: then also before all rounds asked for, but not before two of them. What was
 //! not steady then shows in the samples that are kept, as a trend.
+//!
+//! One round shows no movement, and two show little. Where one is asked for, a second follows if the first took less than
+//! 60 ms, and a third if a case fell by more than 30 % from the first to the second: the first load of code, of a cache, or of
+//! what a stream keeps is then behind it. Longer rounds are mostly of work beside which that is little.
 
 use super::protocol::Protocol;
 use crate::device::Telemetry;
@@ -16,6 +20,10 @@ const SAMPLES_MOVE: f64 = 0.05;
 const CLOCK_MOVES: f64 = 0.02;
 /// How far the power may move from one round to the next.
 const POWER_MOVES: f64 = 0.1;
+/// How far a case falls from the first round to the second where the first still loaded something.
+const LOADS: f64 = 0.3;
+/// How long a round may take that a second one is added to, in seconds.
+const SHORT: f64 = 0.06;
 /// The limit, in rounds asked for.
 const MOST_ROUNDS: usize = 3;
 /// The rounds that are made of those asked for, however long they take: the first loads what the others only run.
@@ -57,7 +65,8 @@ impl<'a> Warmup<'a> {
         let asked = if is_late { asked.min(FEWEST_ROUNDS) } else { asked };
         // Without a warm-up asked for there is none.
         let is_long = || is_late || rounds >= asked.saturating_mul(MOST_ROUNDS);
-        asked == 0 || rounds >= asked && (is_long() || self.is_steady())
+        let is_one = rounds == 1 && elapsed < SHORT;
+        asked == 0 || rounds >= asked && (is_long() || !is_one && self.is_steady())
     }
 
     fn is_steady(&self) -> bool {
@@ -81,9 +90,11 @@ fn conditions(sensors: Option<&Telemetry>) -> (Option<f64>, Option<f64>) {
 }
 
 fn is_moving(samples: &[f64]) -> bool {
-    let [.., a, b, c] = *samples else { return false };
-    let one_way = (a < b && b < c) || (a > b && b > c);
-    one_way && (c - a).abs() > SAMPLES_MOVE * b.abs()
+    match *samples {
+        [a, b] => b < (1.0 - LOADS) * a,
+        [.., a, b, c] => ((a < b && b < c) || (a > b && b > c)) && (c - a).abs() > SAMPLES_MOVE * b.abs(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -114,8 +125,20 @@ mod tests {
     fn it_lasts_until_the_clock_no_longer_moves() {
         assert!(!after(&[1.0; 3], &[345, 1980, 1980, 1600], 3));
         assert!(after(&[1.0; 4], &[345, 1980, 1980, 1600, 1605], 3));
-        assert!(!after(&[1.0], &[345, 1980], 1), "the first round raised it");
         assert!(after(&[1.0; 2], &[345, 1980, 1980], 1));
+    }
+
+    #[test]
+    fn where_one_round_is_asked_for_short_ones_are_two_or_three_and_a_long_one_is_enough() {
+        let over = |rounds: &[f64], elapsed: f64| {
+            let protocol = Protocol::samples(10).with_warmup(1);
+            let mut warmup = Warmup::new(&protocol, 1, None);
+            rounds.iter().for_each(|value| warmup.keep([*value].into_iter(), None));
+            warmup.is_over(elapsed)
+        };
+        assert!(!over(&[1.0], 0.01) && over(&[1.0], 0.06));
+        assert!(over(&[1.0, 0.75], 0.02) && !over(&[1.0, 0.65], 0.02));
+        assert!(over(&[1.0, 0.6, 0.3], 0.03));
     }
 
     #[test]

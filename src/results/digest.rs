@@ -25,17 +25,16 @@ pub(super) fn of_samples(rows: &[Row]) -> String {
 
 fn put_outcome(hash: &mut Sha256, outcome: &Outcome) {
     match outcome {
-        Outcome::Measured { samples, order, started, slowed, warmup, passes, .. } => {
+        Outcome::Measured { samples, order, started, slowdown, warmup, passes, .. } => {
             put_text(hash, "measured");
             for numbers in [samples, started, warmup] {
                 put_numbers(hash, numbers.iter().map(|number| number.to_bits()));
             }
             put_numbers(hash, order.iter().map(|place| u64::from(*place)));
-            // In files from before there were marks, and where none is marked, there is no list of them.
-            if !slowed.is_empty() {
-                put_numbers(hash, slowed.iter().map(|number| u64::from(*number)));
+            // In files from before they were recorded there is no list of them, and none in their digest.
+            if !slowdown.is_empty() {
+                put_numbers(hash, slowdown.iter().map(|times| times.to_bits()));
             }
-            // In files from before there were passes there is no list of them, and none in their digest.
             if !passes.is_empty() {
                 put_numbers(hash, passes.iter().map(|pass| pass.samples as u64));
                 put_numbers(hash, passes.iter().map(|pass| pass.began.to_bits()));

@@ -3,9 +3,10 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 //!
-//! Samples that were taken while the host's processor was slowed are left out of a run that has others. So are the rounds of a
+//! Samples beside which the host's pieces of work took more than [`FULL_SPEED`] times their best are left out of a run that has
+//! others. So are the rounds of a
 //! computed row in which a sample of a measured one, by way of which it comes about, was: what is compared is of the same host.
-//! No value decides this: only the host's own pieces of work do, which are timed beside each sample. Observations of yes and no
+//! No sample's value decides this: only the pieces of work do. Observations of yes and no
 //! are no times, and stay.
 
 use std::borrow::Cow;
@@ -16,6 +17,9 @@ use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provena
 use super::rows::Rows;
 use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
 use crate::units::Unit;
+
+/// Up to how many times its best a piece of work takes on a host that nothing slows.
+const FULL_SPEED: f64 = 1.3;
 
 /// Rows of one system to find things in.
 #[derive(Clone, Debug)]
@@ -301,8 +305,11 @@ impl<'a> Lookup<'a> {
 fn slowed(rows: &[&Row], run: &str) -> HashSet<usize> {
     let times =
         rows.iter().filter(|row| !matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }));
-    let rounds = times.filter_map(|row| row.outcome(run)).flat_map(Outcome::slowed);
-    rounds.map(|round| *round as usize).collect()
+    let slowdowns = times.filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
+    slowdowns
+        .flat_map(|all| all.iter().enumerate().filter(|(_, times)| **times > FULL_SPEED))
+        .map(|(round, _)| round)
+        .collect()
 }
 
 /// The samples without those of such rounds; all of them where no other is left.
@@ -371,17 +378,18 @@ mod tests {
             samples: samples.to_vec(),
             order,
             started,
-            slowed: Vec::new(),
+            slowdown: Vec::new(),
             warmup: Vec::new(),
             passes: Vec::new(),
             stopped_by: StoppedBy::Samples,
         }
     }
 
-    fn marked(samples: &[f64], numbers: &[u32]) -> Outcome {
+    /// Samples of which those of these rounds are of a slowed host.
+    fn marked(samples: &[f64], slowed: &[usize]) -> Outcome {
         let mut outcome = measured(samples);
-        if let Outcome::Measured { slowed, .. } = &mut outcome {
-            slowed.extend(numbers);
+        if let Outcome::Measured { slowdown, .. } = &mut outcome {
+            slowdown.extend((0..samples.len()).map(|round| if slowed.contains(&round) { 1.31 } else { 1.3 }));
         }
         outcome
     }
@@ -434,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_round_of_a_computed_row_is_left_out_where_a_sample_that_it_comes_of_is() {
-        let measured = |id: &str, clock, slowed: &[u32]| {
+        let measured = |id: &str, clock, slowed: &[usize]| {
             let mut row = row("fp16", Unit::Seconds, clock, &[marked(&[1.0, 2.0, 3.0, 4.0], slowed)]);
             row.spec.id = id.to_owned();
             row

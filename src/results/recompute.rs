@@ -142,7 +142,7 @@ mod tests {
                 samples,
                 order,
                 started,
-                slowed: Vec::new(),
+                slowdown: Vec::new(),
                 warmup,
                 passes: Vec::new(),
                 stopped_by,

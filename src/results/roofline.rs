@@ -158,7 +158,7 @@ mod tests {
             samples: vec![sample; 6],
             order,
             started,
-            slowed: Vec::new(),
+            slowdown: Vec::new(),
             warmup: Vec::new(),
             passes: Vec::new(),
             stopped_by,

@@ -115,10 +115,10 @@ pub enum Outcome {
         /// When each sample began, in seconds since the run did; empty where it was not recorded.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         started: Vec<f64>,
-        /// Which samples were taken while the host's processor was slowed: their numbers, from 0, in ascending order. An
-        /// estimate takes them in only where a run has no others.
+        /// How many times its best a piece of work of the host took beside each sample, in steps of a hundredth; empty where it
+        /// was not recorded.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        slowed: Vec<u32>,
+        slowdown: Vec<f64>,
         /// The samples of the warm-ups, which no estimate takes in; empty where they were not kept.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warmup: Vec<f64>,
@@ -237,26 +237,20 @@ impl Row {
                 Outcome::Derived { .. } if !is_computed => {
                     return Err(format!("is measured, and its samples of the run `{run}` are computed"));
                 }
-                Outcome::Measured { samples, order, started, slowed, passes, .. } => {
+                Outcome::Measured { samples, order, started, slowdown, passes, .. } => {
                     let counts = [
                         ("the places of its samples", order.len()),
                         ("the times at which its samples began", started.len()),
+                        ("those that say how slow the host was", slowdown.len()),
                         (
                             "the samples of its passes",
                             passes.iter().fold(0, |sum: usize, pass| sum.saturating_add(pass.samples)),
                         ),
                     ];
                     let wrong = counts.into_iter().find(|(_, count)| *count != 0 && *count != samples.len());
-                    let of = || counted(samples.len(), "sample");
                     if let Some((what, count)) = wrong {
-                        return Err(format!("has {} of the run `{run}`, and {what} are {count}", of()));
-                    }
-                    let is_there = slowed.last().is_none_or(|last| (*last as usize) < samples.len());
-                    if !(is_there && slowed.is_sorted_by(|one, next| one < next)) {
-                        return Err(format!(
-                            "has {} of the run `{run}`, and those of a slowed host are no ascending numbers of them",
-                            of()
-                        ));
+                        let of = counted(samples.len(), "sample");
+                        return Err(format!("has {of} of the run `{run}`, and {what} are {count}"));
                     }
                 }
                 _ => {}
@@ -307,18 +301,18 @@ impl Outcome {
     /// What came of the cases that were sampled together, in one pass of a run that began at `begun`. The last of the rounds has
     /// just ended.
     pub(crate) fn of_rounds(rounds: Rounds, begun: Instant) -> impl Iterator<Item = Self> {
-        let Rounds { sets, order, started, slowed, warmup, stopped_by, .. } = rounds;
+        let Rounds { sets, order, started, slowdown, warmup, stopped_by, .. } = rounds;
         let ended = begun.elapsed().as_secs_f64();
         let since = move |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
         let began = started.iter().filter_map(|started| started.first()).min().map_or(0.0, since);
         let rows = sets.len();
-        let kept = sets.into_iter().zip(order).zip(started).zip(slowed).zip(warmup);
-        kept.map(move |((((set, order), started), slowed), warmup)| Outcome::Measured {
+        let kept = sets.into_iter().zip(order).zip(started).zip(slowdown).zip(warmup);
+        kept.map(move |((((set, order), started), slowdown), warmup)| Outcome::Measured {
             passes: vec![Pass { samples: set.len(), rows, began, ended }],
             samples: set.into_values(),
             order,
             started: started.iter().map(since).collect(),
-            slowed,
+            slowdown: slowdown.iter().map(|times| (times * 100.0).round() / 100.0).collect(),
             warmup,
             stopped_by,
         })
@@ -332,10 +326,10 @@ impl Outcome {
         }
     }
 
-    /// Which of its samples were taken while the host's processor was slowed: their numbers, from 0.
-    pub fn slowed(&self) -> &[u32] {
+    /// How many times its best a piece of work of the host took beside each sample, where that is known.
+    pub fn slowdown(&self) -> &[f64] {
         match self {
-            Outcome::Measured { slowed, .. } => slowed,
+            Outcome::Measured { slowdown, .. } => slowdown,
             _ => &[],
         }
     }
@@ -368,7 +362,7 @@ impl Outcome {
         if self.is_finished() {
             return Some(self);
         }
-        let Outcome::Measured { samples, order, started, slowed, passes, stopped_by, .. } = &mut self else {
+        let Outcome::Measured { samples, order, started, slowdown, passes, stopped_by, .. } = &mut self else {
             return None;
         };
         let cut = passes.pop()?;
@@ -376,7 +370,7 @@ impl Outcome {
         samples.truncate(left);
         order.truncate(left);
         started.truncate(left);
-        slowed.retain(|number| (*number as usize) < left);
+        slowdown.truncate(left);
         *stopped_by = StoppedBy::Samples;
         (left > 0).then_some(self)
     }
@@ -385,13 +379,20 @@ impl Outcome {
     /// interrupted.
     #[must_use]
     pub fn followed_by(mut self, later: Self) -> Self {
-        let Outcome::Measured { samples, order, started, slowed, warmup, passes, stopped_by } = &mut self else {
+        let Outcome::Measured { samples, order, started, slowdown, warmup, passes, stopped_by } = &mut self else {
             return later;
         };
         match later {
-            Outcome::Measured { samples: s, order: o, started: t, slowed: l, warmup: w, passes: p, stopped_by: by } => {
-                let before = u32::try_from(samples.len()).unwrap_or(u32::MAX);
-                slowed.extend(l.iter().map(|number| number.saturating_add(before)));
+            Outcome::Measured {
+                samples: s,
+                order: o,
+                started: t,
+                slowdown: l,
+                warmup: w,
+                passes: p,
+                stopped_by: by,
+            } => {
+                slowdown.extend(l);
                 samples.extend(s);
                 order.extend(o);
                 started.extend(t);
@@ -634,19 +635,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marks_of_a_pass_follow_its_samples_and_go_with_them() {
-        let pass = |count: usize, slowed: &[u32], stopped_by| Outcome::Measured {
-            samples: vec![1.0; count],
+    fn how_slow_the_host_was_stays_with_the_samples_of_a_pass() {
+        let pass = |slowdown: &[f64], stopped_by| Outcome::Measured {
+            samples: vec![1.0; slowdown.len()],
             order: Vec::new(),
             started: Vec::new(),
-            slowed: slowed.to_vec(),
+            slowdown: slowdown.to_vec(),
             warmup: Vec::new(),
-            passes: vec![Pass { samples: count, rows: 1, began: 0.0, ended: 1.0 }],
+            passes: vec![Pass { samples: slowdown.len(), rows: 1, began: 0.0, ended: 1.0 }],
             stopped_by,
         };
-        let both = pass(3, &[1], StoppedBy::Samples).followed_by(pass(2, &[0, 1], StoppedBy::Interrupt));
-        assert_eq!(both.slowed(), [1, 3, 4]);
-        assert_eq!(both.whole_passes().unwrap().slowed(), [1], "the second pass was cut short");
+        let both = pass(&[1.0, 1.5], StoppedBy::Samples).followed_by(pass(&[2.0], StoppedBy::Interrupt));
+        assert_eq!(both.slowdown(), [1.0, 1.5, 2.0]);
+        assert_eq!(both.whole_passes().unwrap().slowdown(), [1.0, 1.5], "the second pass was cut short");
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
                 samples: samples.to_vec(),
                 order: Vec::new(),
                 started: Vec::new(),
-                slowed: Vec::new(),
+                slowdown: Vec::new(),
                 warmup: Vec::new(),
                 passes: Vec::new(),
                 stopped_by: StoppedBy::Samples,

@@ -57,6 +57,21 @@ fn a_difference_that_may_be_0_is_not_written_as_a_number() {
 }
 
 #[test]
+fn a_value_is_of_the_samples_that_nothing_slowed_and_says_how_many_it_leaves_out() {
+    let mut results = results();
+    let mut outcome =
+        fixture::measured((0..12).map(|round| if round < 5 { 9.0 } else { 2.0 + f64::from(round) * 1e-3 }).collect());
+    if let Outcome::Measured { slowdown, .. } = &mut outcome {
+        slowdown.extend((0..12).map(|round| if round < 5 { 1.8 } else { 1.05 }));
+    }
+    fixture::replace(&mut results, "probe.fast", &outcome);
+    let chapter = chapter(&[results]);
+    let row = row(&chapter, "probe.fast");
+    assert!(row.contains("2.008") && row.contains("n = 7"), "{row}");
+    assert!(row.contains("host clock; 5 samples of a slowed host left out"), "{row}");
+}
+
+#[test]
 fn a_row_measured_with_other_parameters_says_so_and_has_no_ratio() {
     let mut results = results();
     assert!(row(&chapter(&[results.clone()]), "probe.fast").contains(">×"));

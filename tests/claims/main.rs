@@ -67,7 +67,7 @@ fn results(rows: &[Made]) -> Results {
                         samples,
                         order,
                         started,
-                        slowed: Vec::new(),
+                        slowdown: Vec::new(),
                         warmup,
                         passes: Vec::new(),
                         stopped_by: StoppedBy::Samples,

@@ -10,10 +10,10 @@ from . import code
 SCHEMA_VERSION = 2
 
 
-def measured(samples, order, started, slowed, warmup, stopped_by, window=None):
+def measured(samples, order, started, slowdown, warmup, stopped_by, window=None):
     """`window`: of a group that has samples in each pass, how many rows it has, when the first round began that is kept, and when
     the last ended."""
-    found = {"samples": samples, "order": order, "started": started, "slowed": slowed, "warmup": warmup}
+    found = {"samples": samples, "order": order, "started": started, "slowdown": slowdown, "warmup": warmup}
     if window is not None:
         rows, began, ended = window
         found["passes"] = [{"samples": len(samples), "rows": rows, "began": began, "ended": ended}]
@@ -27,8 +27,7 @@ def followed(earlier, later):
     own, more = earlier["measured"], later.get("measured")
     if more is None:
         return {"measured": {**own, "stopped_by": "failure"}}
-    lists = {name: own[name] + more[name] for name in ("samples", "order", "started", "warmup", "passes")}
-    lists["slowed"] = own["slowed"] + [len(own["samples"]) + number for number in more["slowed"]]
+    lists = {name: own[name] + more[name] for name in ("samples", "order", "started", "slowdown", "warmup", "passes")}
     # Where one pass had no more time, the row has fewer samples than were asked for.
     late = (own["stopped_by"], more["stopped_by"]) == ("time-limit", "samples")
     return {"measured": {**lists, "stopped_by": "time-limit" if late else more["stopped_by"]}}

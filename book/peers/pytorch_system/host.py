@@ -1,8 +1,8 @@
 """Where the host computes at full speed: as `report` finds it.
 
-The host does a fixed piece of work before and after each sample and takes its time; the shortest so far is its best. Where the
-least of three pieces takes more than 1.3 times the best, the processor is slowed. A sample before or after which it is slowed
-counts as one of a slowed host. The thread leaves such a processor before a warm-up and before a round: for one that is not
+The host does a fixed piece of work before and after each sample and takes its time; the shortest so far is its best. A sample is
+kept with how many times the best the work took: before or after it, whichever is more. Where the least of three pieces takes more
+than 1.3 times the best, the processor is slowed. The thread leaves it before a warm-up and before a round: for one that is not
 slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
 second. The first search tries all. The round after a move is one of the warm-up, since the caches hold nothing of the cases.
 Such rounds are charged to an account, of half a second and a tenth of the time since the beginning.
@@ -35,9 +35,15 @@ class Host:
         self.best, self.rests_until = None, float("-inf")
         self.begun, self.charged = clock(), 0.0
 
-    def is_slowed(self):
-        """Does a piece of work, and says whether the processor is slowed."""
-        return all(self._is_slow(self.piece()) for _ in range(PIECES))
+    def slowdown(self):
+        """Does a piece of work, and says how many times its best that took: the least of three where the first shows a processor
+        that is slowed."""
+        least = float("inf")
+        for _ in range(PIECES):
+            least = min(least, self._times_best(self.piece()))
+            if least <= SLOWED:
+                break
+        return least
 
     def settle(self):
         """Has the thread leave its processor where that is slowed; says whether it did."""
@@ -57,7 +63,7 @@ class Host:
 
     def _choose(self, own):
         is_first = self.best is None
-        if not (self.is_slowed() or is_first) or self.clock() < self.rests_until:
+        if not (self.slowdown() > SLOWED or is_first) or self.clock() < self.rests_until:
             return own
         fastest, least = own, float("inf")
         for processor in self.processors.choices():
@@ -65,14 +71,14 @@ class Host:
             # The first piece finds other caches, and a processor that slept.
             self.piece()
             seconds = min(self.piece() for _ in range(PIECES))
-            is_slow = self._is_slow(seconds)
+            is_slow = self._times_best(seconds) > SLOWED
             if seconds < least:
                 fastest, least = processor, seconds
             if not is_first and not is_slow:
                 break
-        self.rests_until = self.clock() + REST if self._is_slow(least) else float("-inf")
+        self.rests_until = self.clock() + REST if self._times_best(least) > SLOWED else float("-inf")
         return fastest
 
-    def _is_slow(self, seconds):
+    def _times_best(self, seconds):
         self.best = seconds if self.best is None else min(self.best, seconds)
-        return seconds > SLOWED * self.best
+        return seconds / self.best

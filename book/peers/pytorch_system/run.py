@@ -168,7 +168,7 @@ class Run:
         samples = self.rounds([(row.title, case.measure) for row, case in cases], rules)
         began = min(started[0] for started in samples.started)
         window = len(cases), began, time.perf_counter() - self.begun
-        kept = zip(cases, samples.values, samples.order, samples.started, samples.slowed, samples.warmup)
+        kept = zip(cases, samples.values, samples.order, samples.started, samples.slowdown, samples.warmup)
         return [(row, outcomes.measured(*found, samples.stopped_by, window)) for (row, _), *found in kept]
 
     def sample_recorded(self, cases):
@@ -186,13 +186,13 @@ class Run:
             samples = self.rounds(called, self.plan.sampling, until_steady=False)
         trials = attempt(lambda: self.recorder.trials(session))
         result = []
-        for (row, case), values, order, started, slowed, warmup in zip(
-                cases, samples.values, samples.order, samples.started, samples.slowed, samples.warmup):
+        for (row, case), values, order, started, slowdown, warmup in zip(
+                cases, samples.values, samples.order, samples.started, samples.slowdown, samples.warmup):
             try:
                 if recorded(case):
                     # Only the trials that are kept have to be in the record.
                     values, warmup = [float(case.judge(_trial(trials, number))) for number in values], []
-                result.append((row, outcomes.measured(values, order, started, slowed, warmup, samples.stopped_by)))
+                result.append((row, outcomes.measured(values, order, started, slowdown, warmup, samples.stopped_by)))
             except NotRecorded as error:
                 result.append((row, outcomes.failed(str(error))))
         return result

@@ -2,11 +2,12 @@
 
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
 rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
-than 5 %, up to three times as many; it ends once it has taken as long as the time limit, after at least one. A round before
-which the thread has left a slowed processor, as `host` says, is one of the warm-up, too, and a sample beside which the
-processor was slowed is marked. The rules are checked after each complete round. The time limit is that of each case: together
-they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after the
-current sample; complete rounds are kept.
+than 5 %, up to three times as many. Where one round is asked for, a second follows if the first took less than 60 ms, and a
+third if a case fell by more than 30 %. The warm-up ends once it has taken as long as the time limit, after at least one. A round
+before which the thread has left a slowed processor, as `host` says, is one of the warm-up, too, and by how much the processor
+was slowed is kept with each sample. The rules are checked after each complete round. The time limit is that of each case:
+together they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after
+the current sample; complete rounds are kept.
 """
 
 import math
@@ -18,6 +19,10 @@ from .plan import MINIMUM
 # How far the last three samples of a case may move in one direction in a warm-up, and how often it makes the rounds asked for.
 MOVES = 0.05
 MOST_ROUNDS = 3
+# How far a case falls from the first round to the second where the first still loaded something, and how long a round may take
+# that a second one is added to.
+LOADS = 0.3
+SHORT = 0.06
 # Where no number of samples is stated.
 MAXIMUM = 10_000
 
@@ -37,7 +42,7 @@ class Samples:
     values: list
     order: list
     started: list
-    slowed: list
+    slowdown: list
     warmup: list
     stopped_by: str
 
@@ -56,7 +61,7 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     last = 0.0
 
     def one_round():
-        """The value, start, mark and place of each case in a round; None where an interrupt cut it short."""
+        """The value, start, slowdown and place of each case in a round; None where an interrupt cut it short."""
         nonlocal last
         before = time.perf_counter()
         random.shuffle(order)
@@ -95,12 +100,11 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
             host.charge(last)
             warm_up(values)
             continue
-        for number, (value, start, is_slowed, place) in enumerate(values):
+        for number, (value, start, slowdown, place) in enumerate(values):
             kept.values[number].append(value)
             kept.started[number].append(max(0.0, start - begun))
             kept.order[number].append(place)
-            if is_slowed:
-                kept.slowed[number].append(rounds)
+            kept.slowdown[number] += slowdown
         rounds += 1
         stopped_by = rules.met(rounds, clock() - first)
         if stopped_by:
@@ -112,18 +116,18 @@ def _run(case, between, clock, host):
     name, measure = case
     try:
         between()
-        was_slowed = host is not None and host.is_slowed()
+        before = host.slowdown() if host else None
         start = clock()
         value = float(measure())
         # Before the device is synchronized: the host may sleep meanwhile.
-        is_slowed = host is not None and host.is_slowed() or was_slowed
+        slowdown = [round(max(before, host.slowdown()), 2)] if host else []
         # Again, so that a failure of the work of this case is reported for this case.
         between()
     except Exception as error:
         raise CaseFailed(f"{name}: {one_line(error)}") from error
     if not math.isfinite(value):
         raise CaseFailed(f"{name}: a sample is {value}")
-    return value, start, is_slowed
+    return value, start, slowdown
 
 
 @dataclass
@@ -141,7 +145,8 @@ class _Rules:
         if rounds > 0 and self.late(elapsed):
             return True
         is_long = not self.until_steady or rounds >= MOST_ROUNDS * asked
-        return rounds >= asked and (is_long or not any(map(_is_moving, samples)))
+        is_one = rounds == 1 and elapsed < SHORT
+        return rounds >= asked and (is_long or not (is_one or any(map(_is_moving, samples))))
 
     def met(self, rounds, elapsed):
         if rounds >= (self.sampling.samples or MAXIMUM):
@@ -151,7 +156,7 @@ class _Rules:
 
 def _is_moving(samples):
     if len(samples) < 3:
-        return False
+        return len(samples) == 2 and samples[1] < (1 - LOADS) * samples[0]
     a, b, c = samples[-3:]
     return (a < b < c or a > b > c) and abs(c - a) > MOVES * abs(b)
 

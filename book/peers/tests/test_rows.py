@@ -69,7 +69,7 @@ class EveryRow(unittest.TestCase):
             self.assertEqual(row["unit"], asked[row["id"], json.dumps(row["parameters"])]["unit"])
             (kind, inner), = row["outcome"].items()
             if kind == "measured":
-                self.assertEqual(set(inner) - {"passes"}, {"samples", "order", "started", "slowed", "warmup", "stopped_by"})
+                self.assertEqual(set(inner) - {"passes"}, {"samples", "order", "started", "slowdown", "warmup", "stopped_by"})
                 # Those of recordings are sampled once.
                 self.assertTrue(all(one["samples"] == 2 and one["began"] >= 0 for one in inner.get("passes", [])))
                 self.assertEqual([len(inner[name]) for name in ("samples", "order", "started")], [2, 2, 2])

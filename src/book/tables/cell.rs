@@ -3,7 +3,7 @@
 use crate::measure::{Clock, Estimate};
 use crate::present::{Cell, Missing, Precision, Value};
 use crate::results::{Derivation, Metric, MissingReason, Provenance};
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 /// What a row's samples come to, with how they were taken.
 pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
@@ -13,6 +13,10 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
             (formula.clone(), vec![format!("extrapolated: {formula}")])
         }
         Provenance::Derived { formula, .. } => (formula.clone(), vec![]),
+    };
+    let source = match metric.left_out {
+        0 => source,
+        count => format!("{source}; {} of a slowed host left out", counted(count, "sample")),
     };
     let counts = metric.spec.unit == Unit::Number
         && metric.runs.iter().flat_map(|run| run.iter()).all(|sample| sample.fract() == 0.0);

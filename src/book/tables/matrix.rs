@@ -185,7 +185,7 @@ mod tests {
             samples,
             order,
             started,
-            slowed: Vec::new(),
+            slowdown: Vec::new(),
             warmup,
             passes: Vec::new(),
             stopped_by: StoppedBy::Samples,

@@ -151,9 +151,10 @@ fn a_time_limit_leaves_as_few_samples_as_the_plan_says() {
 
 #[test]
 fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
-    for (warmup, left_for, warm, kept, slowed) in
-        [(2, 2, vec![0.0, 1.0, 3.0], [2.0, 4.0, 5.0], [0]), (0, 3, vec![], [0.0, 1.0, 2.0], [2])]
-    {
+    for (warmup, left_for, warm, kept, slowdown) in [
+        (2, 2, vec![0.0, 1.0, 3.0], [2.0, 4.0, 5.0], [1.9, 1.0, 1.0]),
+        (0, 3, vec![], [0.0, 1.0, 2.0], [1.0, 1.0, 1.9]),
+    ] {
         let processors = Scripted::new(&[1.0; 4]);
         let number = Cell::new(0.0);
         let case = Case::new("numbers", || {
@@ -165,12 +166,12 @@ fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
         let sampler = Sampler::new(Protocol::samples(3).with_warmup(warmup)).watching(Some(host));
         let sampled = sampler.sample(vec![case]).unwrap();
         assert_eq!((sampled.warmup[0].clone(), sampled.sets[0].values()), (warm, &kept[..]));
-        assert_eq!((processors.own(), &sampled.slowed[0][..]), (left_for, &slowed[..]));
+        assert_eq!((processors.own(), &sampled.slowdown[0][..]), (left_for, &slowdown[..]));
     }
 }
 
 #[test]
-fn a_sample_is_marked_where_the_processor_is_slowed_before_or_after_it() {
+fn a_sample_is_kept_with_how_slow_the_host_was_before_or_after_it_whichever_is_more() {
     let processors = Scripted::new(&[1.0]);
     let host = Arc::new(HostSpeed::on(processors.clone()));
     // What a piece of work takes behind each call.
@@ -180,9 +181,9 @@ fn a_sample_is_marked_where_the_processor_is_slowed_before_or_after_it() {
         1.0
     });
     let sampler = Sampler::new(Protocol::samples(5).with_warmup(0)).watching(Some(host));
-    assert_eq!(sampler.sample(vec![case]).unwrap().slowed, [[1, 2, 4]]);
+    assert_eq!(sampler.sample(vec![case]).unwrap().slowdown, [[1.0, 1.9, 1.9, 1.25, 1.9]]);
     let unwatched = Sampler::new(Protocol::samples(2)).sample(vec![Case::new("one", || 1.0)]).unwrap();
-    assert_eq!(unwatched.slowed, [[0_u32; 0]]);
+    assert_eq!(unwatched.slowdown, [[0.0; 0]]);
 }
 
 #[test]
@@ -240,12 +241,12 @@ fn the_observer_sees_every_round_and_the_end() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let observer: Observer = Arc::new(move |progress| notes.lock().unwrap().push(progress));
-    let sampler = Sampler::new(Protocol::samples(4).with_warmup(1)).observed_by(observer);
+    let sampler = Sampler::new(Protocol::samples(4).with_warmup(2)).observed_by(observer);
     sampler.clone().sample(vec![Case::new("a", || 1.0)]).unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 5);
+    assert_eq!(seen.len(), 6);
     assert!(seen[0].warming_up && seen[0].share == 0.0);
-    assert_eq!(seen[4], Progress { warming_up: false, round: 4, rounds: Some(4), share: 1.0 });
+    assert_eq!(seen[5], Progress { warming_up: false, round: 4, rounds: Some(4), share: 1.0 });
 }
 
 #[test]

@@ -347,7 +347,7 @@ impl Outcome {
                     samples,
                     order,
                     started,
-                    slowed: Vec::new(),
+                    slowdown: Vec::new(),
                     warmup: Vec::new(),
                     passes: Vec::new(),
                     stopped_by,
