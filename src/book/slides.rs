@@ -156,9 +156,10 @@ impl Deck<'_> {
         // A machine that measured nothing of a chapter has no slides in it. The files that come with the program are of one
         // machine.
         let most = if self.is_kept { 1 } else { self.results.len() };
-        let measured = self.results.iter().filter(|results| has_rows(results, document)).take(most).cloned();
-        let measured = &measured.collect::<Vec<Results>>();
-        let machines = &Machines::of(measured);
+        let measured = self.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
+        let measured = measured.map(|(results, label)| (results.clone(), label.to_owned()));
+        let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
+        let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
         let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
         let texts = if measured.is_empty() { &self.machines } else { machines };
         let exercises = render_text::exercises(document, texts);

@@ -7,12 +7,13 @@
 //! system call, so that nothing else explains the difference.
 //!
 //! The work is done before each sample: a host that has waited has to wake and to raise its clock, and both would be in the
-//! sample. It is done after each sample, too, and the sample is kept with how many times its best the work took: before or after it,
-//! whichever is more. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and before a round: for one that is
-//! not slowed, the first that is found. Where all are slowed it goes to the fastest, and does not search again for a quarter of a
-//! second. The first search tries all. On another processor the caches hold nothing of the cases, so the round that follows is
-//! one of the warm-up. Such rounds are charged to an account, of half a second and a tenth of the time since the first piece of
-//! work; with too little left the thread stays. No sample decides any of this: only the work does.
+//! sample. It is done after each sample, too, and the sample is kept with how many times its best the work took: before or
+//! after it, whichever is more. A thread that is kept on a processor leaves it where it is slowed, before a warm-up and
+//! before a round: for one that is not slowed, the first that is found. Where all are slowed it goes to the fastest, and
+//! does not search again for a quarter of a second. The first search tries all. On another processor the caches hold
+//! nothing of the cases, so the round that follows is one of the warm-up. Such rounds are charged to an account, of half a
+//! second and a tenth of the time since the first piece of work; with too little left the thread stays. No sample decides
+//! any of this: only the work does.
 //!
 //! # What it does not cover
 //! What slows all processors from the first search to the last piece, what slows one within a round, and caches, buses and the

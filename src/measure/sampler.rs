@@ -2,11 +2,11 @@
 //!
 //! # Protocol
 //! In each round every case runs exactly once. The order is shuffled anew in each round (Fisher–Yates over xoshiro256++,
-//! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same; their
-//! samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite a round
-//! before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and by how much the
-//! processor was slowed is kept with each sample. The stopping rules are checked after each complete round. No sample is dropped, except those
-//! of a round that an interrupt left incomplete.
+//! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same;
+//! their samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite
+//! a round before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and by how much
+//! the processor was slowed is kept with each sample. The stopping rules are checked after each complete round. No sample
+//! is dropped, except those of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
 //! Without [`Sampler::sync_between`], work that one case enqueued without waiting may still run when the next case begins:

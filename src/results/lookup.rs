@@ -3,11 +3,10 @@
 //! A row is asked for by its identifier and by those of its parameters that matter to the asker; rows may have more.
 //! What has no samples says why. A lookup sees the runs of one system.
 //!
-//! Samples beside which the host's pieces of work took more than [`FULL_SPEED`] times their best are left out of a run that has
-//! others. So are the rounds of a
-//! computed row in which a sample of a measured one, by way of which it comes about, was: what is compared is of the same host.
-//! No sample's value decides this: only the pieces of work do. Observations of yes and no
-//! are no times, and stay.
+//! Samples beside which the host's pieces of work took more than [`FULL_SPEED`] times their best are left out of a run that
+//! has others. So are the rounds of a computed row in which a sample of a measured one, by way of which it comes about,
+//! was: what is compared is of the same host. No sample's value decides this: only the pieces of work do. Observations of
+//! yes and no are no times, and stay.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
