@@ -92,10 +92,10 @@ pub(super) struct OutputPlace<'a, const N: usize> {
 struct Made(Vec<PathBuf>);
 
 impl Made {
-    fn of(folder: &Path) -> Result<Self, BookError> {
+    fn of(folder: &Path) -> std::io::Result<Self> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err();
         let made = Self(folder.ancestors().take_while(is_missing).map(Path::to_owned).collect());
-        make_folder(folder).map_err(at(folder)).map(|()| made)
+        make_folder(folder).map(|()| made)
     }
 }
 
@@ -110,11 +110,15 @@ impl Drop for Made {
 fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
     const TRIES: usize = 100;
     let mut tries = 1..TRIES;
+    // Another process that had made the folder, or one that it is in, put nothing into it, and took it away.
+    let mut is_taken = |error: &std::io::Error| error.kind() == ErrorKind::NotFound && tries.next().is_some();
     loop {
-        let made = Made::of(out)?;
+        let made = match Made::of(out) {
+            Err(error) if is_taken(&error) => continue,
+            made => made.map_err(at(out))?,
+        };
         match Lock::take(&out.join(".render.lock"), WAIT) {
-            // Another process that had made the folder put nothing into it, and took it away.
-            Err(error) if error.kind() == ErrorKind::NotFound && tries.next().is_some() => {}
+            Err(error) if is_taken(&error) => {}
             lock => return Ok((made, lock.map_err(at(out))?)),
         }
     }

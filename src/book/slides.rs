@@ -157,7 +157,7 @@ impl Deck<'_> {
         // machine.
         let most = if self.is_kept { 1 } else { self.results.len() };
         let measured = self.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
-        let measured = measured.map(|(results, label)| (results.clone(), label.to_owned()));
+        let measured = measured.map(|(results, label)| (results.clone(), self.called(results, label).to_owned()));
         let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
         let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
         let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
@@ -174,13 +174,17 @@ impl Deck<'_> {
         })
     }
 
+    /// What a machine is called: in the decks that come with the program by its model alone.
+    fn called<'b>(&self, results: &'b Results, label: &'b str) -> &'b str {
+        if self.is_kept { &results.environment().device.model } else { label }
+    }
+
     /// A page of slides, made of Markdown.
     fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
         let mut machines: Vec<Value> = Vec::new();
         for (results, label) in self.machines.named() {
             let day = results.run().started.split('T').next();
-            let machine = if self.is_kept { results.environment().device.model.as_str() } else { label };
-            let entry = context! { machine, day, is_emulated => is_emulated(results) };
+            let entry = context! { machine => self.called(results, label), day, is_emulated => is_emulated(results) };
             if !machines.contains(&entry) {
                 machines.push(entry);
             }
