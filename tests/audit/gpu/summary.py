@@ -1,6 +1,8 @@
 """What the files of `all` say: call by call, the training loop, and last a table of what holds. Fails where something does not.
 
-    python summary.py FOLDER
+    python summary.py FOLDER [PART...]
+
+Parts are calls, loop, exercise, children and costs; without any, all.
 """
 import collections
 import json
@@ -157,11 +159,10 @@ def costs():
                 row(f"its own part by the self-test, {name}", f"{own['share']:.2%}", "stated", True)
 
 
-calls()
-loop()
-exercise()
-children()
-costs()
+PARTS = (calls, loop, exercise, children, costs)
+for part in PARTS:
+    if part.__name__ in (sys.argv[2:] or [part.__name__]):
+        part()
 widths = [max(len(row[column]) for row in ROWS) for column in range(4)]
 table("audit_held.txt", ["  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths))
                          for cells in [("what", "found", "goal", "holds"), *ROWS]])
