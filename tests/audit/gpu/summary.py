@@ -2,7 +2,7 @@
 
     python summary.py FOLDER [PART...]
 
-Parts are calls, loop, exercise, children and costs; without any, all.
+Parts are calls, loop, native, exercise, children and costs; without any, all.
 """
 import collections
 import json
@@ -106,6 +106,14 @@ def line_of(script, text):
         return f"{os.path.basename(script)}:{next(number for number, line in enumerate(file, 1) if text in line)}"
 
 
+def native():
+    """The program on cudarc, where there was one: it is built with line tables."""
+    audit = read("cudarc.json")
+    if audit:
+        named = sum("cudarc_loop.rs:" in place["place"] for place in audit["places"])
+        row("places of the Rust program with their line", f"{named} of {len(audit['places'])}", "all", named == len(audit["places"]))
+
+
 def exercise():
     """The book's exercise: the answers are what an audit finds."""
     audit = read("hidden.json")
@@ -159,7 +167,7 @@ def costs():
                 row(f"its own part by the self-test, {name}", f"{own['share']:.2%}", "stated", True)
 
 
-PARTS = (calls, loop, exercise, children, costs)
+PARTS = (calls, loop, native, exercise, children, costs)
 for part in PARTS:
     if part.__name__ in (sys.argv[2:] or [part.__name__]):
         part()
