@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,16 @@ impl Experiment for Passes {
             .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
             .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
             .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
+            .run();
+        // Its rounds take longer than those of short rows, whatever the speed of the machine.
+        bench
+            .group("Long", [])
+            .observed("passes.l", "L", Unit::Number, |_| {
+                Ok(|| {
+                    std::thread::sleep(Duration::from_millis(11));
+                    Ok(1.0)
+                })
+            })
             .run();
         bench.group("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0))).run();
         bench
@@ -200,6 +211,18 @@ fn a_row_whose_samples_take_longer_than_the_time_limit_takes_one_in_each_pass_un
         let (samples, passes, stopped_by) = measured(&results, id);
         assert_eq!((samples.len(), counts(passes), stopped_by), (3, vec![1, 1, 1], StoppedBy::TimeLimit), "{id}");
     }
+    assert_eq!(results.run().outcome, RunOutcome::Complete);
+}
+
+#[test]
+fn rows_whose_rounds_take_long_are_in_one_of_several_passes_and_have_their_samples_all_the_same() {
+    let sampling = json!({ "samples": 12, "warmup": 0, "passes": 2, "short_passes": 6 });
+    let results = Trial::sampled(8, Script::default(), sampling).first();
+    let (samples, passes, _) = measured(&results, "passes.l");
+    // In its first pass nobody knows how long it takes.
+    assert_eq!((samples.len(), counts(passes)), (2 + 6, vec![2, 6]));
+    let (samples, passes, _) = measured(&results, "passes.c");
+    assert!(samples.len() == 12 && counts(passes) == [2; 6] || passes.len() == 2, "{passes:?}");
     assert_eq!(results.run().outcome, RunOutcome::Complete);
 }
 

@@ -142,6 +142,10 @@ fn sampling(results: &Results) -> Table {
     let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
     let error = plan.relative_error.map(|error| format!("± {}", Scale::PERCENT.significant(error, 2)));
     let made = results.runs_of(&results.run().system).count();
+    let passes = plan.short_passes.map_or_else(
+        || plan.passes.to_string(),
+        |short| format!("{}; {short} of rows with rounds of less than 10 ms", plan.passes),
+    );
     let facts = [
         ("runs".to_owned(), Cell::Text(of_planned(made, results))),
         ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
@@ -149,7 +153,7 @@ fn sampling(results: &Results) -> Table {
         ("stop at a relative error of".to_owned(), rule(error)),
         ("stop after, for each row".to_owned(), rule(plan.time_limit.map(|limit| Unit::Seconds.format(limit, 3)))),
         ("fewest samples".to_owned(), rule(plan.fewest.map(|fewest| fewest.to_string()))),
-        ("passes that share them".to_owned(), Cell::Text(plan.passes.to_string())),
+        ("passes that share them".to_owned(), Cell::Text(passes)),
         ("seed of the order".to_owned(), Cell::Text(plan.seed.to_string())),
     ];
     Table::facts("Sampling", ["rule", "value"], facts)

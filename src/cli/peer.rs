@@ -44,7 +44,7 @@ impl PeerPlan {
     pub(super) fn new(suite: &Suite, device: &str, carried: &Carried, seed: u64) -> Self {
         let engine = device.split(':').next().unwrap_or(device);
         let rows = planned(suite, &carried.registry, engine);
-        let sampling = Protocol { seed, ..suite.sampling.clone() };
+        let sampling = Protocol { seed, short_passes: None, ..suite.sampling.clone() };
         Self { schema_version: Self::SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
     }
 }

@@ -249,9 +249,15 @@ impl Bench {
         }
     }
 
+    /// Of how many passes these rows, which are sampled together, take part in one.
+    pub(super) fn stride(&self, specs: &[MetricSpec]) -> usize {
+        let earlier = specs.iter().filter_map(|spec| self.earlier.get(&spec.title()));
+        earlier.map(|outcome| outcome.stride(&self.sampling)).max().unwrap_or(1)
+    }
+
     /// Whether a row of a group has samples in each pass.
     pub(super) fn takes_part_in_passes(&self, by_trials: bool) -> bool {
-        self.sampling.passes.get() == 1 || !(by_trials || self.part != Some(Part::Timed))
+        self.sampling.all_passes() == 1 || !(by_trials || self.part != Some(Part::Timed))
     }
 
     /// How many rows stand here.

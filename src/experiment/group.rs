@@ -425,7 +425,7 @@ fn sampled(
     if cases.is_empty() {
         return Vec::new();
     }
-    let sampler = &measuring.sampler;
+    let sampler = &measuring.sampler.of_stride(bench.stride(&specs));
     let kept = match repeats {
         Repeats::AsStated => sampler.sample(cases),
         Repeats::Unwarmed => sampler.without_warmup().sample(cases),

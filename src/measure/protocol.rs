@@ -51,6 +51,10 @@ pub struct Protocol {
     /// takes all at once.
     #[cfg_attr(feature = "serde", serde(default = "one", skip_serializing_if = "is_one"))]
     pub passes: NonZeroUsize,
+    /// In how many passes the rows are sampled of which a round takes less than 10 ms: a multiple of `passes`. Such rows cost
+    /// little, and what disturbs the host for a second shows in them most. In a run that another system makes they have `passes`.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub short_passes: Option<NonZeroUsize>,
     /// Seeds the order of the cases within a round.
     #[cfg_attr(feature = "serde", serde(default))]
     pub seed: u64,
@@ -153,6 +157,7 @@ impl Protocol {
             time_limit: None,
             fewest: None,
             passes: NonZeroUsize::MIN,
+            short_passes: None,
             seed: 0,
         }
     }
@@ -199,12 +204,42 @@ impl Protocol {
         self
     }
 
+    /// With those rows that are short in so many passes; 0 is as many as the others.
+    #[must_use]
+    pub fn with_short_passes(mut self, count: usize) -> Self {
+        self.short_passes = NonZeroUsize::new(count);
+        self
+    }
+
+    /// How many passes there are.
+    #[cfg(any(test, feature = "report"))]
+    pub(crate) fn all_passes(&self) -> usize {
+        self.short_passes.unwrap_or(self.passes).get()
+    }
+
+    /// Of how many passes a row takes part in one whose rounds take so many seconds.
+    #[cfg(any(test, feature = "report"))]
+    pub(crate) fn stride(&self, round: f64) -> usize {
+        /// How long a round of a short row takes at most, in seconds.
+        const SHORT: f64 = 0.01;
+        if round < SHORT { 1 } else { self.all_passes() / self.passes.get() }
+    }
+
+    /// That of a row that takes part in one of so many passes only: with its share of all of them.
+    #[cfg(any(test, feature = "report"))]
+    #[must_use]
+    pub(crate) fn of_stride(&self, stride: usize) -> Self {
+        let samples =
+            self.samples.map(|count| count.saturating_mul(NonZeroUsize::new(stride).unwrap_or(NonZeroUsize::MIN)));
+        Self { samples, time_limit: self.time_limit.map(|limit| limit * stride as f64), ..self.clone() }
+    }
+
     /// The protocol of one of its passes, from 0: a share of what the rules say. What a first warm-up loads is loaded later on,
     /// so that one round is enough then where nothing moves; and one sample is, since the other passes add theirs.
     #[cfg(any(test, feature = "report"))]
     #[must_use]
     pub(crate) fn of_pass(&self, pass: usize) -> Self {
-        let passes = self.passes.get();
+        let passes = self.all_passes();
         let share = |count: NonZeroUsize| {
             let (each, more) = (count.get() / passes, count.get() % passes);
             NonZeroUsize::new(each + usize::from(pass < more)).unwrap_or(NonZeroUsize::MIN)
@@ -215,6 +250,7 @@ impl Protocol {
             time_limit: self.time_limit.map(|limit| limit / passes as f64),
             fewest: if passes == 1 { self.fewest } else { Some(NonZeroUsize::MIN) },
             passes: NonZeroUsize::MIN,
+            short_passes: None,
             ..self.clone()
         }
     }
@@ -260,9 +296,14 @@ impl Protocol {
         if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
             return refuse(reason);
         }
-        let (passes, most) = (self.passes.get(), if samples > 0 { samples } else { Self::MAXIMUM });
-        if passes > most {
-            return refuse(format!("`passes` is {passes}, more than {most}, the samples that they are to share"));
+        let most = if samples > 0 { samples } else { Self::MAXIMUM };
+        let short = self.short_passes.unwrap_or(self.passes);
+        let shared = [("passes", self.passes.get()), ("short_passes", short.get())];
+        if let Some((name, passes)) = shared.into_iter().find(|(_, passes)| *passes > most) {
+            return refuse(format!("`{name}` is {passes}, more than {most}, the samples that they are to share"));
+        }
+        if !short.get().is_multiple_of(self.passes.get()) {
+            return refuse(format!("`short_passes` is {short}, which is no multiple of `passes`, {}", self.passes));
         }
         match (self.relative_error, self.time_limit) {
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
@@ -326,6 +367,20 @@ mod tests {
     }
 
     #[test]
+    fn short_rows_have_more_passes_and_the_others_one_of_several_with_its_share_of_all() {
+        let whole = Protocol::samples(14).with_time_limit(0.6).with_passes(2).with_short_passes(6);
+        assert!(whole.validate().is_ok());
+        let share = whole.of_pass(0);
+        assert_eq!((share.samples.map(usize::from), share.all_passes()), (Some(3), 1));
+        assert!((share.time_limit.unwrap() - 0.1).abs() < 1e-12);
+        assert_eq!((whole.stride(0.009), whole.stride(0.01)), (1, 3));
+        let long = share.of_stride(3);
+        assert_eq!(long.samples.map(usize::from), Some(9));
+        assert!((long.time_limit.unwrap() - 0.3).abs() < 1e-12);
+        assert_eq!(Protocol::samples(9).with_passes(3).stride(1.0), 1);
+    }
+
+    #[test]
     fn a_protocol_that_never_stops_is_refused() {
         for protocol in [
             Protocol::samples(0),
@@ -341,6 +396,8 @@ mod tests {
             Protocol::samples(5).with_fewest(usize::MAX),
             Protocol::samples(5).with_passes(6),
             Protocol::for_seconds(1.0).with_passes(usize::MAX),
+            Protocol::samples(5).with_passes(2).with_short_passes(6),
+            Protocol::samples(9).with_passes(2).with_short_passes(5),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

@@ -148,6 +148,12 @@ impl Sampler {
         Self { protocol, ..self.clone() }
     }
 
+    /// The same for rows that take part in one of so many passes only.
+    #[cfg(feature = "report")]
+    pub(crate) fn of_stride(&self, stride: usize) -> Self {
+        Self { protocol: self.protocol.of_stride(stride), ..self.clone() }
+    }
+
     /// The same without a warm-up.
     #[cfg(feature = "report")]
     pub(crate) fn without_warmup(&self) -> Self {

@@ -342,18 +342,27 @@ impl Outcome {
     /// How many passes of a run that samples like this have left something of it: all of them where no further one is to add to
     /// it, as where it was sampled for as long as the time limit says and has the fewest samples that this leaves.
     pub fn passes_done(&self, sampling: &Protocol) -> usize {
-        let all = sampling.passes.get();
+        let (all, stride) = (sampling.all_passes(), self.stride(sampling));
         match self {
             Outcome::Interrupted => 0,
             Outcome::Measured { stopped_by: StoppedBy::Failure, .. } => all,
-            Outcome::Measured { passes, stopped_by: StoppedBy::Interrupt, .. } => passes.len().saturating_sub(1),
+            Outcome::Measured { passes, stopped_by: StoppedBy::Interrupt, .. } => {
+                passes.len().saturating_sub(1) * stride
+            }
             Outcome::Measured { samples, passes, .. } if !passes.is_empty() => {
                 let spent: f64 = passes.iter().map(|pass| (pass.ended - pass.began) / pass.rows as f64).sum();
                 let is_late = sampling.time_limit.is_some_and(|limit| spent >= limit);
-                if is_late && samples.len() >= sampling.least_rounds() { all } else { passes.len() }
+                if is_late && samples.len() >= sampling.least_rounds() { all } else { passes.len() * stride }
             }
             _ => all,
         }
+    }
+
+    /// Of how many passes it takes part in one, as its first shows.
+    pub(crate) fn stride(&self, sampling: &Protocol) -> usize {
+        passes(self)
+            .first()
+            .map_or(1, |first| sampling.stride((first.ended - first.began) / first.samples.max(1) as f64))
     }
 
     /// Without what a pass left that was cut short; nothing where nothing is left.
@@ -648,6 +657,25 @@ mod tests {
         let both = pass(&[1.0, 1.5], StoppedBy::Samples).followed_by(pass(&[2.0], StoppedBy::Interrupt));
         assert_eq!(both.slowdown(), [1.0, 1.5, 2.0]);
         assert_eq!(both.whole_passes().unwrap().slowdown(), [1.0, 1.5], "the second pass was cut short");
+    }
+
+    #[test]
+    fn a_row_whose_rounds_take_long_has_done_several_passes_with_each() {
+        let passes_of = |round: f64, count: usize| Outcome::Measured {
+            samples: vec![1.0; count],
+            order: Vec::new(),
+            started: Vec::new(),
+            slowdown: Vec::new(),
+            warmup: Vec::new(),
+            passes: vec![Pass { samples: 1, rows: 1, began: 1.0, ended: 1.0 + round }; count],
+            stopped_by: StoppedBy::Samples,
+        };
+        let sampling = Protocol::samples(9).with_passes(3).with_short_passes(9);
+        let done = |round, count| passes_of(round, count).passes_done(&sampling);
+        assert_eq!((done(0.001, 1), done(0.001, 9)), (1, 9));
+        assert_eq!((done(0.02, 1), done(0.02, 2), done(0.02, 3)), (3, 6, 9));
+        let cut = passes_of(0.02, 2).followed_by(Outcome::Interrupted);
+        assert_eq!(cut.passes_done(&sampling), 6, "the third was cut short");
     }
 
     #[test]

@@ -44,7 +44,8 @@ fn of_group(rows: &[f64], sampling: &Protocol) -> f64 {
     let round: f64 = rows.iter().sum();
     let count = |samples: usize| samples as f64 * round;
     let all = sampling.samples.map(|samples| count(samples.get()));
-    let warmup: usize = (0..sampling.passes.get()).map(|pass| sampling.of_pass(pass).warmup).sum();
+    let passes = sampling.all_passes() / sampling.stride(round);
+    let warmup: usize = (0..passes).map(|pass| sampling.of_pass(pass).warmup).sum();
     let least = count(sampling.least_rounds());
     let sampled = match (all, sampling.time_limit_of(rows.len())) {
         // What is not known to take time takes none until it is stopped.

@@ -153,7 +153,7 @@ impl Session<'_> {
             Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
         };
         let mut experiments: Vec<&dyn AnyExperiment> = chosen.iter().map(Chosen::get).filter(has_rows).collect();
-        let passes = self.suite.sampling.passes.get();
+        let passes = self.suite.sampling.all_passes();
         for pass in 0..passes {
             experiments.shuffle(&mut random);
             for (place, experiment) in experiments.iter().enumerate() {
@@ -363,7 +363,7 @@ impl Running {
     /// Marks the rows of which passes are missing: the run was interrupted.
     fn cut_short(&mut self, sampling: &Protocol) {
         for series in self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == self.id) {
-            if series.outcome.is_finished() && series.outcome.passes_done(sampling) < sampling.passes.get() {
+            if series.outcome.is_finished() && series.outcome.passes_done(sampling) < sampling.all_passes() {
                 let outcome = std::mem::replace(&mut series.outcome, Outcome::Interrupted);
                 series.outcome = outcome.followed_by(Outcome::Interrupted);
             }
