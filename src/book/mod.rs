@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod active;
+mod aside;
 mod audits;
 mod chapter;
 mod claims;
@@ -26,6 +27,7 @@ mod machine;
 mod markup;
 mod name;
 mod notebooks;
+mod pages;
 mod picture;
 mod place;
 mod policy;
