@@ -160,10 +160,9 @@ if (searched === 0) fault('search', 'nothing was found, so that nothing was show
 run('init', 'course');
 writeFileSync(join(work, 'course/src/x.txt'), 'top.pwned=7');
 const RUN = ['<script src="x.txt"></script>', '<script>pwned=8</script>', '</main></div><script>pwned=9</script>',
-  '<iframe srcdoc="<script src=x.txt></script><script>top.pwned=10</script>"></iframe>', '<object data="x.txt"></object>', '<embed src="x.txt">',
-  '<base href="https://example.com/">', '<img src="x.png" onerror="pwned=11">', '<a id="tried" href="javascript:pwned=12">x</a>',
+  '<object data="x.txt"></object>', '<embed src="x.txt">', '<img src="x.png" onerror="pwned=11">', '<a id="tried" href="javascript:pwned=12">x</a>',
   '<iframe src="javascript:top.pwned=13"></iframe>', '<svg><script>pwned=14</script><script href="x.txt"></script></svg>',
-  '<details open ontoggle="pwned=15">x</details>', '<link rel="stylesheet" href="https://example.com/x.css">',
+  '<details open ontoggle="pwned=15">x</details>', '<style>@import url(https://example.com/x.css); p { background: url(https://example.com/x.png) }</style>',
   '<a id="path_to_searchindex_js" href="x.txt">x</a>'].join('\n\n');
 appendFileSync(join(work, 'course/src/measuring.md'), `\n${RUN}\n`);
 const frame = join(work, 'course/templates/slides/frame.html.j2');

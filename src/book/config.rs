@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::includes::within;
+use super::name;
 use crate::error::{FileError, explained};
 
 /// The most bytes of a `book.toml`: of many keys, reading takes much longer than twice as long for twice as many.
@@ -143,8 +144,12 @@ pub(super) fn titled(text: &str, title: &str) -> Result<String, FileError> {
 }
 
 fn check(html: &Html, has: impl Fn(&Path) -> bool) -> Result<(), (Range<usize>, String)> {
+    let is_file = |folder: &str, file: &str| {
+        let file = Path::new(file);
+        name::leads_down(file) && within(Path::new(folder), file).is_some_and(|path| has(&path))
+    };
     for file in html.additional_css.iter().chain(&html.additional_js) {
-        if !within(Path::new(""), Path::new(file.get_ref())).is_some_and(|path| has(&path)) {
+        if !is_file("", file.get_ref()) {
             return Err((file.span(), format!("`{}` is not a file of the book", file.get_ref())));
         }
     }
@@ -157,7 +162,7 @@ fn check(html: &Html, has: impl Fn(&Path) -> bool) -> Result<(), (Range<usize>, 
             return Err((address.span(), format!("`{}` does not begin with https://", address.get_ref())));
         }
     }
-    let is_page = |page: &str| within(Path::new("src"), Path::new(page)).is_some_and(|path| has(&path));
+    let is_page = |page: &str| page.ends_with(".md") && is_file("src", page);
     if let Some(page) = html.input_404.as_ref().filter(|page| !page.get_ref().is_empty() && !is_page(page.get_ref())) {
         return Err((page.span(), format!("`{}` is not a page of the book", page.get_ref())));
     }
@@ -197,6 +202,8 @@ mod tests {
             ("[output.html]\nadditional-js = ['theme/a.css']", "`theme/a.css` is not one of the program's scripts"),
             ("[output.html]\nadditional-css = ['/etc/passwd']", "`/etc/passwd` is not a file of the book"),
             ("[output.html]\ninput-404 = '../../etc/passwd'", "is not a page of the book"),
+            ("[output.html]\ninput-404 = '../theme/a.css'", "is not a page of the book"),
+            ("[output.html]\nadditional-css = ['no/../theme/a.css']", "`no/../theme/a.css` is not a file of the book"),
             ("[output.html]\ndefault-theme = \"');alert(1)//\"", "unknown variant"),
             ("[output.html]\ngit-repository-url = 'javascript:alert(1)'", "does not begin with https://"),
             ("[output.html.playground]\nrunnable = true", "sends no code to other hosts"),

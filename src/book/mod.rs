@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod active;
+mod aside;
 mod audits;
 mod chapter;
 mod claims;
@@ -23,7 +24,11 @@ mod landing;
 mod language;
 mod lesson;
 mod machine;
+mod markup;
+mod name;
 mod notebooks;
+mod pages;
+mod picture;
 mod place;
 mod policy;
 pub mod predicate;

@@ -3,7 +3,7 @@
 //! Each page states a Content-Security-Policy: styles, pictures and fonts of the site alone, nothing from elsewhere and
 //! nothing sent anywhere. Of scripts only those run that this program put into the page, by a nonce, and those that these load. The
 //! nonce is the digest of the page before it was there: the same in each rendering, and no page can hold it that was written
-//! before. A reader that follows a link leaves these limits.
+//! before. What a policy does not reach, a page does not hold: see [`markup`]. A reader that follows a link leaves these limits.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::folder::at;
+use super::markup;
 use crate::error::BookError;
 
 /// mdBook puts the titles over a hit into the list as markup, and decodes them before: so any title is.
@@ -20,7 +21,13 @@ const TITLES: &str = "+ result.doc.breadcrumbs + '</a>'";
 const TITLES_AS_TEXT: &str = "+ escapeHTML(result.doc.breadcrumbs) + '</a>'";
 
 /// What a browser takes for a page by the ending of its name.
-pub(super) const MARKUP: [&str; 5] = ["html", "htm", "xhtml", "xht", "shtml"];
+pub(super) const MARKUP: [&str; 2] = ["html", "htm"];
+/// A page is read as what it was checked as, whatever it says of itself.
+const ENCODING: &str = "<meta charset=\"utf-8\">";
+
+/// What a page may do that a course has as it is.
+const OF_FOREIGN: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'";
 
 /// Whose script elements of a page are.
 #[derive(Clone, Copy)]
@@ -39,11 +46,13 @@ pub(super) fn apply(site: &Path, scripts: Scripts, is_own: impl Fn(&Path) -> boo
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let own = path.strip_prefix(site).is_ok_and(&is_own);
         if name.rsplit_once('.').is_some_and(|(_, ending)| MARKUP.contains(&ending)) {
-            let page = fs::read(path).map_err(at(path))?;
-            let page = match std::str::from_utf8(&page) {
-                Ok(page) if !own => with_policy(page, scripts).into_bytes(),
-                _ => [meta("default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:").as_bytes(), &page]
-                    .concat(),
+            let page = fs::read_to_string(path).map_err(at(path))?;
+            let page = match own {
+                true => [&meta(OF_FOREIGN), ENCODING, &page].concat(),
+                false => {
+                    check(&page, scripts, path.strip_prefix(site).unwrap_or(path))?;
+                    with_policy(&page, scripts)
+                }
             };
             return fs::write(path, page).map_err(at(path));
         }
@@ -59,6 +68,23 @@ pub(super) fn apply(site: &Path, scripts: Scripts, is_own: impl Fn(&Path) -> boo
         Ok(())
     })?;
     if searched && !escaped { Err(unknown_search()) } else { Ok(()) }
+}
+
+/// What a course wrote was looked at before this page was made of it; how it was made is another program's.
+fn check(page: &str, scripts: Scripts, name: &Path) -> Result<(), BookError> {
+    let foreign = match scripts {
+        Scripts::OfFrame => shown(page).map_or("", |(start, end)| &page[start..end]),
+        Scripts::Only(_) => page,
+    };
+    match markup::refusal(foreign) {
+        Some(message) => Err(BookError::Reference { page: name.display().to_string(), message }),
+        None => Ok(()),
+    }
+}
+
+/// Where that begins and ends what a page of mdBook shows: between the first and the last of these.
+fn shown(page: &str) -> Option<(usize, usize)> {
+    page.find("<main").zip(page.rfind("</main>")).filter(|(start, end)| start < end)
 }
 
 fn unknown_search() -> BookError {
@@ -90,16 +116,13 @@ fn with_policy(page: &str, scripts: Scripts) -> String {
     };
     let page = match scripts {
         Scripts::Only(element) => page.replace(element, &named(element)),
-        // What a page shows stands between the first and the last of these.
-        Scripts::OfFrame => match (page.find("<main"), page.rfind("</main>")) {
-            (Some(start), Some(end)) if start < end => {
-                [&named(&page[..start]), &page[start..end], &named(&page[end..])].concat()
-            }
-            _ => named(page),
+        Scripts::OfFrame => match shown(page) {
+            Some((start, end)) => [&named(&page[..start]), &page[start..end], &named(&page[end..])].concat(),
+            None => named(page),
         },
     };
     let at = place(&page);
-    [&page[..at], &meta(&policy), &page[at..]].concat()
+    [&page[..at], &meta(&policy), ENCODING, &page[at..]].concat()
 }
 
 /// Where the policy stands: in the head where that is the first thing of a page, and else before everything.

@@ -4,23 +4,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use mdbook_driver::MDBook;
 use mdbook_driver::book::BookItem;
 use mdbook_driver::builtin_preprocessors::IndexPreprocessor;
-use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
+use mdbook_summary::{Summary, SummaryItem};
 
+use super::aside::SetAside;
 use super::folder::at;
-use super::includes;
+use super::pages::{prepared, summary_of};
 use super::place::{BOOK, OutputPlace};
 use super::policy::{self, Scripts};
 use super::project::BookProject;
 use super::slim;
 use super::source::Source;
 use crate::error::{BookError, explained};
-use crate::present::styled_once;
-use crate::results::{Catalog, Results, nearest};
+use crate::results::{Catalog, Results};
 
 /// Where a rendered book lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,15 +57,9 @@ impl Source {
 }
 
 fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
-    check_pages(source)?;
     let place = OutputPlace::claim(out, BOOK)?;
     let [book, site] = BOOK.map(|name| place.working(name));
     for (path, content) in source.files() {
-        // Names come from documents and results, which may be anybody's.
-        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-            let message = "a file of this name would lie outside of the book".to_owned();
-            return Err(BookError::Reference { page: path.display().to_string(), message });
-        }
         let path = book.join(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(at(folder))?;
@@ -169,8 +163,8 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
-        match expanded(&chapter.content, path, source) {
-            Ok(content) => chapter.content = aside.taken_from(&styled_once(&content)),
+        match prepared(&chapter.content, path, source, &mut aside) {
+            Ok(content) => chapter.content = content,
             Err(error) => failed = Err(error),
         }
         // An edit link leads to what a page is made of.
@@ -181,167 +175,9 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
     aside.put_back(source, site)
 }
 
-/// The pictures and the tables of values of all pages, which mdBook is not to read: their numbers would be a large part of the
-/// index that a search loads. Each of their words is searched for once.
-#[derive(Default)]
-struct SetAside(Vec<String>);
-
-impl SetAside {
-    /// How they begin and end.
-    const KINDS: [(&str, &str); 2] = [("<svg class=\"plot\" ", "</svg>"), ("<table class=\"results\">", "</table>")];
-    const PLACE: &str = "<svg data-aside=\"";
-
-    /// A page with a small element in the place of each.
-    fn taken_from(&mut self, page: &str) -> String {
-        let mut out = String::with_capacity(page.len());
-        let mut rest = page;
-        while let Some((before, aside, behind)) = first_aside(rest) {
-            out.push_str(before);
-            out.push_str(&Self::place(self.0.len(), &words(aside)));
-            self.0.push(plain(&aside.replace(SPOKEN, "")));
-            rest = behind;
-        }
-        out + rest
-    }
-
-    fn place(number: usize, words: &str) -> String {
-        format!("{}{number}\"><desc>{words}</desc></svg>", Self::PLACE)
-    }
-
-    /// Puts them back into the pages of the site that mdBook made.
-    fn put_back(&self, source: &Source, site: &Path) -> Result<(), BookError> {
-        policy::each_file(site, &mut |path| {
-            let is_copied = path.strip_prefix(site).is_ok_and(|path| source.is_copied(path));
-            if is_copied || path.extension().is_none_or(|ending| ending != "html") {
-                return Ok(());
-            }
-            let page = fs::read_to_string(path).map_err(at(path))?;
-            fs::write(path, self.put_into(&page)).map_err(at(path))
-        })
-    }
-
-    fn put_into(&self, page: &str) -> String {
-        let mut parts = page.split(Self::PLACE);
-        let mut out = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let number = part.split_once("\">").and_then(|(number, _)| self.0.get(number.parse::<usize>().ok()?));
-            match number.zip(part.split_once("</svg>")) {
-                Some((aside, (_, behind))) => out.extend([aside, behind]),
-                None => out.extend([Self::PLACE, part]),
-            }
-        }
-        out
-    }
-}
-
-/// What a screen reader says before an interval. Of a site, the style sheet says it: the element would stand there thousands of times.
-const SPOKEN: &str = "<span class=\"spoken\">95 % interval: </span>";
-
-/// The words of a picture or table, each once: no tags, entities, numbers and what is too short to be searched for.
-fn words(markup: &str) -> String {
-    let text = markup.split('<').flat_map(|part| part.split_once('>').map(|(_, text)| text));
-    let parts = text.flat_map(|text| {
-        text.split('&').enumerate().map(|(place, part)| match part.split_once(';') {
-            Some((_, behind)) if place > 0 => behind,
-            _ => part,
-        })
-    });
-    let words = parts.flat_map(|part| part.split(|char: char| !char.is_alphanumeric() && char != '_'));
-    let searched = words.filter(|word| word.chars().count() > 2 && word.starts_with(char::is_alphabetic));
-    let mut seen = BTreeSet::new();
-    let once: Vec<&str> = searched.filter(|word| seen.insert(word.to_lowercase())).collect();
-    once.join(" ")
-}
-
-/// A picture or table with the characters themselves in the place of entities, but for those that HTML reads as its own.
-fn plain(markup: &str) -> String {
-    let mut parts = markup.split("&#");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let found = part.split_once(';').and_then(|(number, behind)| Some((number.parse::<u8>().ok()?, behind)));
-        match found.filter(|(byte, _)| byte.is_ascii_punctuation() && !b"\"&'<>".contains(byte)) {
-            Some((byte, behind)) => {
-                out.push(char::from(byte));
-                out.push_str(behind);
-            }
-            None => out.extend(["&#", part]),
-        }
-    }
-    out
-}
-
-/// The first picture or table of a page, with what stands before and behind it.
-fn first_aside(page: &str) -> Option<(&str, &str, &str)> {
-    let found = SetAside::KINDS.iter().filter_map(|(begin, end)| {
-        let start = page.find(begin)?;
-        Some((start, start + page[start..].find(end)? + end.len()))
-    });
-    let (start, end) = found.min()?;
-    Some((&page[..start], &page[start..end], &page[end..]))
-}
-
-/// The table of contents.
-fn summary_of(source: &Source) -> Result<Summary, BookError> {
-    let summary = parse_summary(source.text("src/SUMMARY.md")?);
-    summary.map_err(|error| BookError::Build { message: explained(&error) })
-}
-
-/// A page with what it includes.
-fn expanded(content: &str, path: &Path, source: &Source) -> Result<String, BookError> {
-    let page = Path::new("src").join(path);
-    includes::resolved(content, &page, source.all()).map_err(|refusal| {
-        let origin = refusal.file.display().to_string();
-        refusal.error(origin).into()
-    })
-}
-
-/// Finds a chapter that is not a page of the book, and an include that leads out of it.
-pub(super) fn check_pages(source: &Source) -> Result<(), BookError> {
-    let summary = summary_of(source)?;
-    let chapters = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
-    chapters.into_iter().flatten().try_for_each(|item| check_chapter(item, source))
-}
-
-/// mdBook would read any file for a chapter.
-fn check_chapter(item: &SummaryItem, source: &Source) -> Result<(), BookError> {
-    let SummaryItem::Link(Link { location, nested_items, .. }) = item else { return Ok(()) };
-    if let Some(location) = location {
-        let page = includes::within(Path::new("src"), location).unwrap_or_default();
-        if !source.all().contains_key(&page) {
-            let pages = source.all().keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
-            let hint = nearest(&location.to_string_lossy(), pages.filter(|page| page.ends_with(".md")));
-            let message = format!("`{}` is not a page of the book{hint}", location.display());
-            return Err(BookError::Reference { page: "SUMMARY.md".to_owned(), message });
-        }
-        expanded(source.text(&page.display().to_string())?, page.strip_prefix("src").unwrap_or(&page), source)?;
-    }
-    nested_items.iter().try_for_each(|item| check_chapter(item, source))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_set_aside_is_put_back_where_it_was_and_nothing_else_is_taken_for_it() {
-        let page = "a <svg class=\"plot\" viewBox=\"0\"><text>word</text></svg> b <svg>own</svg> \
-                    <table class=\"results\"><tr><td>1&#46;5 row</td></tr></table> <svg class=\"plot\" id=\"2\"></svg>";
-        let mut aside = SetAside::default();
-        let without = aside.taken_from(page);
-        assert!(!without.contains("1&#46;5") && without.contains("<svg>own</svg>"), "{without}");
-        assert!(without.contains("<desc>word</desc>") && without.contains("<desc>row</desc>"), "{without}");
-        assert_eq!(aside.put_into(&without), page.replace("&#46;", "."));
-        assert_eq!(plain("&#40;a&#41; &#60;b&#62; &#38;amp; &#300; &#x"), "(a) &#60;b&#62; &#38;amp; &#300; &#x");
-        let foreign = "<svg data-aside=\"9\"></svg> <svg data-aside=\"x";
-        assert_eq!(aside.put_into(foreign), foreign);
-    }
-
-    #[test]
-    fn the_words_of_a_picture_are_those_that_a_reader_searches_for_each_once() {
-        let picture =
-            "<svg a=\"no\"><text>cuMemAlloc&#44; 4 KiB</text><text>Waits, waits of record_stream 12.5 µs</text></svg>";
-        assert_eq!(words(picture), "cuMemAlloc KiB Waits record_stream");
-    }
 
     #[test]
     fn a_value_on_paper_has_no_hints() {

@@ -19,7 +19,8 @@ use super::project::BookProject;
 use super::tables::{Machines, machine_labels};
 use super::templates::{Templates, is_template, safe_html};
 use super::{
-    audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, slides, sources, syllabus,
+    audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, pages, slides, sources,
+    syllabus,
 };
 use crate::clean;
 use crate::error::{BookError, FileError};
@@ -115,6 +116,7 @@ impl Source {
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links(project)?;
         source.check_includes(project)?;
+        pages::check(&source, project)?;
         Ok(source)
     }
 
@@ -265,13 +267,22 @@ impl Source {
         Ok(())
     }
 
+    /// The file of the project that the page at `path` within `src` is made of.
+    pub(super) fn written(&self, path: &Path, project: &BookProject) -> PathBuf {
+        let notebook = Path::new("notebooks").join(path).with_extension("ipynb");
+        match self.origins.get(path) {
+            Some(origin) => origin.strip_prefix("..").unwrap_or(origin).to_owned(),
+            None if project.text(&notebook.display().to_string()).is_ok() => notebook,
+            None => Path::new("src").join(path),
+        }
+    }
+
     /// The file in which a link of a page was written, and its line and column there: 0 where a template made it.
     fn place_of_link(&self, path: &Path, target: &str, project: &BookProject) -> (String, (usize, usize)) {
-        let page = path.strip_prefix("src").unwrap_or(path);
-        let written = self.origins.get(page).map_or(path, |origin| origin.strip_prefix("..").unwrap_or(origin));
+        let written = self.written(path.strip_prefix("src").unwrap_or(path), project);
         let text = project.text(&written.display().to_string()).unwrap_or_default();
         let place = text.find(&format!("]({target})")).map(|at| place(text, at + "](".len()));
-        (project.name(written), place.unwrap_or_default())
+        (project.name(&written), place.unwrap_or_default())
     }
 
     /// Links the first use of each term on each page, where the project has a glossary.

@@ -15,6 +15,7 @@ mod labs;
 mod limits;
 mod output;
 mod places;
+mod published;
 mod replaced;
 mod serve;
 #[path = "../fixtures/signals.rs"]
