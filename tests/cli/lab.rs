@@ -20,7 +20,8 @@ fn lab(arguments: &[&str], folder: &Path) -> Output {
 fn install(folder: &Path, ran: &Value) {
     let kernel = folder.join("data/kernels/syncscope");
     fs::create_dir_all(kernel.join("warm")).unwrap();
-    let program = kernel.join("program");
+    let program = kernel.join("notebook-runner");
+    fs::write(kernel.join("dependency.toml"), "").unwrap();
     let asked = folder.join("asked.json");
     let script = format!("#!/bin/sh\ntest \"$1\" = attempt && cp \"$2\" '{}'\necho '{ran}'\n", asked.display());
     fs::write(&program, script).unwrap();

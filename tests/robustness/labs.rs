@@ -18,7 +18,8 @@ fn folder(script: &str) -> (tempfile::TempDir, usize) {
     let kernel = folder.path().join("environment/share/jupyter/kernels/syncscope");
     fs::create_dir_all(kernel.join("warm")).unwrap();
     fs::create_dir(folder.path().join("tmp")).unwrap();
-    let own = folder.path().join("environment/kernel");
+    let own = kernel.join("notebook-runner");
+    fs::write(kernel.join("dependency.toml"), "").unwrap();
     fs::write(&own, format!("#!/bin/sh\n{script}")).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(kernel.join("kernel.json"), serde_json::json!({ "argv": [own] }).to_string()).unwrap();
