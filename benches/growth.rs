@@ -177,10 +177,12 @@ fn rows_of(n: usize) -> Results {
 fn samples_of(n: usize, factor: f64) -> Results {
     let mut results = rows_of(1);
     for outcome in results.rows.iter_mut().flat_map(|row| &mut row.series).map(|series| &mut series.outcome) {
-        // When each sample began, and in which place, is not told: a file may leave it out.
-        if let Outcome::Measured { order, started, .. } = outcome {
+        // When each sample began, in which place and pass, and beside what, is not told: a file may leave it out.
+        if let Outcome::Measured { order, started, slowdown, passes, .. } = outcome {
             order.clear();
             started.clear();
+            slowdown.clear();
+            passes.clear();
         }
         if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = outcome {
             *samples = (0..n).map(|i| factor * (1.0 + ((i * 7919) % n) as f64 / n as f64)).collect();

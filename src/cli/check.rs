@@ -190,7 +190,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                 runs: results.runs.len(),
                 current: !warnings.iter().any(Warning::is_of_other_code),
                 whole: !results.is_partial(),
-                warnings: warnings.iter().map(ToString::to_string).collect(),
+                warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
             });
         }
         Some(path) => {

@@ -74,6 +74,12 @@ impl Keeper {
     pub(super) fn begin(out: &Path) -> Result<Self, FileError> {
         let target = Results::claim(out)?;
         let keeper = Self::of(out, target);
+        if Results::read(out).is_ok_and(|there| there.is_partial()) {
+            let (file, program) = (argument(out), program());
+            note!(
+                "{file} is of runs that did not end, and will be replaced; to go on from it: {program} run --resume {file}"
+            );
+        }
         let mut state = keeper.state();
         let left = out.with_file_name(joined(&state.checkpoint.stem, ".json"));
         if left != out && left.is_file() {

@@ -69,7 +69,8 @@ impl Facts for Report<'_> {
             let percent = (different.ratio - 1.0) * 100.0;
             say!("{}: {word}: {percent:+.1} % of the rest: {}", different.machine, different.row);
         }
-        say!("{} machines, {} rows: {} values differ from the rest", self.machines, self.rows, self.different.len());
+        let (machines, rows) = (counted(self.machines, "machine"), counted(self.rows, "row"));
+        say!("{machines}, {rows}: {} values differ from the rest", self.different.len());
         if self.not_judged > 0 {
             say!("not judged: {}, of models with fewer than {FEWEST}", counted(self.not_judged, "machine"));
         }

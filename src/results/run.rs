@@ -337,10 +337,18 @@ impl Results {
 
     /// Whether a run was interrupted, or one that is planned is missing.
     pub fn is_partial(&self) -> bool {
-        let missing = |system: &str| self.runs_of(system).count() < self.plan.runs as usize;
-        self.runs.iter().any(|run| run.outcome == RunOutcome::Interrupted)
-            || missing(&self.run().system)
-            || self.plan.with.iter().any(|system| missing(system))
+        !self.missing_runs().is_empty()
+    }
+
+    /// Which runs were interrupted, and of which systems some are missing, each in words.
+    pub fn missing_runs(&self) -> Vec<String> {
+        let cut = self.runs.iter().filter(|run| run.outcome == RunOutcome::Interrupted);
+        let cut = cut.map(|run| format!("the run {} was interrupted", run.id));
+        let systems = std::iter::once(&self.run().system).chain(&self.plan.with);
+        let planned = self.plan.runs as usize;
+        let counted = systems.map(|system| (system, self.runs_of(system).count()));
+        let missing = counted.filter(|(_, made)| *made < planned);
+        cut.chain(missing.map(|(system, made)| format!("{system}: {made} of {planned} runs are there"))).collect()
     }
 
     /// Whether an experiment or a row failed.

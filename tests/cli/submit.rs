@@ -116,3 +116,21 @@ fn a_file_that_did_not_end_or_contradicts_itself_is_not_handed_on() {
         assert!(!folder.path().join("s.json").exists());
     }
 }
+
+#[test]
+fn of_a_file_that_did_not_end_check_says_what_is_missing_and_a_run_that_replaces_it_how_to_go_on() {
+    let folder = folder();
+    let mut open = read(folder.path(), "r.json");
+    open["runs"][0]["outcome"] = "interrupted".into();
+    open["plan"]["runs"] = 9.into();
+    fs::write(folder.path().join("open.json"), open.to_string()).unwrap();
+    fs::write(folder.path().join("suite.yaml"), TINY).unwrap();
+    let output = report(&["check", "--whole", "open.json"], folder.path());
+    assert_eq!(code(&output), 1);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(said.contains("the run syncscope-1 was interrupted"), "{said}");
+    assert!(said.contains("syncscope: 5 of 9 runs are there"), "{said}");
+    let again = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "open.json"];
+    let said = stderr(&report(&again, folder.path()));
+    assert!(said.contains("open.json is of runs that did not end") && said.contains("--resume open.json"), "{said}");
+}

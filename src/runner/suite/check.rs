@@ -125,7 +125,9 @@ fn refused_alone(entry: &RegistryEntry, way: &Way, stated: &Map<String, Value>, 
 fn of_sampling(source: &Value, message: &str) -> Way {
     let way = Way::default().key("sampling");
     let keys = source.get("sampling").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    keys.into_iter().find(|key| message.contains(&format!("`{key}`"))).map_or(way.clone(), |key| way.key(key))
+    // The one that is named first is wrong, beside the others.
+    let named = keys.filter_map(|key| Some((message.find(&format!("`{key}`"))?, key)));
+    named.min().map_or(way.clone(), |(_, key)| way.key(key))
 }
 
 /// The experiments that a suite names: the way to the parameters of each, its name, and what is stated of them.
