@@ -255,7 +255,9 @@ pub enum FileError {
         hint: String,
     },
     /// It has a schema version that this program does not read.
-    #[error("{origin}: schema version {found} is not one that this program reads ({supported}); use a newer syncscope")]
+    #[error(
+        "{origin}: schema version {found} is not one that this program reads ({supported}); use the syncscope that wrote it, or a newer one"
+    )]
     Version {
         /// The file's name.
         origin: String,
