@@ -31,7 +31,7 @@ fn refusal(path: &Path, content: &[u8]) -> Option<String> {
         _ if path.starts_with("src") => return is_guessed(content),
         _ => return None,
     };
-    // What a browser reads is what was checked.
+    // In another encoding a browser could read other characters than were checked.
     match std::str::from_utf8(content) {
         Ok(text) => check(text),
         Err(_) => Some("it is not UTF-8".to_owned()),

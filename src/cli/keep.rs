@@ -72,9 +72,10 @@ fn joined(name: &OsStr, ending: &str) -> OsString {
 impl Keeper {
     /// Claims the results file, and a place for its checkpoint, before anything is measured for it.
     pub(super) fn begin(out: &Path) -> Result<Self, FileError> {
-        let target = Results::claim(out)?;
+        let mut is_partial = false;
+        let target = Results::claim(out, |there| is_partial = there.is_partial())?;
         let keeper = Self::of(out, target);
-        if Results::read(out).is_ok_and(|there| there.is_partial()) {
+        if is_partial {
             let (file, program) = (argument(out), program());
             note!(
                 "{file} is of runs that did not end, and will be replaced; to go on from it: {program} run --resume {file}"
@@ -97,7 +98,7 @@ impl Keeper {
         if file == out {
             return Ok(Self::of(out, Target::claim_to_add(out).map_err(at(out))?));
         }
-        let keeper = Self::of(out, Results::claim(out)?);
+        let keeper = Self::of(out, Results::claim(out, |_| ())?);
         // Of other files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
         if out_of(file) == out {
             let target = Target::claim_to_add(file).map_err(at(file))?;

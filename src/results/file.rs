@@ -91,12 +91,13 @@ impl Results {
         }
     }
 
-    /// Claims a file that results are to be written to: one that is not there or is empty, or a results file.
+    /// Claims a file that results are to be written to: one that is not there or is empty, or a results file, which `see` is
+    /// shown.
     ///
     /// # Errors
     /// [`FileError::Io`] names the file.
-    pub(crate) fn claim(path: &Path) -> Result<Target, FileError> {
-        Target::claim(path, |there| Self::read(there).is_ok()).map_err(|source| io(path, source))
+    pub(crate) fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
+        Target::claim(path, |there| Self::read(there).inspect(see).is_ok()).map_err(|source| io(path, source))
     }
 
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is
@@ -105,7 +106,7 @@ impl Results {
     /// # Errors
     /// [`FileError::Io`] or, where the file could be claimed, [`FileError::Unwritten`] names it.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let written = Self::claim(path)?.write(self.to_json(path)?.as_bytes());
+        let written = Self::claim(path, |_| ())?.write(self.to_json(path)?.as_bytes());
         written.map_err(FileError::unwritten(path))
     }
 

@@ -372,16 +372,7 @@ mod tests {
     }
 
     fn measured(samples: &[f64]) -> Outcome {
-        let (order, started) = (Vec::new(), Vec::new());
-        Outcome::Measured {
-            samples: samples.to_vec(),
-            order,
-            started,
-            slowdown: Vec::new(),
-            warmup: Vec::new(),
-            passes: Vec::new(),
-            stopped_by: StoppedBy::Samples,
-        }
+        Outcome::of_samples(samples.to_vec(), StoppedBy::Samples)
     }
 
     /// Samples of which those of these rounds are of a slowed host.

@@ -135,18 +135,9 @@ mod tests {
 
     fn row(id: &str, provenance: Provenance, samples: [f64; 2]) -> Row {
         let samples = samples.to_vec();
-        let (order, started, warmup, stopped_by) = (Vec::new(), Vec::new(), Vec::new(), StoppedBy::Samples);
         let outcome = match provenance {
             Provenance::Derived { .. } => Outcome::Derived { samples },
-            Provenance::Measured { .. } => Outcome::Measured {
-                samples,
-                order,
-                started,
-                slowdown: Vec::new(),
-                warmup,
-                passes: Vec::new(),
-                stopped_by,
-            },
+            Provenance::Measured { .. } => Outcome::of_samples(samples, StoppedBy::Samples),
         };
         let parameters = Parameters::from([("bytes".to_owned(), Parameter::Integer(8))]);
         let (id, group, label, unit) = (id.to_owned(), "G".to_owned(), "L".to_owned(), Unit::Seconds);

@@ -153,16 +153,7 @@ mod tests {
             Parameters::from([("dtype".to_owned(), dtype.into()), ("place".to_owned(), Parameter::Number(place))]);
         let provenance = Provenance::measured(Clock::Host);
         let spec = MetricSpec { id: id.to_owned(), group, label, unit, parameters, provenance, work, floor: None };
-        let (order, started, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
-        let outcome = Outcome::Measured {
-            samples: vec![sample; 6],
-            order,
-            started,
-            slowdown: Vec::new(),
-            warmup: Vec::new(),
-            passes: Vec::new(),
-            stopped_by,
-        };
+        let outcome = Outcome::of_samples(vec![sample; 6], StoppedBy::Samples);
         Row { spec, series: vec![Series { run: "1".to_owned(), outcome }] }
     }
 

@@ -298,6 +298,19 @@ fn window(outcome: &Outcome) -> Option<[f64; 2]> {
 }
 
 impl Outcome {
+    /// Measured samples of which nothing else was recorded.
+    pub fn of_samples(samples: Vec<f64>, stopped_by: StoppedBy) -> Self {
+        Self::Measured {
+            samples,
+            order: Vec::new(),
+            started: Vec::new(),
+            slowdown: Vec::new(),
+            warmup: Vec::new(),
+            passes: Vec::new(),
+            stopped_by,
+        }
+    }
+
     /// What came of the cases that were sampled together, in one pass of a run that began at `begun`. The last of the rounds has
     /// just ended.
     pub(crate) fn of_rounds(rounds: Rounds, begun: Instant) -> impl Iterator<Item = Self> {
@@ -645,14 +658,13 @@ mod tests {
 
     #[test]
     fn how_slow_the_host_was_stays_with_the_samples_of_a_pass() {
-        let pass = |slowdown: &[f64], stopped_by| Outcome::Measured {
-            samples: vec![1.0; slowdown.len()],
-            order: Vec::new(),
-            started: Vec::new(),
-            slowdown: slowdown.to_vec(),
-            warmup: Vec::new(),
-            passes: vec![Pass { samples: slowdown.len(), rows: 1, began: 0.0, ended: 1.0 }],
-            stopped_by,
+        let pass = |slow: &[f64], stopped_by| {
+            let mut outcome = Outcome::of_samples(vec![1.0; slow.len()], stopped_by);
+            if let Outcome::Measured { slowdown, passes, .. } = &mut outcome {
+                slowdown.extend(slow);
+                passes.push(Pass { samples: slow.len(), rows: 1, began: 0.0, ended: 1.0 });
+            }
+            outcome
         };
         let both = pass(&[1.0, 1.5], StoppedBy::Samples).followed_by(pass(&[2.0], StoppedBy::Interrupt));
         assert_eq!(both.slowdown(), [1.0, 1.5, 2.0]);
@@ -661,14 +673,12 @@ mod tests {
 
     #[test]
     fn a_row_whose_rounds_take_long_has_done_several_passes_with_each() {
-        let passes_of = |round: f64, count: usize| Outcome::Measured {
-            samples: vec![1.0; count],
-            order: Vec::new(),
-            started: Vec::new(),
-            slowdown: Vec::new(),
-            warmup: Vec::new(),
-            passes: vec![Pass { samples: 1, rows: 1, began: 1.0, ended: 1.0 + round }; count],
-            stopped_by: StoppedBy::Samples,
+        let passes_of = |round: f64, count: usize| {
+            let mut outcome = Outcome::of_samples(vec![1.0; count], StoppedBy::Samples);
+            if let Outcome::Measured { passes, .. } = &mut outcome {
+                passes.resize(count, Pass { samples: 1, rows: 1, began: 1.0, ended: 1.0 + round });
+            }
+            outcome
         };
         let sampling = Protocol::samples(9).with_passes(3).with_short_passes(9);
         let done = |round, count| passes_of(round, count).passes_done(&sampling);

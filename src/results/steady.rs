@@ -124,15 +124,7 @@ mod tests {
         let (group, label) = ("G".to_owned(), "L".to_owned());
         let outcome = match provenance {
             Provenance::Derived { .. } => Outcome::Derived { samples: samples.to_vec() },
-            Provenance::Measured { .. } => Outcome::Measured {
-                samples: samples.to_vec(),
-                order: Vec::new(),
-                started: Vec::new(),
-                slowdown: Vec::new(),
-                warmup: Vec::new(),
-                passes: Vec::new(),
-                stopped_by: StoppedBy::Samples,
-            },
+            Provenance::Measured { .. } => Outcome::of_samples(samples.to_vec(), StoppedBy::Samples),
         };
         let (parameters, work, floor) = (Parameters::new(), None, None);
         let spec =

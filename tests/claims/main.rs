@@ -62,16 +62,10 @@ fn results(rows: &[Made]) -> Results {
             let series = |system: &str, runs: &[Vec<f64>]| -> Vec<Series> {
                 let one = |(place, samples): (usize, &Vec<f64>)| {
                     let started = (0..samples.len()).map(|round| round as f64).collect();
-                    let (samples, order, warmup) = (samples.clone(), Vec::new(), Vec::new());
-                    let outcome = Outcome::Measured {
-                        samples,
-                        order,
-                        started,
-                        slowdown: Vec::new(),
-                        warmup,
-                        passes: Vec::new(),
-                        stopped_by: StoppedBy::Samples,
-                    };
+                    let mut outcome = Outcome::of_samples(samples.clone(), StoppedBy::Samples);
+                    if let Outcome::Measured { started: times, .. } = &mut outcome {
+                        *times = started;
+                    }
                     Series { run: format!("{system}-{place}"), outcome }
                 };
                 runs.iter().enumerate().map(one).collect()

@@ -179,17 +179,7 @@ mod tests {
 
     fn row(id: &str, parameters: &str, unit: Unit, samples: &[f64]) -> Row {
         let parameters: Parameters = serde_yaml::from_str(parameters).unwrap();
-        let (order, started, warmup) = (Vec::new(), Vec::new(), Vec::new());
-        let samples = samples.to_vec();
-        let outcome = Outcome::Measured {
-            samples,
-            order,
-            started,
-            slowdown: Vec::new(),
-            warmup,
-            passes: Vec::new(),
-            stopped_by: StoppedBy::Samples,
-        };
+        let outcome = Outcome::of_samples(samples.to_vec(), StoppedBy::Samples);
         let clock = if unit == Unit::Ratio { Clock::Observed } else { Clock::Host };
         let spec = MetricSpec {
             id: id.to_owned(),

@@ -339,20 +339,10 @@ impl Outcome {
     /// How its samples were taken, and what came of it. What was not measured has no clock: the host's stands there.
     fn split(self, id: &str) -> (Provenance, row::Outcome) {
         let measured = |clock| Provenance::measured(clock);
-        let (order, started) = (Vec::new(), Vec::new());
         match self {
-            Self::Measured { instrument, samples, stopped_by } => (
-                measured(instrument.into()),
-                row::Outcome::Measured {
-                    samples,
-                    order,
-                    started,
-                    slowdown: Vec::new(),
-                    warmup: Vec::new(),
-                    passes: Vec::new(),
-                    stopped_by,
-                },
-            ),
+            Self::Measured { instrument, samples, stopped_by } => {
+                (measured(instrument.into()), row::Outcome::of_samples(samples, stopped_by))
+            }
             Self::Derived { derivation, formula, samples } => {
                 let operands = subtracted(id, derivation, &formula);
                 (Provenance::Derived { derivation, formula, operands }, row::Outcome::Derived { samples })
