@@ -4,7 +4,8 @@
 //! Short pieces of work of the host alone are timed in turn with short calls of a device, on one processor for some seconds, and
 //! then on the next. Where a call scatters because of a state that a piece shows, the two rise and fall together. The table says
 //! how far: the rank correlation of each call with each piece beside it, and by how much the call scatters from second to second,
-//! over all, and where the piece is among its faster half. FILE takes each round, as CSV, for other questions.
+//! over all, and where the piece is among its faster half. Every second round does one piece alone, or none: by how much a piece
+//! disturbs the call that follows it is told by these. FILE takes each round, as CSV, for other questions.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
@@ -17,7 +18,7 @@ use syncscope::device::{Device, Stream};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
-const PIECES: [&str; 5] = ["arithmetic", "branches", "L2", "memory", "system calls"];
+const PIECES: [&str; 5] = ["arithmetic", "instructions", "branches", "L2", "system calls"];
 const CALLS: [&str; 4] = ["20 launches", "synchronize", "a launch after a wait", "a wait of 2 ms"];
 /// How long the host stays on a processor.
 const STAY: Duration = Duration::from_secs(5);
@@ -25,6 +26,8 @@ const STAY: Duration = Duration::from_secs(5);
 struct Round {
     at: f64,
     processor: usize,
+    /// The only piece that was done: past the last where none was. Otherwise all were.
+    alone: Option<usize>,
     values: [f64; PIECES.len() + CALLS.len()],
 }
 
@@ -35,7 +38,7 @@ fn main() -> Result<(), DeviceError> {
     let device = Device::open(&name)?;
     let stream = device.stream()?;
     let x = stream.zeros::<f32>([16])?;
-    let work = Work { near: cycle(1 << 15), far: cycle(1 << 24) };
+    let near = cycle(1 << 15);
     for _ in 0..200 {
         calls(&stream, &x)?;
     }
@@ -49,10 +52,12 @@ fn main() -> Result<(), DeviceError> {
         let until = begun.elapsed() + STAY;
         while begun.elapsed() < until {
             let at = begun.elapsed().as_secs_f64();
-            let (pieces, calls) = (work.pieces(rounds.len()), calls(&stream, &x)?);
+            let round = rounds.len();
+            let alone = (round % 2 == 1).then_some(round / 2 % (PIECES.len() + 1));
+            let (pieces, calls) = (pieces(&near, round, alone), calls(&stream, &x)?);
             let mut values = [0.0; PIECES.len() + CALLS.len()];
             pieces.into_iter().chain(calls).zip(&mut values).for_each(|(time, value)| *value = time);
-            rounds.push(Round { at, processor, values });
+            rounds.push(Round { at, processor, alone, values });
         }
         if begun.elapsed().as_secs_f64() > seconds {
             break;
@@ -84,28 +89,20 @@ fn timed(call: impl FnOnce() -> Result<(), DeviceError>) -> Result<f64, DeviceEr
     Ok(start.elapsed().as_secs_f64())
 }
 
-struct Work {
-    /// A cycle through as much as the second cache holds, and one through far more than all caches do.
-    near: Vec<u32>,
-    far: Vec<u32>,
-}
-
-impl Work {
-    /// The seconds of each piece; `round` chooses where the cycles are entered.
-    fn pieces(&self, round: usize) -> [f64; PIECES.len()] {
-        let run = |piece: &dyn Fn()| {
-            let start = Instant::now();
-            piece();
-            start.elapsed().as_secs_f64()
-        };
-        [
-            run(&arithmetic),
-            run(&branches),
-            run(&|| walk(&self.near, round * 7919, 2000)),
-            run(&|| walk(&self.far, round * 7919, 64)),
-            run(&|| (0..50).for_each(|_| _ = black_box(rustix::process::getppid()))),
-        ]
-    }
+/// The seconds of each piece, or of one of them; the cycle is entered elsewhere in each round.
+fn pieces(near: &[u32], round: usize, alone: Option<usize>) -> [f64; PIECES.len()] {
+    let all: [&dyn Fn(); PIECES.len()] =
+        [&arithmetic, &instructions, &branches, &|| walk(near, round * 7919, 2000), &|| {
+            (0..50).for_each(|_| _ = black_box(rustix::process::getppid()))
+        }];
+    std::array::from_fn(|place| {
+        if alone.is_some_and(|alone| alone != place) {
+            return f64::NAN;
+        }
+        let start = Instant::now();
+        all[place]();
+        start.elapsed().as_secs_f64()
+    })
 }
 
 /// More chains beside each other than a core computes at once.
@@ -117,6 +114,15 @@ fn arithmetic() {
         }
     }
     black_box(chains);
+}
+
+/// Instructions that wait for none before them, as many at once as a core takes.
+fn instructions() {
+    for step in 0..2_500_u64 {
+        for chain in 0..8_u64 {
+            black_box(black_box(chain) ^ step);
+        }
+    }
 }
 
 /// Branches that nothing foretells.
@@ -155,30 +161,45 @@ fn cycle(numbers: usize) -> Vec<u32> {
 }
 
 fn csv(rounds: &[Round]) -> String {
-    let mut text = format!("seconds,processor,{},{}\n", PIECES.join(","), CALLS.join(","));
+    let mut text = format!("seconds,processor,alone,{},{}\n", PIECES.join(","), CALLS.join(","));
     for round in rounds {
         let values: Vec<String> = round.values.iter().map(|value| format!("{:.3}", value * 1e6)).collect();
-        writeln!(text, "{:.4},{},{}", round.at, round.processor, values.join(",")).unwrap();
+        let alone = round.alone.map_or("all", |alone| PIECES.get(alone).copied().unwrap_or("none"));
+        writeln!(text, "{:.4},{},{alone},{}", round.at, round.processor, values.join(",")).unwrap();
     }
     text
 }
 
-fn print(rounds: &[Round]) {
+fn print(all: &[Round]) {
+    let rounds: Vec<&Round> = all.iter().filter(|round| round.alone.is_none()).collect();
     let processors: std::collections::BTreeSet<usize> = rounds.iter().map(|round| round.processor).collect();
     println!("{} rounds on {} processors\n", rounds.len(), processors.len());
     println!("{:24}{:>12}{:>12}  correlation with; scatter of seconds in the faster half of", "", "median", "scatter");
     println!("{:48}  {}", "", PIECES.map(|piece| format!("{piece:>16}")).concat());
     for (place, name) in PIECES.into_iter().chain(CALLS).enumerate() {
         let of = |rounds: &[&Round]| rounds.iter().map(|round| round.values[place]).collect::<Vec<f64>>();
-        let all: Vec<&Round> = rounds.iter().collect();
         let columns = (0..PIECES.len()).map(|piece| {
             let beside: Vec<f64> = rounds.iter().map(|round| round.values[piece]).collect();
-            let (middle, correlation) = (median(&beside), correlation(&ranks(&of(&all)), &ranks(&beside)));
-            let faster: Vec<&Round> = rounds.iter().filter(|round| round.values[piece] <= middle).collect();
+            let (middle, correlation) = (median(&beside), correlation(&ranks(&of(&rounds)), &ranks(&beside)));
+            let faster: Vec<&Round> = rounds.iter().copied().filter(|round| round.values[piece] <= middle).collect();
             format!("{:>8.2}{:>6.1} %", correlation, 100.0 * scatter(&faster, place))
         });
         let columns: String = columns.collect();
-        println!("{name:24}{:>9.2} µs{:>10.1} %  {columns}", median(&of(&all)) * 1e6, 100.0 * scatter(&all, place));
+        println!(
+            "{name:24}{:>9.2} µs{:>10.1} %  {columns}",
+            median(&of(&rounds)) * 1e6,
+            100.0 * scatter(&rounds, place)
+        );
+    }
+    println!("\n{:24}{:>16}{}", "µs, after", "none", PIECES.map(|piece| format!("{piece:>16}")).concat());
+    for (place, name) in CALLS.into_iter().enumerate() {
+        let after = |piece: usize| {
+            let rounds = all.iter().filter(|round| round.alone == Some(piece));
+            median(&rounds.map(|round| round.values[PIECES.len() + place] * 1e6).collect::<Vec<f64>>())
+        };
+        let columns =
+            std::iter::once(PIECES.len()).chain(0..PIECES.len()).map(|piece| format!("{:>16.2}", after(piece)));
+        println!("{name:24}{}", columns.collect::<String>());
     }
 }
 

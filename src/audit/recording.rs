@@ -150,8 +150,17 @@ impl Frame {
     /// PyTorch's profiler cuts the folders of packages off its paths, so that a package looks like a folder beside the program:
     /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
-        let parts =
-            ["site-packages/", "dist-packages/", "/lib/python3.", "<frozen", OTHER_THREAD, "/rustc/", "/.cargo/"];
+        // Rust's own library is under a commit's name, or where a toolchain has its source.
+        let parts = [
+            "site-packages/",
+            "dist-packages/",
+            "/lib/python3.",
+            "<frozen",
+            OTHER_THREAD,
+            "/rustc/",
+            "/rustlib/src/",
+            "/.cargo/",
+        ];
         let beginnings =
             ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
         // A frame of a native stack: of a library, or of an interpreter.
@@ -279,6 +288,8 @@ mod tests {
     fn a_folder_with_the_name_of_a_library_is_the_users_and_libraries_and_interpreters_are_not() {
         let frame = |file: &str, line| Frame { file: file.to_owned(), line, ..Frame::default() };
         for (file, line, is_users) in [
+            ("/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/ptr/mod.rs", 805, false),
+            ("/home/a/rustlib.rs", 8, true),
             ("/home/a/my.software/train.py", 3, true),
             ("/home/a/bin/python-tools/train.py", 3, true),
             ("/home/a/bin/python_loop.py", 3, true),
