@@ -9,7 +9,9 @@
 //!
 //! One round shows no movement, and two show little. Where one is asked for, a second follows if the first took less than
 //! 60 ms, and a third if a case fell by more than 30 % from the first to the second: the first load of code, of a cache, or of
-//! what a stream keeps is then behind it. Longer rounds are mostly of work beside which that is little.
+//! what a stream keeps is then behind it. Longer rounds are mostly of work beside which that is little. Shorter ones go on until
+//! they have taken 3 ms together, or are eight: calls of some microseconds take twice as long until the host's caches hold again
+//! what other work has driven out of them.
 
 use super::protocol::Protocol;
 use crate::device::Telemetry;
@@ -24,6 +26,9 @@ const POWER_MOVES: f64 = 0.1;
 const LOADS: f64 = 0.3;
 /// How long a round may take that a second one is added to, in seconds.
 const SHORT: f64 = 0.06;
+/// Up to how many rounds follow where one is asked for and all of them are short, and how long they take together, in seconds.
+const BRIEF_ROUNDS: usize = 8;
+const BRIEF: f64 = 0.003;
 /// The limit, in rounds asked for.
 const MOST_ROUNDS: usize = 3;
 /// The rounds that are made of those asked for, however long they take: the first loads what the others only run.
@@ -66,7 +71,8 @@ impl<'a> Warmup<'a> {
         // Without a warm-up asked for there is none.
         let is_long = || is_late || rounds >= asked.saturating_mul(MOST_ROUNDS);
         let is_one = rounds == 1 && elapsed < SHORT;
-        asked == 0 || rounds >= asked && (is_long() || !is_one && self.is_steady())
+        let is_brief = asked == 1 && rounds < BRIEF_ROUNDS && elapsed < BRIEF && !is_late;
+        asked == 0 || rounds >= asked && !is_brief && (is_long() || !is_one && self.is_steady())
     }
 
     fn is_steady(&self) -> bool {
@@ -125,7 +131,7 @@ mod tests {
     fn it_lasts_until_the_clock_no_longer_moves() {
         assert!(!after(&[1.0; 3], &[345, 1980, 1980, 1600], 3));
         assert!(after(&[1.0; 4], &[345, 1980, 1980, 1600, 1605], 3));
-        assert!(after(&[1.0; 2], &[345, 1980, 1980], 1));
+        assert!(after(&[1.0; 2], &[345, 1980, 1980], 2));
     }
 
     #[test]
@@ -139,6 +145,7 @@ mod tests {
         assert!(!over(&[1.0], 0.01) && over(&[1.0], 0.06));
         assert!(over(&[1.0, 0.75], 0.02) && !over(&[1.0, 0.65], 0.02));
         assert!(over(&[1.0, 0.6, 0.3], 0.03));
+        assert!(!over(&[1.0; 7], 0.002) && over(&[1.0; 8], 0.002) && over(&[1.0; 2], 0.003), "brief ones are more");
     }
 
     #[test]

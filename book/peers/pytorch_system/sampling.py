@@ -3,7 +3,7 @@
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
 rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
 than 5 %, up to three times as many. Where one round is asked for, a second follows if the first took less than 60 ms, and a
-third if a case fell by more than 30 %. The warm-up ends once it has taken as long as the time limit, after at least one. A round
+third if a case fell by more than 30 %; and short ones follow until they have taken 3 ms together or are eight. The warm-up ends once it has taken as long as the time limit, after at least one. A round
 before which the thread has left a slowed processor, as `host` says, is one of the warm-up, too, and by how much the processor
 was slowed is kept with each sample. The rules are checked after each complete round. The time limit is that of each case:
 together they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after
@@ -23,6 +23,8 @@ MOST_ROUNDS = 3
 # that a second one is added to.
 LOADS = 0.3
 SHORT = 0.06
+# Up to how many rounds follow where one is asked for and all of them are short, and how long they take together.
+BRIEF_ROUNDS, BRIEF = 8, 0.003
 # Where no number of samples is stated.
 MAXIMUM = 10_000
 
@@ -146,7 +148,8 @@ class _Rules:
             return True
         is_long = not self.until_steady or rounds >= MOST_ROUNDS * asked
         is_one = rounds == 1 and elapsed < SHORT
-        return rounds >= asked and (is_long or not (is_one or any(map(_is_moving, samples))))
+        is_brief = self.until_steady and asked == 1 and 0 < rounds < BRIEF_ROUNDS and elapsed < BRIEF
+        return rounds >= asked and not is_brief and (is_long or not (is_one or any(map(_is_moving, samples))))
 
     def met(self, rounds, elapsed):
         if rounds >= (self.sampling.samples or MAXIMUM):

@@ -140,7 +140,7 @@ impl Single {
 
     /// The seconds of one copy and of one kernel, by events on the device: of several of each the shortest.
     pub(super) fn times(&self) -> Result<[f64; 2], DeviceError> {
-        const TRIALS: usize = 5;
+        const TRIALS: usize = 25;
         let mut clock = DeviceClock::new(&self.stream)?;
         let mut shortest = |work: &dyn Fn() -> Result<(), DeviceError>| {
             let mut times = (0..TRIALS).map(|_| clock.time(work).map(|((), seconds)| seconds));

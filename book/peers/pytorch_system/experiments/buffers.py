@@ -9,7 +9,7 @@ from .common import host_memory
 
 # By how much kernels are slowed where wrong elements are counted.
 SLOWED = 2e-3
-TRIALS = 5
+TRIALS = 25
 DOUBLE, ONE_WAY = "overlap.double-buffer.", "overlap.one-way."
 
 
