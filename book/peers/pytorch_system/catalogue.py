@@ -1,8 +1,8 @@
 """Which function measures which rows.
 
 A function is declared with the identifiers of its rows and the parameters that it understands. It is called once for each
-set of parameters in the plan and returns its cases by identifier, or the reason why there is none as an exception. Rows of one function are sampled in turn where they
-agree in all parameters but those that the declaration names as `together`.
+set of parameters in the plan and returns its cases by identifier, or the reason why there is none as an exception. Rows of one
+function are sampled in turn where they agree in all parameters but those that the declaration names as `together`.
 """
 
 from dataclasses import dataclass, field

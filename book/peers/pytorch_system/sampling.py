@@ -1,13 +1,13 @@
 """Runs cases in rounds and keeps their samples.
 
 In each round every case runs once, in a random order. Warm-up rounds are the same; their samples are kept apart. After the
-rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more
-than 5 %, up to three times as many. Where one round is asked for, a second follows if the first took less than 60 ms, and a
-third if a case fell by more than 30 %; and short ones follow until they have taken 3 ms together or are eight. The warm-up ends once it has taken as long as the time limit, after at least one. A round
-before which the thread has left a slowed processor, as `host` says, is one of the warm-up, too, and by how much the processor
-was slowed is kept with each sample. The rules are checked after each complete round. The time limit is that of each case:
-together they have as many times as long. It leaves the fewest rounds that are asked for. An interrupt ends the sampling after
-the current sample; complete rounds are kept.
+rounds that are asked for, the warm-up goes on while the last three samples of a case rise or fall in one direction by more than
+5 %, up to three times as many. Where one round is asked for, a second follows if the first took less than 60 ms, and a third if
+a case fell by more than 30 %; and short ones follow until they have taken 3 ms together or are eight. The warm-up ends once it
+has taken as long as the time limit, after at least one. A round before which the thread has left a slowed processor, as `host`
+says, is one of the warm-up, too, and by how much the processor was slowed is kept with each sample. The rules are checked after
+each complete round. The time limit is that of each case: together they have as many times as long. It leaves the fewest rounds
+that are asked for. An interrupt ends the sampling after the current sample; complete rounds are kept.
 """
 
 import math
@@ -54,7 +54,8 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     """Samples `cases`, pairs of a name and a function that returns a number.
 
     `between` is called before and after each sample; `interrupted` says whether to stop; starts count from `begun`. A `host`
-    is kept busy before and after each sample, and its slowed processors are left. A warm-up goes on `until_steady`, where that is asked for.
+    is kept busy before and after each sample, and its slowed processors are left. A warm-up goes on `until_steady`, where that
+    is asked for.
     """
     rules = _Rules(sampling, len(cases), until_steady)
     kept = Samples(*([[] for _ in cases] for _ in range(5)), "samples")
