@@ -8,9 +8,8 @@ use crate::error::{BookError, FileError};
 use crate::results::Results;
 
 /// Where the files lie in the repository, and what is in them.
-const COURSE: (&str, &str) = ("book/results/nvidia-h200.json", include_str!("../../book/results/nvidia-h200.json"));
-const REFERENCE: (&str, &str) =
-    ("book/results/nvidia-h200-calls.json", include_str!("../../book/results/nvidia-h200-calls.json"));
+const COURSE: (&str, &str) = ("book/results/one-gpu.json", include_str!("../../book/results/one-gpu.json"));
+const REFERENCE: (&str, &str) = ("book/results/calls.json", include_str!("../../book/results/calls.json"));
 
 fn read((place, text): (&str, &str)) -> Result<Results, FileError> {
     Results::parse(text, Path::new(place))

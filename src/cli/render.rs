@@ -15,7 +15,7 @@ use crate::results::nearest;
 #[derive(Args)]
 #[command(after_help = "Examples:
   report render target/report/results.json --out site-of-my-gpu
-  report render book/results/nvidia-h200.json --course my-course
+  report render book/results/one-gpu.json --course my-course
   report render target/report/results.json --audit audit.json
   report render target/report/results.json --notebook executed/00-quick-start.ipynb")]
 pub(super) struct Arguments {

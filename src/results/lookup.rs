@@ -5,8 +5,8 @@
 //!
 //! Samples beside which the host's pieces of work took more than [`FULL_SPEED`] times their best are left out of a run that
 //! has others. So are the rounds of a computed row in which a sample of a measured one, by way of which it comes about,
-//! was: what is compared is of the same host. No sample's value decides this: only the pieces of work do. Observations of
-//! yes and no are no times, and stay.
+//! was: what is compared is of the same host. No sample's value decides this: only the pieces of work do. Counts, and
+//! observations of yes and no, take no time of the host, and stay.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -262,6 +262,13 @@ impl<'a> Lookup<'a> {
         self.rows.at(id, parameters).find(|row| self.left(row))
     }
 
+    /// Of so many rounds that these rows share in a run, those at full speed of the host in all of them, and in the rows that
+    /// they are computed from; all where none is left.
+    pub(crate) fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
+        let sources: Vec<&Row> = rows.iter().flat_map(|row| self.operands(row)).collect();
+        rounds_at_full_speed(&sources, run, rounds)
+    }
+
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
         let (mut runs, mut places, mut lacking): (Vec<Cow<'a, [f64]>>, Vec<usize>, Vec<Lacking<'a>>) =
             Default::default();
@@ -275,7 +282,10 @@ impl<'a> Lookup<'a> {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
                         return Err(MissingReason::Inconsistent(reason));
                     }
-                    let kept = at_full_speed(samples, &slowed(&sources, run));
+                    let kept = match rounds_at_full_speed(&sources, run, samples.len()) {
+                        rounds if rounds.len() == samples.len() => Cow::Borrowed(&samples[..]),
+                        rounds => rounds.into_iter().map(|round| samples[round]).collect(),
+                    };
                     left_out += samples.len() - kept.len();
                     runs.push(kept);
                     places.push(place);
@@ -300,24 +310,21 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The rounds of a run in which a sample of one of these measured rows is of a slowed host.
-fn slowed(rows: &[&Row], run: &str) -> HashSet<usize> {
-    let times =
-        rows.iter().filter(|row| !matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }));
-    let slowdowns = times.filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
-    slowdowns
+/// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; all where none is left.
+fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Vec<usize> {
+    let takes_time = |row: &&&Row| {
+        let is_yes_or_no = |samples: &[f64]| samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
+        let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
+        let samples = row.outcome(run).and_then(Outcome::samples);
+        !(is_observed && (row.spec.unit == Unit::Number || samples.is_some_and(is_yes_or_no)))
+    };
+    let slowdowns = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
+    let slowed: HashSet<usize> = slowdowns
         .flat_map(|all| all.iter().enumerate().filter(|(_, times)| **times > FULL_SPEED))
         .map(|(round, _)| round)
-        .collect()
-}
-
-/// The samples without those of such rounds; all of them where no other is left.
-fn at_full_speed<'a>(samples: &'a [f64], slowed: &HashSet<usize>) -> Cow<'a, [f64]> {
-    let is_left = |round: &usize| !slowed.contains(round);
-    if slowed.is_empty() || !(0..samples.len()).any(|round| is_left(&round)) {
-        return Cow::Borrowed(samples);
-    }
-    (0..samples.len()).filter(is_left).map(|round| samples[round]).collect()
+        .collect();
+    let left: Vec<usize> = (0..rounds).filter(|round| !slowed.contains(round)).collect();
+    if left.is_empty() { (0..rounds).collect() } else { left }
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
@@ -445,18 +452,28 @@ mod tests {
             row.series[0].outcome = Outcome::Derived { samples: vec![10.0, 20.0, 30.0, 40.0] };
             row
         };
+        let mut counted = measured("o", Clock::Observed, &[0]);
+        counted.spec.unit = Unit::Number;
         let rows: Rows = vec![
             measured("p", Clock::Host, &[1]),
             measured("q", Clock::DeviceEvents, &[3]),
-            measured("o", Clock::Observed, &[0]),
+            counted,
+            measured("s", Clock::Observed, &[2]),
             computed("d", ["p", "q"]),
             computed("e", ["d", "o"]),
+            computed("f", ["d", "s"]),
         ]
         .into();
         let lookup = Lookup::new(&rows, vec!["1"]);
         let of = |id: &str| lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
         assert_eq!((of("d").slices(), of("d").left_out), (vec![&[10.0, 30.0][..]], 2));
-        assert_eq!(of("e").slices(), [[10.0, 30.0]], "also by way of another computed row");
+        assert_eq!(of("e").slices(), [[10.0, 30.0]], "also by way of another computed row; and a count is no time");
+        assert_eq!((of("o").left_out, of("f").slices()), (0, vec![&[10.0][..]]), "an observed time is one");
+        let shared = |ids: [&str; 2]| {
+            let rows = ids.map(|id| lookup.rows().find(|row| row.spec.id == id).unwrap());
+            lookup.shared_at_full_speed(&rows, "1", 4)
+        };
+        assert_eq!((shared(["p", "q"]), shared(["e", "s"])), (vec![0, 2], vec![0]));
     }
 
     #[test]

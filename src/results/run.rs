@@ -28,9 +28,9 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope::results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/nvidia-h200-x2.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
-/// assert_eq!(results.environment().device.model, "NVIDIA H200");
+/// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
 /// # Ok::<(), syncscope::error::FileError>(())
 /// ```

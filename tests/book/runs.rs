@@ -155,7 +155,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
 
 #[test]
 fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let counted = |results: &Results| syncscope::results::SameCode::of(results).within_runs;
@@ -172,19 +172,19 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
     let beside = counted(&results);
     assert_eq!((around.made, beside.made, beside.missed), (rows, rows, around.missed + 1));
     let page = read(&source_as(&BookProject::embedded(), from_ref(&results)), "machine");
-    let said = format!("Of {rows} intervals within a single run, {} leave 1 out.", beside.missed);
+    let said = format!("1 lies outside {} of {rows} intervals within a single run.", beside.missed);
     assert!(page.contains(&said), "{page}");
 }
 
 /// What one file may owe to chance, all of them do not.
 #[test]
 fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/nvidia-h200.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let own = syncscope::results::SameCode::of(&results).within_runs;
     let said = |factor: usize| {
-        format!("Of {} intervals within a single run, {} leave 1 out.", factor * own.made, factor * own.missed)
+        format!("1 lies outside {} of {} intervals within a single run.", factor * own.missed, factor * own.made)
     };
     let page = |files: &[Results]| read(&source_as(&BookProject::embedded(), files), "machine");
     let alone = page(from_ref(&results));

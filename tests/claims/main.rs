@@ -276,6 +276,32 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
 }
 
 #[test]
+fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
+    // In most rounds the second row was slowed; at full speed it takes less than the first.
+    let level = |run: usize| 1.0 + 1e-3 * (run as f64 * 2.3).sin();
+    let of = |id, share: f64, slowed: f64| {
+        let run = |run| (0..9).map(|round| level(run) * if round < 5 { slowed } else { share }).collect();
+        made(id, &[], (Unit::Seconds, Clock::Host), &(0..4).map(run).collect::<Vec<Vec<f64>>>())
+    };
+    let rows = [of("t.a", 1.0, 1.0), of("t.b", 0.9, 2.0)];
+    let mut results = results(&rows);
+    for series in &mut results.rows[1].series {
+        let Outcome::Measured { slowdown, .. } = &mut series.outcome else { continue };
+        *slowdown = (0..9).map(|round| if round < 5 { 1.8 } else { 1.05 }).collect();
+    }
+    let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
+    let judged = |results: &Results| judged_in(fields, &rows, results);
+    let in_turn = judged(&results);
+    assert!(in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].by_rounds, "{in_turn:?}");
+    for series in &mut results.rows[1].series {
+        let Outcome::Measured { started, .. } = &mut series.outcome else { continue };
+        started.iter_mut().for_each(|second| *second += 100.0);
+    }
+    let apart = judged(&results);
+    assert!(apart.verdict == ClaimVerdict::Confirmed && !apart.cases[0].by_rounds, "{apart:?}");
+}
+
+#[test]
 fn a_claim_about_pytorch_is_judged_on_pytorch_with_this_program_beside_it() {
     let mut row = time("t.a", &about(1.0));
     row.own = about(5.0).into_iter().map(|level| vec![level; 3]).collect();
@@ -421,10 +447,10 @@ fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
 /// What is computed in a file is computed again when it is read.
 #[test]
 fn the_kept_results_follow_from_their_samples_and_a_changed_operand_is_found() {
-    for name in [H200, TWO_H200, "book/results/nvidia-h200-calls.json"] {
+    for name in [ONE_GPU, TWO_GPUS, "book/results/calls.json"] {
         assert_eq!(kept(name).recompute().contradictions, [], "{name}");
     }
-    let mut doubled = kept(H200);
+    let mut doubled = kept(ONE_GPU);
     let forced = doubled.rows.iter_mut().find(|row| row.spec.id == "sync-points.small.forced").unwrap();
     for series in &mut forced.series {
         let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
@@ -445,8 +471,8 @@ fn a_quantity_that_divides_by_zero_is_no_verdict() {
     assert!(matches!(&none, ClaimVerdict::NotJudged(why) if why.contains("divides by 0")), "{none:?}");
 }
 
-const H200: &str = "book/results/nvidia-h200.json";
-const TWO_H200: &str = "book/results/nvidia-h200-x2.json";
+const ONE_GPU: &str = "book/results/one-gpu.json";
+const TWO_GPUS: &str = "book/results/two-gpus.json";
 
 fn kept(name: &str) -> Results {
     Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -517,7 +543,7 @@ fn no_claim_begins_with_what_another_one_said() {
 
 #[test]
 fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it() {
-    for name in [H200, TWO_H200] {
+    for name in [ONE_GPU, TWO_GPUS] {
         let results = kept(name);
         let text = claims_text(documents(), &results);
         let mut counted = 0;
@@ -552,7 +578,7 @@ fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it()
 
 #[test]
 fn the_two_systems_are_judged_apart_in_the_kept_results() {
-    let results = kept(H200);
+    let results = kept(ONE_GPU);
     let of = |id: &str| {
         let (document, claim) = claims().find(|(_, claim)| claim.id == id).unwrap();
         claim.judge(document, &results)
@@ -567,7 +593,7 @@ fn the_two_systems_are_judged_apart_in_the_kept_results() {
 /// That nothing is left to chance: the same file has the same verdicts.
 #[test]
 fn a_file_has_one_verdict() {
-    let results = kept(H200);
+    let results = kept(ONE_GPU);
     for (document, claim) in claims() {
         assert_eq!(claim.judge(document, &results), claim.judge(document, &results), "{}", claim.id);
     }

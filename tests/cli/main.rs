@@ -477,7 +477,7 @@ fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_ha
     fs::write(folder.path().join("00-quick-strat.ipynb"), notebook.to_string()).unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
     fs::write(folder.path().join("none/00-quick-start.ipynb"), "{\"nbformat\": 3}").unwrap();
-    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/nvidia-h200-x2.json");
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/two-gpus.json");
     let render = |notebook: &str| report(&["render", results, "--notebook", notebook, "--out", "out"], folder.path());
     for (notebook, why) in [
         ("00-quick-strat.ipynb", "did you mean `00-quick-start`?"),

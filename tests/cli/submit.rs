@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{TINY, code, folder_with, report, stderr, stdout};
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/nvidia-h200-x2.json");
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/two-gpus.json");
 
 fn read(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
@@ -48,7 +48,8 @@ fn what_is_handed_on_names_nobody_and_can_be_checked_compared_and_rendered() {
     for key in ["cpu", "memory_bytes", "logical_cpus"] {
         assert_eq!(after["runs"][0]["environment"]["host"][key], before["runs"][0]["environment"]["host"][key]);
     }
-    assert_eq!(after["runs"][0]["environment"]["device"]["model"], "NVIDIA H200");
+    let model = |results: &Value| results["runs"][0]["environment"]["device"]["model"].clone();
+    assert!(model(&after).is_string() && model(&after) == model(&before));
     for arguments in [
         &["check", "s.json"][..],
         &["compare", "r.json", "s.json", "--fail-on", "different,missing"],

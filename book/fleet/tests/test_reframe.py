@@ -10,7 +10,7 @@ from tests import standin
 standin.install()
 import reframe_syncscope  # noqa: E402
 
-KEPT = pathlib.Path(__file__).resolve().parents[2] / "results" / "nvidia-h200.json"
+KEPT = pathlib.Path(__file__).resolve().parents[2] / "results" / "one-gpu.json"
 
 
 class ReFrame(unittest.TestCase):

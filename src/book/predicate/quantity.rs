@@ -2,7 +2,8 @@
 //!
 //! It is of the runs that have samples of all its rows: what one of them lacks is left out of all. In each run it is computed
 //! from the medians of its rows. Where these were sampled in turn, it is computed in each round,
-//! and its median is taken: what moves a round moves all its samples. A quantity that is one observation (a call that
+//! and its median is taken: what moves a round moves all its samples. Samples and rounds of a slowed host are left out of
+//! both, as they are of the rows. A quantity that is one observation (a call that
 //! blocked or did not, a count of faults) is what each trial came to.
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use super::source::{OperandSource, source};
 use super::{compile, environment, names_in, operands_in};
 use crate::book::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
-use crate::results::{Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
+use crate::results::{Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -23,6 +24,7 @@ pub(in crate::book) struct ResolvedExpression<'a> {
     /// The expression, with flat names.
     flat: String,
     operands: Vec<Resolved<'a>>,
+    lookup: Lookup<'a>,
     /// The runs that measured all of it.
     runs: Vec<&'a Run>,
     /// How many runs of the system there are.
@@ -76,7 +78,7 @@ impl<'a> ResolvedExpression<'a> {
         let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
         let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
         let flat = flattened(expression, &names);
-        Self { flat, operands: resolved, of_runs: runs.len(), runs }.in_common()
+        Self { flat, operands: resolved, lookup, of_runs: runs.len(), runs }.in_common()
     }
 
     /// With what its rows have in the runs that measured all of them.
@@ -162,15 +164,15 @@ impl<'a> ResolvedExpression<'a> {
         }
         let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
             let sets = self.sets(run);
-            let in_round = |round| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
-            self.rounds(run, &sets).map(|rounds| (0..rounds).map(in_round).collect()).transpose()
+            let in_round = |round: usize| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
+            self.rounds(run, &sets).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
         let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
-        let in_run = |(run, rounds): (&&Run, &Option<Vec<f64>>)| match rounds {
+        let in_run = |(place, rounds): (usize, &Option<Vec<f64>>)| match rounds {
             Some(rounds) => Ok(median(rounds.clone())),
-            None => value(&self.sets(run).iter().map(Set::middle).collect::<Vec<f64>>()),
+            None => value(&self.operands.iter().map(|operand| operand.middle_in(place)).collect::<Vec<f64>>()),
         };
-        let values = runs.iter().zip(&rounds).map(in_run).collect::<Result<Vec<f64>, _>>()?;
+        let values = rounds.iter().enumerate().map(in_run).collect::<Result<Vec<f64>, _>>()?;
         let by_rounds = rounds.iter().any(Option::is_some);
         let unsteady = self.unsteady(unit, &rounds);
         Ok(found(Observations::Runs(values), unsteady, by_rounds))
@@ -235,27 +237,36 @@ impl<'a> ResolvedExpression<'a> {
 
     fn sets(&self, run: &Run) -> Vec<Set<'a>> {
         let set = |operand: &Resolved<'a>| match &operand.source {
-            OperandSource::Row(row, metric) => {
-                Set::Samples { samples: samples_of(row, run).unwrap_or_default(), is_share: metric.is_share() }
-            }
+            OperandSource::Row(row, _) => Set::Samples(samples_of(row, run).unwrap_or_default()),
             OperandSource::Fixed(value, ..) => Set::Fixed(*value),
             OperandSource::Counted(yes, _) => Set::Fixed(*yes as f64),
         };
         self.operands.iter().map(set).collect()
     }
 
-    /// How many rounds its rows share in a run, where there are several of them.
-    fn rounds(&self, run: &Run, sets: &[Set<'_>]) -> Option<usize> {
+    /// The rounds that its rows share in a run, where there are several of them, without those of a slowed host.
+    fn rounds(&self, run: &Run, sets: &[Set<'_>]) -> Option<Vec<usize>> {
         let mut rows: Vec<&Row> = self.rows().collect();
         rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
         let mut counts = sets.iter().filter_map(Set::samples).map(<[f64]>::len);
         let count = counts.next()?;
         let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
-        (rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn)).then_some(count)
+        let is_shared = rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn);
+        is_shared.then(|| self.lookup.shared_at_full_speed(&rows, &run.id, count))
     }
 }
 
 impl Resolved<'_> {
+    /// What it came to in one of the runs that all of the quantity has, by its place among them.
+    fn middle_in(&self, place: usize) -> f64 {
+        match &self.source {
+            OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
+            OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
+            OperandSource::Fixed(value, ..) => *value,
+            OperandSource::Counted(yes, _) => *yes as f64,
+        }
+    }
+
     fn middle(&self) -> Result<f64, String> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
@@ -314,29 +325,21 @@ impl Resolved<'_> {
 
 /// What an operand has in one run.
 enum Set<'a> {
-    Samples { samples: &'a [f64], is_share: bool },
+    Samples(&'a [f64]),
     Fixed(f64),
 }
 
 impl Set<'_> {
     fn samples(&self) -> Option<&[f64]> {
         match self {
-            Set::Samples { samples, .. } => Some(samples),
+            Set::Samples(samples) => Some(samples),
             Set::Fixed(_) => None,
         }
     }
 
     fn at(&self, round: usize) -> f64 {
         match self {
-            Set::Samples { samples, .. } => samples[round],
-            Set::Fixed(value) => *value,
-        }
-    }
-
-    fn middle(&self) -> f64 {
-        match self {
-            Set::Samples { samples, is_share: true } => mean(samples),
-            Set::Samples { samples, .. } => median(samples.to_vec()),
+            Set::Samples(samples) => samples[round],
             Set::Fixed(value) => *value,
         }
     }
@@ -379,6 +382,7 @@ mod tests {
 
     #[test]
     fn compared_quantities_keep_their_names_apart() {
+        let rows = Vec::new().into();
         let fixed = |count: usize, expression: &str| {
             let operand = |place: usize| Resolved {
                 name: format!("n{place}"),
@@ -387,7 +391,8 @@ mod tests {
             let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let operands = (0..count).map(operand).collect();
-            ResolvedExpression { flat: flattened(expression, &names), operands, runs: Vec::new(), of_runs: 0 }
+            let lookup = Lookup::new(&rows, Vec::new());
+            ResolvedExpression { flat: flattened(expression, &names), operands, lookup, runs: Vec::new(), of_runs: 0 }
         };
         let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0")).unwrap();
         assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");

@@ -105,7 +105,7 @@ fn mismatches(other: &Parameters, own: &Parameters) -> Vec<String> {
 /// This system's median over the other's, where both are of one kind and greater than 0.
 fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric<'_>, &str)) -> Cell {
     if own.is_difference() || other.is_difference() {
-        return no_ratio("a difference may be 0");
+        return no_ratio("a difference can be near 0");
     }
     if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {
         return Cell::Nothing;

@@ -8,7 +8,7 @@
 //! | diagnosis | condition |
 //! |---|---|
 //! | trend | Kendall's rank correlation of the samples with their order has \|z\| > 2.81 (1 in 200 without a trend; H. B. Mann, Econometrica 13, 1945; variance for ties as in M. G. Kendall, *Rank Correlation Methods*, 4th ed., 1975), and Sen's slope (P. K. Sen, J. Am. Stat. Assoc. 63, 1968) over all samples comes to 5 % of the median |
-//! | two modes | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) are 5 % apart |
+//! | two modes | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) that leaves a tenth of the samples, and two, on each side are 5 % apart: a few far samples would be split off, and the dip finds no mode that is so rare |
 //! | outliers | more than 15 % of the samples, and at least two, lie further than three quartile distances (of fewer than 20 samples: five) from the quartiles: *far out* in J. W. Tukey, *Exploratory Data Analysis*, 1977 |
 //! | few values | at most a third as many values as samples, whose least step is 1 % of the median or more; or one value |
 //!
@@ -279,17 +279,19 @@ fn critical_dip(n: usize) -> f64 {
     scaled / n.sqrt()
 }
 
-/// Where two classes of ascending values have the least sum of squares within: the number of values in the lower.
+/// Where two classes of ascending values, of a tenth of them at least, have the least sum of squares within: the number of values
+/// in the lower.
 fn split(sorted: &[f64]) -> usize {
     let n = sorted.len() as f64;
     let total: f64 = sorted.iter().sum();
+    let fewest = sorted.len().div_ceil(10).max(2);
     let mut lower = 0.0;
-    let mut best = (f64::NEG_INFINITY, 1);
-    for (place, value) in sorted[..sorted.len() - 1].iter().enumerate() {
+    let mut best = (f64::NEG_INFINITY, fewest);
+    for (place, value) in sorted[..sorted.len() - fewest].iter().enumerate() {
         lower += value;
         let count = (place + 1) as f64;
         let between = (lower / count - (total - lower) / (n - count)).powi(2) * count * (n - count);
-        if between > best.0 {
+        if place + 1 >= fewest && between > best.0 {
             best = (between, place + 1);
         }
     }
@@ -369,6 +371,20 @@ mod tests {
             matches!(found[..], [Diagnosis::TwoModes { low, high, share }] if (low - 1.015).abs() < 0.02 && (high - 1.315).abs() < 0.02 && share == 0.4),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_far_sample_is_no_mode_beside_two() {
+        let with = |upper: f64| {
+            let two = noise(2, 30).into_iter().zip(0..);
+            let mut two: Vec<f64> =
+                two.map(|(e, i)| if i * 7 % 30 < 12 { upper } else { 1.0 } + 0.1 * (upper - 1.0) * e).collect();
+            two[4] = 9.0;
+            diagnose(&[&two])
+        };
+        let found = with(1.3);
+        assert!(matches!(found[..], [Diagnosis::TwoModes { high, .. }] if (high - 1.315).abs() < 0.02), "{found:?}");
+        assert!(with(1.03).is_empty(), "two modes 3 % apart do not matter, whatever lies far from both");
     }
 
     #[test]
