@@ -7,9 +7,9 @@
 //!
 //! The work is instructions of which none waits for one before it, as many at once as a core takes. A thread beside it on the
 //! same core takes its share of these at once, whatever it does. Work that waits for its own results, as chains of arithmetic
-//! do, leaves room for another thread and hardly sees it, and neither do reads of memory. On two rented hosts each
-//! processor was in one of two states for some tenths of a second, in which these instructions took as long as ever or 1.5 to 2
-//! times as long, and short calls of a driver rose and fell with them: `examples/host_states.rs` measures it.
+//! do, leaves room for another thread and hardly sees it. On two rented hosts each processor was in one of two states for
+//! some tenths of a second, and short calls of a driver rose and fell with them. In the slower one these instructions, which
+//! were measured on one of the two, took 1.5 to 2 times as long: `examples/host_states.rs` measures it.
 //! The work needs no memory but a few bytes, nothing that a cache or a predictor would forget for it, and no system call: a call
 //! behind it takes as long as one behind none.
 //!

@@ -103,8 +103,7 @@ impl<'a> Metric<'a> {
 
     /// Whether it is the share of yes among observations of yes and no.
     pub fn is_share(&self) -> bool {
-        let yes_or_no = self.runs.iter().flat_map(|run| run.iter()).all(|sample| *sample == 0.0 || *sample == 1.0);
-        yes_or_no && self.is_observed() && self.spec.unit == Unit::Ratio
+        self.runs.iter().all(|run| are_yes_or_no(run)) && self.is_observed() && self.spec.unit == Unit::Ratio
     }
 
     /// Whether its samples are observations and no times, or were computed from observations alone.
@@ -310,13 +309,16 @@ impl<'a> Lookup<'a> {
     }
 }
 
+fn are_yes_or_no(samples: &[f64]) -> bool {
+    samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0)
+}
+
 /// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; all where none is left.
 fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Vec<usize> {
     let takes_time = |row: &&&Row| {
-        let is_yes_or_no = |samples: &[f64]| samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0);
         let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
         let samples = row.outcome(run).and_then(Outcome::samples);
-        !(is_observed && (row.spec.unit == Unit::Number || samples.is_some_and(is_yes_or_no)))
+        !(is_observed && (row.spec.unit == Unit::Number || samples.is_some_and(are_yes_or_no)))
     };
     let slowdowns = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
     let slowed: HashSet<usize> = slowdowns
