@@ -125,7 +125,7 @@ fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_w
             assert_eq!(number.is_steady, number.interval.contains('…'), "{}: {number:?}", document.id);
         }
     }
-    assert!(withheld > 4, "{withheld}");
+    assert!(withheld > 0, "no interval is withheld: the results try nothing");
 }
 
 #[test]
