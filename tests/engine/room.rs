@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use syncscope::device::{Device, Injected};
 use syncscope::error::DeviceError;
 
-use crate::stuck::returns;
+use crate::stuck::{LONG, beside_a_busy_stream, returns};
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
@@ -18,6 +18,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("an_allocation_finds_what_another_stream_freed", freed_elsewhere),
     ("an_allocation_finds_what_a_busy_stream_freed", freed_by_a_busy_stream),
     ("an_allocation_that_finds_no_room_behind_a_gate_is_refused", no_room_behind_a_gate),
+    ("an_allocation_that_finds_no_room_beside_a_busy_stream_is_refused", no_room_beside_a_busy_stream),
     ("allocations_that_find_no_room_at_once_do_not_wait_for_each_other", no_room_at_once),
     ("a_tensor_too_large_for_any_memory_is_refused", too_large),
 ];
@@ -98,6 +99,18 @@ fn no_room_behind_a_gate(device: &Device) -> Result<(), Failed> {
     let (held, stream, gate) = (device.stream()?, device.stream()?, device.gate()?);
     held.wait_gate(&gate)?;
     let told = returns(&gate, || stream.empty::<f32>([1 << 45]).map(drop))?;
+    ensure(matches!(told, Err(DeviceError::OutOfMemory { .. })), || format!("{told:?}"))
+}
+
+/// The stream of another thread is never idle.
+fn no_room_beside_a_busy_stream(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let (done, told) = mpsc::channel();
+    let told = beside_a_busy_stream(&device.stream()?, || {
+        // Not scoped: one that hangs cannot be ended.
+        thread::spawn(move || done.send(stream.empty::<f32>([1 << 45]).map(drop)));
+        Ok(told.recv_timeout(LONG).map_err(|_| "it waits for a stream that is never idle")?)
+    })?;
     ensure(matches!(told, Err(DeviceError::OutOfMemory { .. })), || format!("{told:?}"))
 }
 

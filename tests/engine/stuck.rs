@@ -5,13 +5,13 @@
 //! test once nothing could have taken so long; the gate is then opened.
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Gate, HostKind};
+use syncscope::device::{Device, Gate, HostKind, Stream};
 use syncscope::error::DeviceError;
 
 use crate::contract::host_kind;
@@ -21,6 +21,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
     ("a_copy_from_a_buffer_is_enqueued_beside_one_that_waits_for_room", copy_beside_a_stuck_copy),
     ("calls_on_a_held_stream_go_on_beside_a_copy_of_pageable_memory", calls_beside_a_pageable_copy),
+    ("a_copy_of_pageable_memory_ends_beside_a_busy_thread_on_its_stream", pageable_copy_on_a_busy_stream),
+    ("drops_beside_a_first_product_return", drops_beside_a_first_product),
     ("a_forgotten_slice_leaves_its_buffer_to_others", forgotten_slices),
     ("questions_are_answered_while_a_thread_waits_for_room", questions),
     ("an_event_is_asked_and_waited_for_while_a_thread_waits_to_record_it", event_beside_its_record),
@@ -35,7 +37,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// Longer than any call takes that waits for nothing.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// More than fit into a stream's queue.
 pub(crate) const MANY: usize = 3000;
@@ -78,6 +80,36 @@ pub(crate) fn beside_a_stuck_thread<R>(
         let outcome = meanwhile();
         gate.open();
         calls.join().map_err(|_| Failed::from("the thread that makes calls panicked"))??;
+        outcome
+    })
+}
+
+/// Runs `meanwhile` while another thread sees to it that `stream` always has work.
+pub(crate) fn beside_a_busy_stream<R>(
+    stream: &Stream,
+    meanwhile: impl FnOnce() -> Result<R, Failed>,
+) -> Result<R, Failed> {
+    let (over, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let works = scope.spawn(|| {
+            let events = (0..16).map(|_| stream.device().event()).collect::<Result<Vec<_>, _>>()?;
+            for (event, oldest) in events.iter().cycle().zip(events.iter().cycle().skip(1)) {
+                stream.spin(Duration::from_millis(2))?;
+                stream.record(event)?;
+                begun.store(true, Ordering::Relaxed);
+                oldest.synchronize()?;
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok::<_, DeviceError>(())
+        });
+        while !begun.load(Ordering::Relaxed) && !works.is_finished() {
+            thread::yield_now();
+        }
+        let outcome = meanwhile();
+        over.store(true, Ordering::Relaxed);
+        works.join().map_err(|_| Failed::from("the thread that keeps the stream busy panicked"))??;
         outcome
     })
 }
@@ -169,6 +201,54 @@ fn calls_beside_a_pageable_copy(device: &Device) -> Result<(), Failed> {
         ensure(arrived, || format!("`{copy}` of {len} elements lost values"))?;
     }
     Ok(())
+}
+
+/// A gate holds a stream that has nothing to do with the copy.
+fn pageable_copy_on_a_busy_stream(device: &Device) -> Result<(), Failed> {
+    const LEN: usize = 1 << 20;
+    let (stream, held, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let mut buffer = device.host_buffer::<f32>(HostKind::Pageable, LEN)?;
+    let (values, x) = (vec![3.0f32; LEN], stream.full::<f32>([LEN], 3.0)?);
+    device.synchronize()?;
+    held.wait_gate(&gate)?;
+    let copied = beside_a_busy_stream(&stream, || {
+        returns(&gate, || x.copy_to(&mut buffer))??;
+        returns(&gate, || x.copy_from(&buffer))??;
+        Ok(returns(&gate, || stream.tensor(&values, [LEN]))??)
+    })?;
+    gate.open();
+    let arrived = copied.to_vec()? == values && x.to_vec()? == values && *buffer.read()? == values;
+    ensure(arrived, || "values were lost".to_owned())
+}
+
+/// A first product may wait for a gate: what it loads and makes can wait for the whole device. Pending uploads have the pinned
+/// memory that there is, so that it could want more.
+fn drops_beside_a_first_product(device: &Device) -> Result<(), Failed> {
+    let (stream, held, busy) = (device.stream()?, device.stream()?, device.stream()?);
+    let (a, b) = (stream.ones::<f32>([129, 131])?, stream.ones::<f32>([131, 133])?);
+    let (kept, values) = (busy.ones::<f32>([3])?, vec![1.0f32; 16 << 10]);
+    device.synchronize()?;
+    let (gate, others) = (device.gate()?, (0..100).map(|_| device.gate()).collect::<Result<Vec<_>, _>>()?);
+    busy.spin(Duration::from_secs(1))?;
+    let pending = (0..16).map(|_| busy.tensor(&values, [16 << 10])).collect::<Result<Vec<_>, _>>()?;
+    held.wait_gate(&gate)?;
+    let is_over = AtomicBool::new(false);
+    let product = || {
+        let outcome = a.matmul(&b).map(drop);
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    };
+    beside_a_stuck_thread(&gate, 1, product, || {
+        returns(&gate, || drop(kept))?;
+        // One after the other, wherever the search is.
+        others.into_iter().take_while(|_| !is_over.load(Ordering::Relaxed)).try_for_each(|other| {
+            thread::sleep(Duration::from_millis(10));
+            returns(&gate, || drop(other))
+        })
+    })?;
+    drop(pending);
+    let value = a.matmul(&b)?.get([128, 132])?.item()?;
+    ensure(value == 131.0, || format!("{value}"))
 }
 
 fn forgotten_slices(device: &Device) -> Result<(), Failed> {

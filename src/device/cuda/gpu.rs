@@ -16,6 +16,7 @@ use super::driver::{Allocation, Context, Event, HostPiece, Pool};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
+use super::memory::pending::Pending;
 use super::memory::pinned::{Pinned, Purpose, Slot};
 use super::memory::staging::StagingBuffer;
 use super::stream::guard::StreamInner;
@@ -32,7 +33,7 @@ static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long one that enqueues alone waits for others to have enqueued.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// How many events without and with timing are there when a gate is made.
 const EVENTS: [usize; 2] = [1024, 256];
@@ -292,35 +293,19 @@ impl Gpu {
         self.all_streams().iter().for_each(|stream| stream.give_back_free(making.is_none()));
     }
 
-    /// Whether all streams have completed their work, each with what it kept until then handed on; of those whose guard others
-    /// have, as far as no gate can hold them. The caller has the guard of `own`.
-    fn are_past(&self, own: &StreamInner) -> bool {
-        // Until it is dropped no gate begins to hold: no question waits for long.
-        let making = self.may_make();
-        let is_past = |stream: &Arc<StreamInner>| match making.is_some() || std::ptr::eq(&raw const **stream, own) {
-            true => stream.is_past(),
-            false => stream.is_over_for_others(),
-        };
-        // Each is asked: what it kept is to go on.
-        let mut all = true;
-        for stream in self.all_streams() {
-            all &= is_past(&stream);
-        }
-        all
-    }
-
     /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
-    /// are pending are waited for.
+    /// are pending are waited for. Not for what others enqueue meanwhile, who may never cease.
     #[cold]
     pub(crate) fn make_room(
         &self,
         stream: &StreamInner,
         allocate: impl Fn() -> Result<Allocation>,
     ) -> Result<Allocation> {
-        let (begin, mut was_idle) = (Instant::now(), false);
+        self.collect();
+        let (begin, mut pending, mut is_again) = (Instant::now(), Pending::new(self.all_streams()), false);
         loop {
             // Before all else: what completes in between is in the next attempt, and so is what this one has the streams give back.
-            let idle = self.are_past(stream) && self.context.is_idle_at_hand();
+            let is_past = pending.is_past(self, stream);
             self.collect();
             stream.give_back_own();
             // It can wait for all work: until it is over no gate begins to hold.
@@ -328,12 +313,13 @@ impl Gpu {
                 self.pool.trim()?;
             }
             let outcome = allocate();
-            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || (was_idle && idle) {
+            let is_late = self.is_held() && begin.elapsed() > PATIENCE;
+            if !matches!(outcome, Err(DeviceError::OutOfMemory { .. })) || is_late || (is_past && is_again) {
                 return outcome;
             }
-            was_idle = idle;
-            if self.is_held() && begin.elapsed() > PATIENCE {
-                return outcome;
+            if is_past {
+                // What other streams are past has just been freed in the order of its home.
+                (pending, is_again) = (Pending::new(self.all_streams()), true);
             }
             std::thread::sleep(Duration::from_micros(100));
         }

@@ -21,8 +21,9 @@ use half::{bf16, f16};
 use crate::device::cuda::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
 use crate::device::cuda::driver::{Allocation, Event, PoolSpan};
 use crate::device::cuda::gpu::Opened;
-use crate::device::cuda::memory::pinned::SLOT_BYTES;
+use crate::device::cuda::memory::pinned::{SLOT_BYTES, Slot};
 use crate::device::cuda::stream::guard::{Scratch, StreamInner, WORKSPACE_BYTES};
+use crate::device::cuda::stream::limbo::Kept;
 use crate::device::cuda::stream::operations;
 use crate::device::engine::Result;
 use crate::device::{DType, philox};
@@ -85,6 +86,9 @@ struct Autotune<'a> {
     memory: Vec<Allocation>,
     operands: [PoolSpan; 3],
     workspace: PoolSpan,
+    /// Where elements of the output are read, gone in the drop alone. Taken before all else: while a gate is closed there may
+    /// be none.
+    read: Option<Slot>,
     stream: Arc<StreamInner>,
 }
 
@@ -92,6 +96,8 @@ impl<'a> Autotune<'a> {
     fn new(device: &Arc<Opened>, shape: &'a MatmulShape, descriptors: &'a Descriptors) -> Result<Self> {
         let (context, [m, k, n]) = (&device.gpu.context, shape.sizes);
         let (start, end) = (Event::new(context, true)?, Event::new(context, true)?);
+        let read =
+            device.gpu.slot(size_of::<f32>(), 0)?.ok_or_else(|| device.gpu.used_up("pinned memory for reads"))?;
         let stream = StreamInner::new(device)?;
         let workspace = stream.enter()?.scratch(Scratch::Workspace, WORKSPACE_BYTES)?;
         let mut memory = Vec::new();
@@ -120,7 +126,7 @@ impl<'a> Autotune<'a> {
                     .unwrap_or_else(|| blas::no_algorithm(shape, device.name())));
             }
         };
-        let autotune = Self { shape, descriptors, start, end, memory, operands, workspace, stream };
+        let autotune = Self { shape, descriptors, start, end, memory, operands, workspace, read: Some(read), stream };
         autotune.stream.synchronize()?;
         Ok(autotune)
     }
@@ -171,17 +177,13 @@ impl<'a> Autotune<'a> {
         let patterns = [0, 1].map(pattern);
         let guard = self.stream.enter()?;
         let operands = [(m * k, self.operands[0]), (k * n, self.operands[1])];
-        let mut pieces = Vec::new();
         for (pattern, (len, operand)) in patterns.iter().zip(operands) {
             let bytes = encoded(pattern, self.shape.dtype);
             let size = len * self.shape.dtype.size();
             let part = |from, bytes| operand.part(from, bytes).ok_or_else(|| blas::no_algorithm(self.shape, "cuda"));
             let mut filled = bytes.len().min(size);
             for (i, bytes) in bytes[..filled].chunks(SLOT_BYTES).enumerate() {
-                let mut slot = self.stream.device.gpu.pinned.take_slot(bytes.len())?;
-                slot.write(bytes);
-                guard.upload_piece(&slot, part(i * SLOT_BYTES, bytes.len())?)?;
-                pieces.push(slot);
+                guard.upload_aside(bytes, part(i * SLOT_BYTES, bytes.len())?)?;
             }
             // A whole number of patterns each time, but the last.
             while filled < size {
@@ -192,7 +194,6 @@ impl<'a> Autotune<'a> {
         }
         drop(guard);
         self.stream.synchronize()?;
-        drop(pieces);
         Ok(patterns)
     }
 
@@ -219,8 +220,8 @@ impl<'a> Autotune<'a> {
     fn output(&self, at: usize) -> Option<f64> {
         let (size, mut bytes) = (self.shape.dtype.size(), [0; 4]);
         let from = self.operands[2].part(at * size, size)?;
-        let slot = self.stream.device.gpu.pinned.take_slot(size).ok()?;
-        self.stream.enter().ok()?.download_piece(from, &slot).ok()?;
+        let slot = self.read.as_ref()?;
+        self.stream.enter().ok()?.download_piece(from, slot).ok()?;
         self.stream.synchronize().ok()?;
         slot.receive(&mut bytes[..size]);
         Some(decoded(self.shape.dtype, bytes))
@@ -250,6 +251,8 @@ impl<'a> Autotune<'a> {
 impl Drop for Autotune<'_> {
     fn drop(&mut self) {
         self.memory.drain(..).for_each(|allocation| self.stream.free(allocation));
+        // After a failure a copy may yet come.
+        self.read.take().into_iter().for_each(|slot| self.stream.keep(Kept::Slot { _slot: slot }));
     }
 }
 

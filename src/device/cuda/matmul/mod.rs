@@ -31,13 +31,19 @@ const ALGORITHMS: usize = 1 << 14;
 /// The matrix multiplications of one opened device.
 pub(crate) struct Matmul {
     plans: RwLock<Recent<MatmulShape, Arc<MatmulPlan>>>,
-    /// What the searches found. Locked while one is under way: two at once would disturb each other's times.
+    /// What the searches found.
     algorithms: Mutex<Recent<MatmulShape, Algorithm>>,
+    /// Locked while a search is under way: two at once would disturb each other's times.
+    searching: Mutex<()>,
 }
 
 impl Default for Matmul {
     fn default() -> Self {
-        Self { plans: RwLock::new(Recent::new(PLANS)), algorithms: Mutex::new(Recent::new(ALGORITHMS)) }
+        Self {
+            plans: RwLock::new(Recent::new(PLANS)),
+            algorithms: Mutex::new(Recent::new(ALGORITHMS)),
+            searching: Mutex::default(),
+        }
     }
 }
 
@@ -77,22 +83,32 @@ impl Matmul {
     #[cold]
     fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<MatmulPlan>> {
         let descriptors = Descriptors::new(&shape, guard.stream().device.name())?;
-        let mut algorithms = lock(&self.algorithms);
-        let algorithm = match algorithms.get(&shape) {
-            Some(&known) => known,
-            None => match autotune::search(&guard.stream().device, &shape, &descriptors)? {
-                Found::Right(found) => {
-                    algorithms.insert(shape, found);
-                    found
-                }
-                Found::Proposed(first) => return Ok(Arc::new(MatmulPlan::new(descriptors, first))),
-            },
+        let algorithm = match self.known(&shape).map_or_else(|| self.search(guard, &shape, &descriptors), Ok)? {
+            Found::Right(algorithm) => algorithm,
+            Found::Proposed(first) => return Ok(Arc::new(MatmulPlan::new(descriptors, first))),
         };
-        drop(algorithms);
         let plan = Arc::new(MatmulPlan::new(descriptors, algorithm));
         let gone = self.plans.write().unwrap_or_else(PoisonError::into_inner).insert(shape, plan.clone());
         // Not while the plans are locked: its graphs are destroyed.
         drop(gone);
         Ok(plan)
+    }
+
+    /// What a search has found for a shape. A search that is under way is not waited for.
+    fn known(&self, shape: &MatmulShape) -> Option<Found> {
+        lock(&self.algorithms).get(shape).copied().map(Found::Right)
+    }
+
+    fn search(&self, guard: &StreamGuard<'_>, shape: &MatmulShape, descriptors: &Descriptors) -> Result<Found> {
+        let _one_at_a_time = lock(&self.searching);
+        // Another thread may have searched it meanwhile.
+        if let Some(known) = self.known(shape) {
+            return Ok(known);
+        }
+        let found = autotune::search(&guard.stream().device, shape, descriptors)?;
+        if let Found::Right(algorithm) = found {
+            lock(&self.algorithms).insert(*shape, algorithm);
+        }
+        Ok(found)
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod device;
 pub(crate) mod free_list;
 pub(crate) mod host;
+pub(crate) mod pending;
 pub(crate) mod pinned;
 pub(crate) mod staging;
 pub(crate) mod transfers;

@@ -145,14 +145,12 @@ struct Pieces {
 impl Pinned {
     /// Allocates the first pieces now: pinning later may wait for the device.
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
-        let mut pieces = Pieces::default();
-        pieces.cells = pieces.block_of(context, CELL_BYTES)?;
-        for (slots, size) in SLOTS.into_iter().enumerate() {
-            pieces.slots[slots] = pieces.block_of(context, size)?;
-        }
-        let staging = pieces.staging_buffer(context)?;
-        pieces.staging.push(staging);
-        Ok(Self { context: context.clone(), pieces: Mutex::new(pieces) })
+        let pinned = Self { context: context.clone(), pieces: Mutex::default() };
+        pinned.more_cells()?;
+        (0..SLOTS.len()).try_for_each(|size| pinned.more_slots(size))?;
+        let staging = pinned.new_staging_buffer()?;
+        pinned.return_staging_buffer(staging);
+        Ok(pinned)
     }
 
     /// Whether a stream can wait for a flag by itself, tried on one that is set.
@@ -172,9 +170,7 @@ impl Pinned {
             if let Some(cell) = self.cell_at_hand(purpose) {
                 return Ok(cell);
             }
-            let mut pieces = lock(&self.pieces);
-            let more = pieces.block_of(&self.context, CELL_BYTES)?;
-            pieces.cells.extend(more);
+            self.more_cells()?;
         }
     }
 
@@ -196,9 +192,7 @@ impl Pinned {
             if let Some(slot) = self.slot_at_hand(bytes, 0)? {
                 return Ok(slot);
             }
-            let (mut pieces, size) = (lock(&self.pieces), size_of_slot(bytes)?);
-            let more = pieces.block_of(&self.context, SLOTS[size])?;
-            pieces.slots[size].extend(more);
+            self.more_slots(size_of_slot(bytes)?)?;
         }
     }
 
@@ -211,20 +205,17 @@ impl Pinned {
 
     /// Has pieces of every kind at hand: as many as were made at first, and a staging buffer for each of a few threads.
     pub(crate) fn reserve(&self) -> Result<()> {
-        let mut pieces = lock(&self.pieces);
-        if pieces.cells.len() < FEWEST_CELLS {
-            let more = pieces.block_of(&self.context, CELL_BYTES)?;
-            pieces.cells.extend(more);
+        if lock(&self.pieces).cells.len() < FEWEST_CELLS {
+            self.more_cells()?;
         }
-        for (slots, size) in SLOTS.into_iter().enumerate() {
-            if pieces.slots[slots].len() < FEWEST_SLOTS[slots] {
-                let more = pieces.block_of(&self.context, size)?;
-                pieces.slots[slots].extend(more);
+        for (size, fewest) in FEWEST_SLOTS.into_iter().enumerate() {
+            if lock(&self.pieces).slots[size].len() < fewest {
+                self.more_slots(size)?;
             }
         }
-        while pieces.staging.len() < STAGING_BUFFERS {
-            let more = pieces.staging_buffer(&self.context)?;
-            pieces.staging.push(more);
+        while lock(&self.pieces).staging.len() < STAGING_BUFFERS {
+            let more = self.new_staging_buffer()?;
+            self.return_staging_buffer(more);
         }
         Ok(())
     }
@@ -236,12 +227,38 @@ impl Pinned {
 
     /// One more staging buffer.
     pub(crate) fn new_staging_buffer(&self) -> Result<StagingBuffer> {
-        lock(&self.pieces).staging_buffer(&self.context)
+        StagingBuffer::new(&self.context, &self.block(2 * PIECE_BYTES)?)
     }
 
     /// Gives a staging buffer back that no copy fills any more.
     pub(crate) fn return_staging_buffer(&self, buffer: StagingBuffer) {
         lock(&self.pieces).staging.push(buffer);
+    }
+
+    fn more_cells(&self) -> Result<()> {
+        let more = self.pieces_of(CELL_BYTES)?;
+        lock(&self.pieces).cells.extend(more);
+        Ok(())
+    }
+
+    fn more_slots(&self, size: usize) -> Result<()> {
+        let more = self.pieces_of(SLOTS[size])?;
+        lock(&self.pieces).slots[size].extend(more);
+        Ok(())
+    }
+
+    /// New pieces of `size`.
+    fn pieces_of(&self, size: usize) -> Result<Vec<HostPiece>> {
+        let count = (BLOCK_BYTES / size).max(16);
+        let block = self.block(count * size)?;
+        Ok((0..count).rev().filter_map(|place| block.piece(place * size, size)).collect())
+    }
+
+    /// A new block. It is page-locked without the lock, which drops need: that may wait for the whole GPU.
+    fn block(&self, bytes: usize) -> Result<Arc<HostBlock>> {
+        let block = Arc::new(HostBlock::allocate(&self.context, HostKind::Pinned, bytes)?);
+        lock(&self.pieces).blocks.push(block.clone());
+        Ok(block)
     }
 
     /// Gives blocks of slots back to the system of which no slot is in use, but for what [`reserve`](Self::reserve) has at
@@ -279,23 +296,5 @@ impl Pieces {
             Purpose::Gate => &mut self.gates,
             Purpose::Fault => &mut self.faults,
         }
-    }
-
-    fn block(&mut self, context: &Arc<Context>, bytes: usize) -> Result<Arc<HostBlock>> {
-        let block = Arc::new(HostBlock::allocate(context, HostKind::Pinned, bytes)?);
-        self.blocks.push(block.clone());
-        Ok(block)
-    }
-
-    /// New pieces of `size`.
-    fn block_of(&mut self, context: &Arc<Context>, size: usize) -> Result<Vec<HostPiece>> {
-        let count = (BLOCK_BYTES / size).max(16);
-        let block = self.block(context, count * size)?;
-        Ok((0..count).rev().filter_map(|place| block.piece(place * size, size)).collect())
-    }
-
-    fn staging_buffer(&mut self, context: &Arc<Context>) -> Result<StagingBuffer> {
-        let block = self.block(context, 2 * PIECE_BYTES)?;
-        StagingBuffer::new(context, &block)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::{Capturing, StreamGuard, StreamInner, stream_of};
 use crate::device::HostKind;
@@ -20,6 +21,10 @@ use crate::error::DeviceError;
 
 /// So much of a pageable block the driver copies aside at once; with more it may wait for the stream (driver 580 does with 40 MB).
 const ASIDE_BYTES: usize = 1 << 20;
+
+/// How long a copy first waits with the guard for what others enqueued meanwhile, and how long it does so between two looks.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 impl<'a> StreamGuard<'a> {
     /// Its stream.
@@ -44,12 +49,20 @@ impl<'a> StreamGuard<'a> {
     /// The guard again, once no closed gate holds the stream: for a call that waits for the stream in the driver, which keeps
     /// others from it as long. One of them may be the thread that is to open the gate. The guard is kept over that call, so
     /// that no gate comes between.
+    ///
+    /// Where others enqueue all the time, the stream is never found without work. So what came while the work before was waited
+    /// for is waited for with the guard, each time for twice as long as the last.
     fn once_free(mut self, call: &'static str) -> Result<Self> {
-        let stream = self.stream;
+        let (stream, mut time) = (self.stream, FIRST_WAIT);
         while stream.device.gpu.is_held() && !stream.is_over() {
             drop(self);
             stream.raw.synchronize()?;
             self = stream.enter()?;
+            let until = Instant::now() + time;
+            while !stream.is_over() && Instant::now() < until {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            time *= 2;
         }
         if self.is_capturing() { Err(DeviceError::Capturing { call }) } else { Ok(self) }
     }

@@ -1,8 +1,8 @@
 //! What becomes of memory that a stream's user has given up.
 
 use super::StreamInner;
-use crate::device::cuda::driver::Allocation;
-use crate::device::cuda::gpu::lock;
+use crate::device::cuda::driver::{Allocation, Event};
+use crate::device::cuda::gpu::{PAUSE, lock};
 use crate::device::cuda::stream::limbo::Kept;
 
 impl StreamInner {
@@ -54,6 +54,21 @@ impl StreamInner {
             Ok(event) => limbo.marked(event, kept),
             Err(_) => limbo.still_unmarked(kept),
         }
+    }
+
+    /// A mark behind all that is pending and behind what was given up, for a call that waits for it; nothing where another
+    /// thread is enqueueing, or the mark could wait for room behind a gate. The caller `has_state`, or it is taken here.
+    pub(crate) fn marked(&self, has_state: bool) -> Option<Event> {
+        let _state = if has_state { None } else { Some(self.pause(PAUSE)?) };
+        if self.device.gpu.is_held() && !self.is_nearly_idle() {
+            return None;
+        }
+        let unmarked = lock(&self.limbo).unmarked();
+        self.mark(unmarked);
+        let mark = self.device.gpu.event(false).ok()?;
+        let recorded = self.raw.record(&mark);
+        self.count();
+        recorded.is_ok().then_some(mark)
     }
 
     /// Whether all work enqueued so far has completed: then it is past what was given up before. The caller holds the state, or

@@ -165,6 +165,11 @@ impl StreamInner {
         self.left.store(self.left.load(Ordering::Relaxed) + guards, Ordering::Release);
     }
 
+    /// How many guards have ended.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::Acquire)
+    }
+
     #[inline]
     fn is_there(&self) -> Result<()> {
         if self.device.injection.strikes(Injected::DeviceLoss) {
@@ -220,12 +225,12 @@ impl StreamInner {
 
     /// Whether hardly anything was enqueued since it was last known to be idle.
     fn is_nearly_idle(&self) -> bool {
-        self.left.load(Ordering::Acquire) - self.idle_since.load(Ordering::Acquire) <= ROOM
+        self.left() - self.idle_since.load(Ordering::Acquire) <= ROOM
     }
 
     /// As [`is_over`](Self::is_over), and notes it; the caller holds the state.
     fn is_idle(&self) -> bool {
-        let (left, is_over) = (self.left.load(Ordering::Acquire), self.is_over());
+        let (left, is_over) = (self.left(), self.is_over());
         if is_over {
             self.idle_since.fetch_max(left, Ordering::Release);
         }
@@ -281,7 +286,7 @@ impl StreamInner {
 
     /// Blocks until all work enqueued so far has completed, and says nothing of its failure.
     fn wait(&self) -> Result<()> {
-        let left = self.left.load(Ordering::Acquire);
+        let left = self.left();
         self.raw.synchronize()?;
         self.idle_since.fetch_max(left, Ordering::Release);
         Ok(())
@@ -289,7 +294,7 @@ impl StreamInner {
 
     /// As [`wait`](Self::wait), without a call of the driver where nothing was enqueued since the last.
     pub(crate) fn wait_unless_idle(&self) -> Result<()> {
-        let is_idle = self.idle_since.load(Ordering::Acquire) >= self.left.load(Ordering::Acquire);
+        let is_idle = self.idle_since.load(Ordering::Acquire) >= self.left();
         if is_idle { Ok(()) } else { self.wait() }
     }
 
