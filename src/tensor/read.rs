@@ -10,8 +10,8 @@ use crate::device::Element;
 use crate::device::engine::Operation;
 
 impl<T: Element> Tensor<T> {
-    /// Synchronization point: the elements, row-major. A large tensor may be copied piece by piece: no other thread should enqueue writes to
-    /// it meanwhile.
+    /// Synchronization point: the elements, row-major. Where other threads enqueue on the stream meanwhile, a large tensor may be copied
+    /// on the device first, which takes room for a second one.
     ///
     /// # Errors
     /// A failure of work enqueued earlier on the stream.

@@ -1,7 +1,7 @@
 //! The contract of an engine where it is easily broken: other devices' objects, captures beside other calls, drops, failures
 //! that spread, memory that is freed across streams. Each holds on every engine.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
@@ -29,6 +29,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("drops_beside_a_thread_that_is_stuck_in_a_full_queue_return", drops_beside_a_full_queue),
     ("a_trim_leaves_live_tensors_as_they_are", trim),
     ("threads_share_one_stream", shared_stream),
+    ("a_large_read_is_whole_beside_writes_of_another_thread", read_beside_writes),
     ("threads_share_one_stream_and_its_graphs", shared_graph),
     ("a_gate_holds_where_the_driver_has_no_wait_for_it", polling_gate),
 ];
@@ -382,6 +383,40 @@ fn trim(device: &Device) -> Result<(), Failed> {
     device.trim()?;
     let again = stream.tensor(&[1.5_f32], [1])?.item()?;
     ensure(again == 1.5, || format!("{again} after a trim"))
+}
+
+/// Each write is one call, so that a read finds all elements alike.
+fn read_beside_writes(device: &Device) -> Result<(), Failed> {
+    const READS: usize = 10;
+    for len in [1 << 19, 1 << 22] {
+        let stream = device.stream()?;
+        let (x, ones, twos) = (stream.ones::<f32>([len])?, stream.ones::<f32>([len])?, stream.full::<f32>([len], 2.0)?);
+        let (over, written) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let writes = scope.spawn(|| {
+                for values in [&ones, &twos].into_iter().cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+                    x.assign(values)?;
+                    written.fetch_add(1, Ordering::Relaxed);
+                    // So that a read meets one of them, and not a queue full.
+                    stream.synchronize()?;
+                }
+                Ok::<_, DeviceError>(())
+            });
+            let read = (0..READS).try_for_each(|_| {
+                let before = written.load(Ordering::Relaxed);
+                while written.load(Ordering::Relaxed) == before && !writes.is_finished() {
+                    std::thread::yield_now();
+                }
+                let values = x.to_vec()?;
+                let other = values.iter().position(|value| *value != values[0]);
+                ensure(other.is_none(), || format!("of {len} elements {other:?} is another than the first"))
+            });
+            over.store(true, Ordering::Relaxed);
+            writes.join().map_err(|_| Failed::from("the writing thread panicked"))??;
+            read
+        })?;
+    }
+    Ok(())
 }
 
 fn shared_stream(device: &Device) -> Result<(), Failed> {

@@ -50,28 +50,46 @@ impl StagingBuffer {
 type Piece<'a> = (usize, &'a mut [MaybeUninit<u8>]);
 
 /// Copies all of `from` to the host, all of `target`, of the same size: a synchronization point.
+///
+/// Where others enqueued between two pieces, who may have written there, a copy on the device is read in its place: that is one
+/// entry of the queue.
 pub(crate) fn download(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+    if download_at_once(stream, from, target)? {
+        return Ok(());
+    }
+    let copy = stream.allocate(target.len())?;
+    let copied = stream.enter_uncaptured("download").and_then(|guard| guard.copy(from, copy.span()));
+    let read = copied.and_then(|()| download_at_once(stream, copy.span(), target));
+    stream.free(copy);
+    read.map(drop)
+}
+
+/// Copies piece by piece; whether nobody else enqueued on the stream from the first piece to the last.
+fn download_at_once(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [MaybeUninit<u8>]) -> Result<bool> {
     let processors = affinity::processors();
     let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
+    let (before, own_guards) = (stream.left(), target.len().div_ceil(size) as u64);
+    let is_alone = || stream.left() - before == own_guards;
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());
     let next = || lock(&pieces).next().map(|(i, piece)| (i * size, piece));
     let gpu = &stream.device.gpu;
     let own = || drain(stream, from, &next, gpu.for_a_read(stream, || gpu.staging_buffer())?);
     if threads == 1 {
-        return own();
+        return own().map(|()| is_alone());
     }
     // Without a buffer a thread leaves its share to the others.
     let other = || gpu.staging_buffer()?.map_or(Ok(()), |buffer| drain(stream, from, &next, buffer));
     // So that one thread waits for the work before, and not all of them.
     stream.synchronize()?;
-    thread::scope(|scope| {
+    let drained = thread::scope(|scope| {
         // A thread that cannot be started leaves more to the others.
         let start = |_| affinity::elsewhere(|| thread::Builder::new().spawn_scoped(scope, other)).ok();
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let own = own();
         others.into_iter().fold(own, |all, other| all.and(other.join().unwrap_or_else(|_| Err(panicked(stream)))))
-    })
+    });
+    drained.map(|()| is_alone())
 }
 
 #[cold]
