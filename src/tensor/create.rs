@@ -12,13 +12,14 @@ impl Stream {
     /// A tensor whose elements are undefined until something is enqueued that writes them.
     ///
     /// # Errors
-    /// No room, or a shape whose number of elements does not fit in memory.
+    /// No room; a shape of more than [`MOST_DIMENSIONS`](crate::tensor::MOST_DIMENSIONS) or whose number of elements does not fit
+    /// in memory.
     pub fn empty<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let shape = shape.into();
-        let len = elements(&shape);
-        let len =
-            len.filter(|len| len.checked_mul(T::DTYPE.size()).is_some_and(|bytes| isize::try_from(bytes).is_ok()));
-        let len = len.ok_or_else(|| invalid("empty", format!("{shape:?} has too many elements")))?;
+        let len = elements("empty", &shape)?;
+        if len.checked_mul(T::DTYPE.size()).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Err(invalid("empty", format!("{shape:?} has too many elements")));
+        }
         let memory = self.allocate(T::DTYPE, len)?;
         Ok(Tensor { stream: self.clone(), memory, offset: 0, shape, element: PhantomData })
     }

@@ -32,10 +32,14 @@ use crate::device::engine::{DeviceMemory, Region};
 use crate::device::{Element, Stream};
 use crate::error::DeviceError;
 
+/// The most dimensions that a shape has. Every tensor and every part of one has a shape of its own, and what goes through it
+/// dimension by dimension, as printing does, needs some of the stack for each.
+pub const MOST_DIMENSIONS: usize = 64;
+
 /// The result of a call on a tensor.
 pub type Result<T> = std::result::Result<T, DeviceError>;
 
-/// An array of elements in a device's memory, contiguous and row-major, bound to a stream.
+/// An array of elements in a device's memory, contiguous and row-major, bound to a stream, of [`MOST_DIMENSIONS`] at most.
 ///
 /// Cloning shares the memory.
 ///
@@ -113,11 +117,10 @@ impl<T: Element> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// The number of elements differs.
+    /// The number of elements differs, or the shape has more than [`MOST_DIMENSIONS`].
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
-        let len = elements(&shape);
-        if len != Some(self.len()) {
+        if elements("reshape", &shape)? != self.len() {
             let reason = format!("{:?} has {} elements, and {shape:?} another number", self.shape, self.len());
             return Err(invalid("reshape", reason));
         }
@@ -140,8 +143,10 @@ impl<T: Element> Tensor<T> {
     /// The index is outside of the shape.
     pub fn get(&self, index: impl AsRef<[usize]>) -> Result<Self> {
         let index = index.as_ref();
-        let inside = index.len() <= self.shape.len() && index.iter().zip(&self.shape).all(|(i, n)| i < n);
-        if !inside {
+        if index.len() > self.shape.len() {
+            return Err(invalid("at", format!("{} numbers are too many for {:?}", index.len(), self.shape)));
+        }
+        if index.iter().zip(&self.shape).any(|(i, n)| i >= n) {
             return Err(invalid("at", format!("{index:?} is outside of {:?}", self.shape)));
         }
         let shape = self.shape[index.len()..].to_vec();
@@ -171,13 +176,49 @@ impl<T: Element> std::fmt::Debug for Tensor<T> {
     }
 }
 
-/// How many elements a shape has; `None` where no number says so.
-fn elements(shape: &[usize]) -> Option<usize> {
+/// How many elements a shape has, which somebody asks for in `operation`.
+///
+/// # Errors
+/// Too many dimensions, or a number of elements that no number says.
+fn elements(operation: &'static str, shape: &[usize]) -> Result<usize> {
+    let dimensions = shape.len();
+    if dimensions > MOST_DIMENSIONS {
+        return Err(invalid(operation, format!("a shape of {dimensions} dimensions: {MOST_DIMENSIONS} are the most")));
+    }
     // Of the parts that are not 0, so that a part of a tensor without elements has a size, too.
-    let product = shape.iter().filter(|n| **n > 0).try_fold(1usize, |product, n| product.checked_mul(*n))?;
-    Some(if shape.contains(&0) { 0 } else { product })
+    let product = shape.iter().filter(|n| **n > 0).try_fold(1usize, |product, n| product.checked_mul(*n));
+    let product = product.ok_or_else(|| invalid(operation, format!("{shape:?} has too many elements")))?;
+    Ok(if shape.contains(&0) { 0 } else { product })
 }
 
 fn invalid(operation: &'static str, reason: String) -> DeviceError {
     DeviceError::InvalidArgument { operation, reason }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    #[test]
+    fn a_shape_of_more_dimensions_than_any_is_refused_wherever_it_is_given_and_the_most_are_printed() {
+        let stream = Device::open("cpu:0").unwrap().stream().unwrap();
+        let most = stream.ones::<f32>([1; MOST_DIMENSIONS]).unwrap();
+        let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(MOST_DIMENSIONS));
+        assert_eq!(most.to_string(), format!("{open}1.0{close}"));
+        let refused = |made: Result<Tensor<f32>>| match made {
+            Err(DeviceError::InvalidArgument { reason, .. }) => reason.len() < 100,
+            _ => false,
+        };
+        for more in [vec![1; MOST_DIMENSIONS + 1], vec![1; 60_000], vec![0; 60_000]] {
+            assert!(refused(stream.empty(more.clone())));
+            assert!(refused(stream.ones(more.clone())));
+            assert!(refused(stream.normal(more.clone())));
+            assert!(refused(stream.tensor(&[1.0], more.clone())));
+            assert!(refused(most.reshape(more.clone())));
+        }
+        assert!(refused(Tensor::stack(std::slice::from_ref(&most))));
+        assert!(most.get([0; 60_000]).is_err());
+    }
 }
