@@ -79,6 +79,20 @@ pub trait Float: Element {
 
     /// The nearest value, ties to even.
     fn from_f32(value: f32) -> Self;
+
+    /// The nearest value, ties to even: rounded once, where a way over the nearest fp32 can round to a tie and from there to the
+    /// wrong side.
+    ///
+    /// ```
+    /// use half::f16;
+    /// use syncscope::device::Float;
+    ///
+    /// // A little more than half way from 1 to the next number, by less than an fp32 tells.
+    /// let value = 1.0 + 0.5 * f64::from(f16::EPSILON) + 1e-12;
+    /// assert_eq!(f16::nearest(value), f16::from_f32(1.0) + f16::EPSILON);
+    /// assert_eq!(f16::from_f32(value as f32), f16::from_f32(1.0));
+    /// ```
+    fn nearest(value: f64) -> Self;
 }
 
 mod sealed {
@@ -106,6 +120,22 @@ impl Float for f32 {
     fn from_f32(value: f32) -> Self {
         value
     }
+
+    fn nearest(value: f64) -> Self {
+        value as f32
+    }
+}
+
+/// `value` where an fp32 says it, else that of its two neighbours whose last bit is 1. A type of at least two bits less rounds
+/// that as it would round `value` itself (S. Boldo and G. Melquiond, *Emulation of FMA and correctly rounded sums: proved
+/// algorithms using rounding to odd*, IEEE Trans. Computers 57(4), 2008).
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) == value || value.is_nan() {
+        return near;
+    }
+    let toward_zero = near.to_bits() - u32::from(f64::from(near.abs()) > value.abs());
+    f32::from_bits(toward_zero | 1)
 }
 
 macro_rules! half_floats {
@@ -119,6 +149,10 @@ macro_rules! half_floats {
 
             fn from_f32(value: f32) -> Self {
                 <$type>::from_f32(value)
+            }
+
+            fn nearest(value: f64) -> Self {
+                <$type>::from_f32(to_odd(value))
             }
         }
     )+};
@@ -194,3 +228,36 @@ macro_rules! with_float {
 }
 #[cfg(feature = "report")]
 pub(crate) use with_float;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lies half way between two neighbours goes to the even one, and what lies beside that to the nearer one: the half way of
+    /// two numbers of so few bits is an fp64, and so are its neighbours. Infinity stands where the next number would.
+    fn rounds_once<T: Float>(from_bits: impl Fn(u16) -> T, infinity: u16) {
+        let value = |bits| f64::from(from_bits(bits).to_f32());
+        let last = value(infinity - 1);
+        let end = last + (last - value(infinity - 2));
+        for bits in 0..infinity {
+            let (low, high) = (from_bits(bits), from_bits(bits + 1));
+            let half = (value(bits) + value(bits + 1).min(end)) / 2.0;
+            let even = if bits % 2 == 0 { low } else { high };
+            let cases = [(value(bits), low), (half.next_down(), low), (half, even), (half.next_up(), high)];
+            for (value, nearest) in cases {
+                assert_eq!(T::nearest(value), nearest, "{value:e}");
+                assert_eq!(T::nearest(-value).to_f32(), -nearest.to_f32(), "-{value:e}");
+            }
+        }
+        assert!(T::nearest(f64::NAN).to_f32().is_nan());
+        for (value, nearest) in [(-0.0, -0.0), (f64::MAX, f32::INFINITY), (5e-324, 0.0), (-5e-324, -0.0)] {
+            assert_eq!(T::nearest(value).to_f32().to_bits(), f32::to_bits(nearest), "{value:e}");
+        }
+    }
+
+    #[test]
+    fn an_fp64_is_rounded_once_to_a_half_float() {
+        rounds_once(f16::from_bits, f16::INFINITY.to_bits());
+        rounds_once(bf16::from_bits, bf16::INFINITY.to_bits());
+    }
+}

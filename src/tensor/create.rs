@@ -24,7 +24,8 @@ impl Stream {
         Ok(Tensor { stream: self.clone(), memory, offset: 0, shape, element: PhantomData })
     }
 
-    /// A tensor of `value`s; `value` is converted to the element type.
+    /// A tensor of `value`s. Of a floating-point type an element is what is nearest to `value`, ties to even; of an integer type
+    /// it is `value` without its fraction, the type's end on that side where it lies outside, and 0 for NaN.
     ///
     /// ```
     /// use syncscope::prelude::*;

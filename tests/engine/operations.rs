@@ -16,6 +16,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
         fill::<i64>(d)?;
         fill::<u8>(d)
     }),
+    ("fill_rounds_once", |d| each_real(d, nearest_fill::<f16>, nearest_fill::<bf16>, nearest_fill::<f32>)),
+    ("an_integer_fill_saturates", saturating_fill),
     ("host_values_come_back_unchanged", |d| each_real(d, round_trip::<f16>, round_trip::<bf16>, round_trip::<f32>)),
     ("normals_are_those_of_the_reference", |d| each_real(d, normal::<f16>, normal::<bf16>, normal::<f32>)),
     ("successive_normals_differ_and_repeat_after_set_seed", successive_normals),
@@ -68,6 +70,33 @@ fn fill<T: Element>(device: &Device) -> Result<(), Failed> {
         ensure(ones.len() == expected && ones.iter().all(|x| *x == one), || format!("{} {shape:?}", T::DTYPE))?;
         let threes = stream.full::<T>(shape, 3.0)?.to_vec()?;
         ensure(threes.iter().all(|x| format!("{x}").starts_with('3')), || format!("{} {shape:?} of 3", T::DTYPE))?;
+    }
+    Ok(())
+}
+
+/// Beside the half way between 1 and the next number, by less than an fp32 tells.
+fn nearest_fill<T: Float>(device: &Device) -> Result<(), Failed> {
+    let (stream, next) = (device.stream()?, 1.0 + T::EPSILON);
+    let half = 1.0 + f64::from(T::EPSILON) / 2.0;
+    for (value, nearest) in [(half - 1e-12, 1.0), (half, 1.0), (half + 1e-12, next)] {
+        let found = stream.full::<T>([9], value)?.to_vec()?;
+        ensure(found.iter().all(|x| x.to_f32() == nearest), || format!("{} of {value:e}: {found:?}", T::DTYPE))?;
+    }
+    Ok(())
+}
+
+fn saturating_fill(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    for (value, byte, integer) in [
+        (f64::NAN, 0, 0),
+        (-1.9, 0, -1),
+        (255.9, 255, 255),
+        (300.0, 255, 300),
+        (1e30, 255, i64::MAX),
+        (f64::NEG_INFINITY, 0, i64::MIN),
+    ] {
+        let found = (stream.full::<u8>([1], value)?.item()?, stream.full::<i64>([1], value)?.item()?);
+        ensure(found == (byte, integer), || format!("{value}: {found:?}"))?;
     }
     Ok(())
 }

@@ -118,7 +118,7 @@ fn fill(dtype: DType, out: &Slice, value: f64) -> std::result::Result<(), String
     match dtype {
         DType::I64 => out.write::<i64>(|out| out.fill(value as i64)),
         DType::U8 => out.write::<u8>(|out| out.fill(value as u8)),
-        real => real!(real, T => out.write::<T>(|out| out.fill(T::from_f32(value as f32)))),
+        real => real!(real, T => out.write::<T>(|out| out.fill(T::nearest(value)))),
     }
 }
 

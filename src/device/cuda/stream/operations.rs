@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use half::{bf16, f16};
 
 use super::guard::{Scratch, StreamGuard, StreamInner};
-use crate::device::DType;
 use crate::device::cuda::driver::{PoolSpan, arguments};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
 use crate::device::engine::{Binary, Operation, Region, Result};
 use crate::device::philox;
+use crate::device::{DType, Float};
 
 /// Threads in a block, except where a kernel says otherwise.
 const THREADS: u32 = 256;
@@ -92,8 +92,8 @@ fn fill(guard: &StreamGuard<'_>, out: Region<'_>, value: f64) -> Result<()> {
 fn pattern(dtype: DType, value: f64) -> u64 {
     let repeat = |bits: u64| (0..8 / dtype.size()).fold(0, |all, i| all | bits << (8 * dtype.size() * i));
     repeat(match dtype {
-        DType::F16 => f16::from_f32(value as f32).to_bits().into(),
-        DType::BF16 => bf16::from_f32(value as f32).to_bits().into(),
+        DType::F16 => f16::nearest(value).to_bits().into(),
+        DType::BF16 => bf16::nearest(value).to_bits().into(),
         DType::F32 => (value as f32).to_bits().into(),
         DType::I64 => value as i64 as u64,
         DType::U8 => (value as u8).into(),
@@ -257,6 +257,7 @@ mod tests {
     fn a_fill_pattern_repeats_the_element_to_eight_bytes() {
         assert_eq!(pattern(DType::U8, 3.0), 0x0303_0303_0303_0303);
         assert_eq!(pattern(DType::F16, 1.0), 0x3c00_3c00_3c00_3c00);
+        assert_eq!(pattern(DType::F16, 1.0 + 0.5 / 1024.0 + 1e-12), 0x3c01_3c01_3c01_3c01);
         assert_eq!(pattern(DType::BF16, 1.0), 0x3f80_3f80_3f80_3f80);
         assert_eq!(pattern(DType::F32, 1.0), 0x3f80_0000_3f80_0000);
         assert_eq!(pattern(DType::I64, -2.0), -2i64 as u64);
