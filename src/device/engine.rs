@@ -6,6 +6,7 @@
 //! that an object is its own, and what state a stream is in. The contract stands at [`Engine`].
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -241,8 +242,8 @@ pub(crate) trait EngineEvent: Send + Sync + Any {
 pub(crate) struct Captured {
     /// The number of operations.
     pub(crate) operations: usize,
-    /// What they read and write.
-    pub(crate) memory: Vec<Arc<dyn DeviceMemory>>,
+    /// What they read and write, by its address.
+    pub(crate) memory: HashMap<usize, Arc<dyn DeviceMemory>>,
 }
 
 impl Captured {
@@ -251,9 +252,8 @@ impl Captured {
     pub(crate) fn take(&mut self, operation: &Operation<'_>, succeeded: bool) {
         self.operations += usize::from(succeeded);
         for region in operation.regions() {
-            if !self.memory.iter().any(|known| Arc::ptr_eq(known, region.memory)) {
-                self.memory.push(Arc::clone(region.memory));
-            }
+            let address = Arc::as_ptr(region.memory).addr();
+            self.memory.entry(address).or_insert_with(|| Arc::clone(region.memory));
         }
     }
 }
