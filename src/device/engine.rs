@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::injection::Injection;
+use super::reserved::NoRoom;
 use super::tracer::{TraceSource, Tracer};
 use super::{DType, Properties, Telemetry};
 use crate::error::DeviceError;
@@ -247,6 +248,13 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
+    /// Finds room for what `operations` more use.
+    pub(crate) fn reserve(&mut self, operations: usize) -> std::result::Result<(), NoRoom> {
+        let more = operations.saturating_mul(REGIONS);
+        let len = self.memory.len().saturating_add(more);
+        self.memory.try_reserve(more).map_err(|_| NoRoom::of::<(usize, Arc<dyn DeviceMemory>)>(len))
+    }
+
     /// Notes an operation. The memory of one that failed is kept, too: a part of it may have been captured.
     #[cold]
     pub(crate) fn take(&mut self, operation: &Operation<'_>, succeeded: bool) {
@@ -290,10 +298,15 @@ pub enum HostKind {
 /// Host memory that an engine allocated.
 ///
 /// The layer above calls [`bytes`](Self::bytes) only when no copy into the memory is pending, and
-/// [`bytes_mut`](Self::bytes_mut) only when none from or into it is.
+/// [`bytes_mut`](Self::bytes_mut) only when none from or into it is, right after [`own`](Self::own).
 pub(crate) trait HostMemory: Send + Sync + Any {
     /// The content.
     fn bytes(&self) -> Box<dyn Deref<Target = [u8]> + '_>;
+
+    /// Makes a copy of the content where somebody may still look at it, who keeps it as it is.
+    fn own(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// The content, to change.
     fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_>;
@@ -337,6 +350,9 @@ pub enum Binary {
     /// `a · b`
     Multiply,
 }
+
+/// The most regions that an operation has.
+const REGIONS: usize = 3;
 
 /// Work that a stream can do. Regions are contiguous, row-major and of checked sizes.
 ///
@@ -457,7 +473,7 @@ pub(crate) enum Operation<'a> {
 impl<'a> Operation<'a> {
     /// The memory that it reads and writes.
     pub(crate) fn regions(&self) -> impl Iterator<Item = Region<'a>> {
-        let regions = match *self {
+        let regions: [_; REGIONS] = match *self {
             Operation::Fill { out, .. } | Operation::Normal { out, .. } => [Some(out), None, None],
             Operation::Matmul { a, b, out, .. } | Operation::Elementwise { a, b, out, .. } => {
                 [Some(a), Some(b), Some(out)]
@@ -469,7 +485,7 @@ impl<'a> Operation<'a> {
             | Operation::Copy { x, out } => [Some(x), Some(out), None],
             Operation::Nonzero { x, positions, count } => [Some(x), Some(positions), Some(count)],
             Operation::Gather { x, rows, out, .. } => [Some(x), Some(rows), Some(out)],
-            Operation::Spin { .. } => [None; 3],
+            Operation::Spin { .. } => [None; REGIONS],
         };
         regions.into_iter().flatten()
     }

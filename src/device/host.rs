@@ -92,7 +92,8 @@ impl<T: Element> HostBuffer<T> {
     /// The content, to change. Synchronization point: waits for pending copies into and out of the buffer.
     ///
     /// # Errors
-    /// A failure of a copy into it, or of one out of it since the last write.
+    /// A failure of a copy into it, or of one out of it since the last write; no room for a copy where a content that was read
+    /// before is never given back.
     #[allow(clippy::missing_panics_doc, reason = "the memory is taken by the drop alone")]
     #[track_caller]
     pub fn write(&mut self) -> Result<HostSliceMut<'_, T>> {
@@ -104,6 +105,7 @@ impl<T: Element> HostBuffer<T> {
         sent?;
         #[allow(clippy::expect_used, reason = "the memory is taken by the drop alone")]
         let memory = self.memory.as_mut().expect("a buffer has its memory until it is dropped");
+        memory.own()?;
         Ok(HostSliceMut { bytes: memory.bytes_mut(), element: PhantomData })
     }
 

@@ -23,6 +23,7 @@ pub mod philox;
 pub(crate) mod process;
 mod properties;
 pub(crate) mod recording;
+pub(crate) mod reserved;
 mod stream;
 mod traced;
 pub(crate) mod tracer;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
 use crate::device::engine::{Binary, Operation, Region};
+use crate::device::reserved::collected;
 use crate::device::{Element, Float, MatmulPrecision};
 
 impl<T: Float> Tensor<T> {
@@ -234,7 +235,8 @@ impl<T: Float> Tensor<T> {
         if let Some(bad) = rows.iter().find(|&&row| row >= height) {
             return Err(invalid("index_select", format!("row {bad} is outside of {:?}", self.shape)));
         }
-        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let numbers = collected(rows.iter().map(|&row| row as i64));
+        let rows = numbers.map_err(|none| none.on(self.stream.device().name()))?;
         self.gather_rows(&self.stream.tensor(&rows, [rows.len()])?, true)
     }
 
@@ -298,7 +300,8 @@ impl<T: Float> Tensor<T> {
         if !out.is_empty() {
             let place = |i| Region { memory: &out.memory, offset: i * first.len(), len: first.len() };
             let copies = parts.iter().enumerate().map(|(i, part)| Operation::Copy { x: part.region(), out: place(i) });
-            first.stream.enqueue_all(&copies.collect::<Vec<_>>())?;
+            let copies = collected(copies).map_err(|none| none.on(first.stream.device().name()))?;
+            first.stream.enqueue_all(&copies)?;
         }
         Ok(out)
     }

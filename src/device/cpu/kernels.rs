@@ -3,15 +3,36 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytemuck::allocation::try_zeroed_vec;
 use half::{bf16, f16};
+use ndarray::linalg::general_mat_mul;
 
-use super::memory::Slice;
+use super::memory::{Cells, Slice};
 use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::reserved::{NoRoom, collected};
 use crate::device::{DType, Element, Float, MatmulPrecision, philox};
 use crate::error::DeviceError;
 
 /// The work of a job; a graph does it again.
-pub(super) type Computation = Arc<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
+pub(super) type Computation = Arc<dyn Fn() -> Computed + Send + Sync>;
+
+/// What comes of the work of a job.
+pub(super) type Computed = std::result::Result<(), Fault>;
+
+/// Why the work of a job failed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Fault {
+    /// In words.
+    Reason(String),
+    /// The host has no memory for it.
+    NoRoom(NoRoom),
+}
+
+impl From<NoRoom> for Fault {
+    fn from(none: NoRoom) -> Self {
+        Fault::NoRoom(none)
+    }
+}
 
 /// Evaluates `$body` with `$T` the Rust type of a real `$dtype`; anything else is an error of the stream.
 macro_rules! real {
@@ -29,7 +50,7 @@ macro_rules! real {
                 type $T = f32;
                 $body
             }
-            other => Err(format!("expected a real type and found {other}")),
+            other => Err(Fault::Reason(format!("expected a real type and found {other}"))),
         }
     };
 }
@@ -83,16 +104,22 @@ pub(super) fn prepare(
         Operation::Any { x, out } => {
             let (dtype, x, out) = (x.dtype(), slice(&x)?, slice(&out)?);
             Arc::new(move || {
-                let any = !positions_of_nonzero(dtype, &x, 1)?.is_empty();
+                let any = positions_of_nonzero(dtype, &x, &x.content.snapshot())?.next().is_some();
                 out.write::<u8>(|out| out[0] = u8::from(any))
             })
         }
         Operation::Nonzero { x, positions, count } => {
             let (dtype, x, positions, count) = (x.dtype(), slice(&x)?, slice(&positions)?, slice(&count)?);
             Arc::new(move || {
-                let found = positions_of_nonzero(dtype, &x, usize::MAX)?;
-                positions.write::<i64>(|out| out[..found.len()].copy_from_slice(&found))?;
-                count.write::<i64>(|out| out[0] = found.len() as i64)
+                let (cells, mut total) = (x.content.snapshot(), 0);
+                let found = positions_of_nonzero(dtype, &x, &cells)?;
+                positions.write::<i64>(|out| {
+                    for (out, position) in out.iter_mut().zip(found) {
+                        *out = position;
+                        total += 1;
+                    }
+                })?;
+                count.write::<i64>(|out| out[0] = total)
             })
         }
         Operation::Gather { x, rows, out, width, .. } => {
@@ -103,8 +130,7 @@ pub(super) fn prepare(
             let (x, out) = (slice(&x)?, slice(&out)?);
             Arc::new(move || {
                 let cells = x.content.snapshot();
-                out.write_bytes(x.bytes_of(&cells));
-                Ok(())
+                Ok(out.write_bytes(x.bytes_of(&cells))?)
             })
         }
         Operation::Spin { duration } => Arc::new(move || {
@@ -114,7 +140,7 @@ pub(super) fn prepare(
     })
 }
 
-fn fill(dtype: DType, out: &Slice, value: f64) -> std::result::Result<(), String> {
+fn fill(dtype: DType, out: &Slice, value: f64) -> Computed {
     match dtype {
         DType::I64 => out.write::<i64>(|out| out.fill(value as i64)),
         DType::U8 => out.write::<u8>(|out| out.fill(value as u8)),
@@ -131,7 +157,7 @@ fn normal<T: Float>(out: &mut [T], seed: u64, sequence: u64) {
     }
 }
 
-fn map<T: Element, U: Element>(x: &Slice, out: &Slice, f: impl Fn(T) -> U) -> std::result::Result<(), String> {
+fn map<T: Element, U: Element>(x: &Slice, out: &Slice, f: impl Fn(T) -> U) -> Computed {
     let cells = x.content.snapshot();
     let x = x.of::<T>(&cells)?;
     out.write::<U>(|out| {
@@ -141,7 +167,7 @@ fn map<T: Element, U: Element>(x: &Slice, out: &Slice, f: impl Fn(T) -> U) -> st
     })
 }
 
-fn elementwise<T: Float>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std::result::Result<(), String> {
+fn elementwise<T: Float>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> Computed {
     let (a_cells, b_cells) = (a.content.snapshot(), b.content.snapshot());
     let (a, b) = (a.of::<T>(&a_cells)?, b.of::<T>(&b_cells)?);
     let f = match kind {
@@ -157,14 +183,16 @@ fn elementwise<T: Float>(kind: Binary, a: &Slice, b: &Slice, out: &Slice) -> std
 }
 
 /// Operands are widened to fp32, multiplied in fp32 and rounded once.
-fn matmul<T: Float>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> std::result::Result<(), String> {
-    let widen = |x: &Slice| -> std::result::Result<Vec<f32>, String> {
-        Ok(x.of::<T>(&x.content.snapshot())?.iter().map(|x| x.to_f32()).collect())
+fn matmul<T: Float>(a: &Slice, b: &Slice, out: &Slice, [m, k, n]: [usize; 3]) -> Computed {
+    let widen = |x: &Slice| -> std::result::Result<Vec<f32>, Fault> {
+        Ok(collected(x.of::<T>(&x.content.snapshot())?.iter().map(|x| x.to_f32()))?)
     };
-    let (a, b) =
-        (ndarray::Array2::from_shape_vec((m, k), widen(a)?), ndarray::Array2::from_shape_vec((k, n), widen(b)?));
-    let (a, b) = (a.map_err(|e| e.to_string())?, b.map_err(|e| e.to_string())?);
-    let product = a.dot(&b);
+    let matrix = |rows, columns, values| {
+        ndarray::Array2::from_shape_vec((rows, columns), values).map_err(|e| Fault::Reason(e.to_string()))
+    };
+    let (a, b) = (matrix(m, k, widen(a)?)?, matrix(k, n, widen(b)?)?);
+    let mut product = matrix(m, n, try_zeroed_vec(m * n).map_err(|()| NoRoom::of::<f32>(m * n))?)?;
+    general_mat_mul(1.0, &a, &b, 0.0, &mut product);
     out.write::<T>(|out| {
         for (out, &x) in out.iter_mut().zip(product.iter()) {
             *out = T::from_f32(x);
@@ -183,26 +211,29 @@ fn sum<T: Float>(x: &[T]) -> f32 {
     sum(left) + sum(right)
 }
 
-/// The first `most` positions of elements that are not zero.
-fn positions_of_nonzero(dtype: DType, x: &Slice, most: usize) -> std::result::Result<Vec<i64>, String> {
-    fn find<T: Element>(x: &[T], most: usize, nonzero: impl Fn(&T) -> bool) -> Vec<i64> {
-        (0..).zip(x).filter(|(_, x)| nonzero(x)).map(|(i, _)| i).take(most).collect()
+/// The positions of elements that are not zero, ascending, each found when it is asked for.
+fn positions_of_nonzero<'a>(
+    dtype: DType,
+    x: &Slice,
+    cells: &'a Cells,
+) -> std::result::Result<Box<dyn Iterator<Item = i64> + 'a>, Fault> {
+    fn find<'a, T: Element>(x: &'a [T], nonzero: impl Fn(&T) -> bool + 'a) -> Box<dyn Iterator<Item = i64> + 'a> {
+        Box::new((0..).zip(x).filter(move |(_, x)| nonzero(x)).map(|(i, _)| i))
     }
-    let cells = x.content.snapshot();
     match dtype {
-        DType::U8 => Ok(find(x.of::<u8>(&cells)?, most, |x| *x != 0)),
-        DType::I64 => Ok(find(x.of::<i64>(&cells)?, most, |x| *x != 0)),
-        real => real!(real, T => Ok(find(x.of::<T>(&cells)?, most, |x| x.to_f32() != 0.0))),
+        DType::U8 => Ok(find(x.of::<u8>(cells)?, |x| *x != 0)),
+        DType::I64 => Ok(find(x.of::<i64>(cells)?, |x| *x != 0)),
+        real => real!(real, T => Ok(find(x.of::<T>(cells)?, |x| x.to_f32() != 0.0))),
     }
 }
 
-fn gather<T: Float>(x: &Slice, rows: &Slice, out: &Slice, width: usize) -> std::result::Result<(), String> {
+fn gather<T: Float>(x: &Slice, rows: &Slice, out: &Slice, width: usize) -> Computed {
     let (x_cells, rows_cells) = (x.content.snapshot(), rows.content.snapshot());
     let (x, rows) = (x.of::<T>(&x_cells)?, rows.of::<i64>(&rows_cells)?);
     let height = x.len() / width;
     let row = |row: i64| usize::try_from(row).ok().filter(|row| *row < height);
     if let Some(bad) = rows.iter().find(|&&r| row(r).is_none()) {
-        return Err(format!("row {bad} is outside of a tensor of {height} rows"));
+        return Err(Fault::Reason(format!("row {bad} is outside of a tensor of {height} rows")));
     }
     out.write::<T>(|out| {
         for (out, from) in out.chunks_mut(width).zip(rows.iter().filter_map(|&r| row(r))) {

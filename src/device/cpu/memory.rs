@@ -13,8 +13,10 @@ use bytemuck::allocation::try_zeroed_vec;
 use half::{bf16, f16};
 
 use super::CpuDevice;
+use super::kernels::Fault;
 use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
 use crate::device::host::available;
+use crate::device::reserved::{NoRoom, copied};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
@@ -22,7 +24,7 @@ use crate::error::DeviceError;
 const SMALL: usize = 256 << 20;
 
 /// Elements of one of the types.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Cells {
     F16(Vec<f16>),
     BF16(Vec<bf16>),
@@ -55,6 +57,17 @@ impl Cells {
             DType::U8 => try_zeroed_vec(len).map(Cells::U8),
         }
         .ok()
+    }
+
+    /// A copy.
+    fn copied(&self) -> std::result::Result<Self, NoRoom> {
+        Ok(match self {
+            Cells::F16(cells) => Cells::F16(copied(cells)?),
+            Cells::BF16(cells) => Cells::BF16(copied(cells)?),
+            Cells::F32(cells) => Cells::F32(copied(cells)?),
+            Cells::I64(cells) => Cells::I64(copied(cells)?),
+            Cells::U8(cells) => Cells::U8(copied(cells)?),
+        })
     }
 
     pub(super) fn dtype(&self) -> DType {
@@ -92,14 +105,11 @@ pub(super) struct Shared(Arc<Content>);
 
 struct Content(Mutex<Arc<Cells>>);
 
-impl Clone for Content {
-    /// The content as it is now.
-    fn clone(&self) -> Self {
-        Self(Mutex::new(Arc::clone(&self.lock())))
-    }
-}
-
 impl Content {
+    fn of(cells: Arc<Cells>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(cells)))
+    }
+
     /// A worker that panicked in the middle of a write has failed its stream; the content is still initialised.
     fn lock(&self) -> MutexGuard<'_, Arc<Cells>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,7 +127,7 @@ impl Shared {
             return Err(no_room(free));
         }
         let cells = Cells::zeros(dtype, len).ok_or_else(|| no_room(free))?;
-        Ok(Self(Arc::new(Content(Mutex::new(Arc::new(cells))))))
+        Ok(Self(Content::of(Arc::new(cells))))
     }
 
     /// The content as it is now.
@@ -126,15 +136,34 @@ impl Shared {
     }
 
     /// Changes the content.
-    pub(super) fn write<R>(&self, change: impl FnOnce(&mut Cells) -> R) -> R {
-        change(Arc::make_mut(&mut self.0.lock()))
+    ///
+    /// # Errors
+    /// There is a snapshot, and no room for a copy.
+    pub(super) fn write<R>(&self, change: impl FnOnce(&mut Cells) -> R) -> std::result::Result<R, NoRoom> {
+        let mut content = self.0.lock();
+        if let Some(cells) = Arc::get_mut(&mut content) {
+            return Ok(change(cells));
+        }
+        let mut cells = content.copied()?;
+        let result = change(&mut cells);
+        *content = Arc::new(cells);
+        Ok(result)
     }
 
-    /// The content, to change by its one owner. A borrow and no lock: who is given it may never give it back. Where a job
-    /// still has a handle, which could only be one that nobody waits for, it keeps the content of before.
-    fn own(&mut self) -> &mut Cells {
-        let content = Arc::make_mut(&mut self.0);
-        Arc::make_mut(content.0.get_mut().unwrap_or_else(PoisonError::into_inner))
+    /// Has the content in one pair of hands. Where a job still has a handle, which could only be one that nobody waits for, or
+    /// somebody a snapshot, they keep the content of before.
+    fn own(&mut self) -> std::result::Result<(), NoRoom> {
+        if self.owned().is_none() {
+            let cells = self.snapshot().copied()?;
+            self.0 = Content::of(Arc::new(cells));
+        }
+        Ok(())
+    }
+
+    /// The content, to change by its one owner, where nobody else has it. A borrow and no lock: who is given it may never give
+    /// it back.
+    fn owned(&mut self) -> Option<&mut Cells> {
+        Arc::get_mut(Arc::get_mut(&mut self.0)?.0.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -190,8 +219,13 @@ impl HostMemory for CpuHostMemory {
         Box::new(Snapshot(self.content.snapshot()))
     }
 
+    fn own(&mut self) -> Result<()> {
+        self.content.own().map_err(|none| none.on(&self.device.name))
+    }
+
+    #[allow(clippy::expect_used, reason = "the content is its own since the call before")]
     fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_> {
-        Box::new(self.content.own().bytes_mut())
+        Box::new(self.content.owned().expect("a buffer has its content to itself before it is changed").bytes_mut())
     }
 }
 
@@ -219,44 +253,47 @@ impl Slice {
     }
 
     /// These elements of the content as it is now, as a `Vec` of their type.
-    pub(super) fn to_vec(&self) -> Box<dyn Any> {
-        with_cells!(&*self.content.snapshot(), cells => Box::new(cells[self.range.clone()].to_vec()))
+    pub(super) fn to_vec(&self) -> std::result::Result<Box<dyn Any>, NoRoom> {
+        Ok(with_cells!(&*self.content.snapshot(), cells => Box::new(copied(&cells[self.range.clone()])?)))
     }
 
     /// Replaces these elements by `bytes`, of the same size.
-    pub(super) fn write_bytes(&self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// As [`Shared::write`].
+    pub(super) fn write_bytes(&self, bytes: &[u8]) -> std::result::Result<(), NoRoom> {
         self.content.write(|cells| {
             let target: &mut [u8] =
                 with_cells!(cells, cells => bytemuck::cast_slice_mut(&mut cells[self.range.clone()]));
             target.copy_from_slice(bytes);
-        });
+        })
     }
 
     /// Changes these elements.
     ///
     /// # Errors
-    /// They are not of type `T`.
-    pub(super) fn write<T: Element>(&self, change: impl FnOnce(&mut [T])) -> std::result::Result<(), String> {
+    /// They are not of type `T`; as [`Shared::write`].
+    pub(super) fn write<T: Element>(&self, change: impl FnOnce(&mut [T])) -> std::result::Result<(), Fault> {
         self.content.write(|cells| {
             let found = cells.dtype();
             let cells = cells.slice_mut::<T>().ok_or_else(|| mismatch::<T>(found))?;
             change(&mut cells[self.range.clone()]);
             Ok(())
-        })
+        })?
     }
 
     /// These elements of a snapshot.
     ///
     /// # Errors
     /// They are not of type `T`.
-    pub(super) fn of<'a, T: Element>(&self, cells: &'a Cells) -> std::result::Result<&'a [T], String> {
+    pub(super) fn of<'a, T: Element>(&self, cells: &'a Cells) -> std::result::Result<&'a [T], Fault> {
         let slice = cells.slice::<T>().ok_or_else(|| mismatch::<T>(cells.dtype()))?;
         Ok(&slice[self.range.clone()])
     }
 }
 
-fn mismatch<T: Element>(found: DType) -> String {
-    format!("expected {} and found {found}", T::DTYPE)
+fn mismatch<T: Element>(found: DType) -> Fault {
+    Fault::Reason(format!("expected {} and found {found}", T::DTYPE))
 }
 
 #[cfg(all(test, target_os = "linux"))]

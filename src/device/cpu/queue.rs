@@ -10,11 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::clock::{CpuEvent, Mark};
+use super::kernels::Fault;
 use super::{CpuDevice, kernels, lock};
 use crate::affinity;
 use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
 use crate::device::kept::Name;
+use crate::device::reserved::{NoRoom, reserve};
 use crate::device::tracer::{DeviceWork, Kind};
 use crate::error::{DeviceError, panic_message};
 
@@ -83,6 +85,13 @@ impl State {
         if self.capturing.is_some() { Err(DeviceError::Capturing { call }) } else { Ok(()) }
     }
 
+    /// Finds room for `more` jobs.
+    fn reserve(&mut self, more: usize) -> std::result::Result<(), NoRoom> {
+        let len = self.jobs.len().saturating_add(more);
+        self.jobs.try_reserve(more).map_err(|_| NoRoom::of::<Entry>(len))
+    }
+
+    /// Enqueues a job, for which there is room.
     fn push(&mut self, job: Job, correlation: Option<u64>) {
         self.jobs.push_back(Entry { job, correlation });
         self.enqueued += 1;
@@ -113,6 +122,7 @@ impl StreamInner {
         let mut state = lock(&self.state);
         state.check()?;
         state.not_captured(call)?;
+        state.reserve(N).map_err(|none| none.on(&self.device.name))?;
         jobs.into_iter().for_each(|job| state.push(job, correlation));
         drop(state);
         self.changed.notify_all();
@@ -125,7 +135,7 @@ impl StreamInner {
         call: &'static str,
         operation: &'static str,
         done: Option<&CpuEvent>,
-        run: impl Fn() -> std::result::Result<(), String> + Send + Sync + 'static,
+        run: impl Fn() -> kernels::Computed + Send + Sync + 'static,
     ) -> Result<()> {
         self.device.may_fail(Injected::Copy, operation)?;
         let copy = Job::Compute { operation, run: Arc::new(run) };
@@ -145,6 +155,13 @@ impl StreamInner {
         if let Some(operation) = operations.iter().find(|operation| operation.is_never_captured()) {
             state.not_captured(operation.name())?;
         }
+        match &mut state.capturing {
+            Some((steps, captured)) => {
+                captured.reserve(operations.len()).and_then(|()| reserve(steps, operations.len()))
+            }
+            None => state.reserve(operations.len()),
+        }
+        .map_err(|none| none.on(&self.device.name))?;
         for (operation, run) in operations.iter().zip(runs) {
             match &mut state.capturing {
                 Some((steps, captured)) => {
@@ -167,6 +184,7 @@ impl StreamInner {
         let mut state = lock(&self.state);
         state.check()?;
         state.not_captured("Graph::launch")?;
+        state.reserve(steps.len()).map_err(|none| none.on(&self.device.name))?;
         for (operation, run) in steps {
             state.push(Job::Compute { operation, run: Arc::clone(run) }, correlation);
         }
@@ -309,7 +327,8 @@ impl StreamInner {
     fn compute(&self, operation: &'static str, run: &kernels::Computation) -> Result<()> {
         let reason = match catch_unwind(AssertUnwindSafe(|| run())) {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(reason)) => reason,
+            Ok(Err(Fault::NoRoom(none))) => return Err(none.on(&self.device.name)),
+            Ok(Err(Fault::Reason(reason))) => reason,
             Err(panic) => panic_message(&*panic),
         };
         Err(DeviceError::WorkFailed { device: self.device.name.clone(), operation: operation.to_owned(), reason })

@@ -12,6 +12,7 @@ use crate::device::engine::{
     Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostMemory, Operation, Region, Result,
 };
 use crate::device::injection::Injected;
+use crate::device::reserved::{copied, with_room};
 use crate::error::DeviceError;
 
 /// A handle of a stream. When it is dropped the worker finishes what is enqueued and ends.
@@ -61,7 +62,8 @@ impl EngineStream for CpuStream {
     fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()> {
         let device = &self.inner.device;
         let prepare = |operation| kernels::prepare(operation, &mut |region| CpuMemory::slice(region, device));
-        let runs = operations.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        let mut runs = with_room(operations.len()).map_err(|none| none.on(&device.name))?;
+        operations.iter().try_for_each(|operation| prepare(operation).map(|run| runs.push(run)))?;
         self.inner.enqueue(operations, runs)
     }
 
@@ -71,8 +73,7 @@ impl EngineStream for CpuStream {
         let (source, target) = (CpuHostMemory::content(source, device)?, CpuMemory::slice(&target, device)?);
         self.inner.push_copy("copy_from", "upload", Some(done), move || {
             let source = source.snapshot();
-            target.write_bytes(source.bytes());
-            Ok(())
+            Ok(target.write_bytes(source.bytes())?)
         })
     }
 
@@ -82,17 +83,15 @@ impl EngineStream for CpuStream {
         let (source, target) = (CpuMemory::slice(&source, device)?, CpuHostMemory::content(target, device)?);
         self.inner.push_copy("copy_to", "download", Some(done), move || {
             let cells = source.content.snapshot();
-            target.write(|bytes| bytes.bytes_mut().copy_from_slice(source.bytes_of(&cells)));
-            Ok(())
+            Ok(target.write(|bytes| bytes.bytes_mut().copy_from_slice(source.bytes_of(&cells)))?)
         })
     }
 
     fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
-        let (source, target) = (source.to_vec(), CpuMemory::slice(&target, &self.inner.device)?);
-        self.inner.push_copy("upload", "upload", None, move || {
-            target.write_bytes(&source);
-            Ok(())
-        })
+        let device = &self.inner.device;
+        let target = CpuMemory::slice(&target, device)?;
+        let source = copied(source).map_err(|none| none.on(&device.name))?;
+        self.inner.push_copy("upload", "upload", None, move || Ok(target.write_bytes(&source)?))
     }
 
     fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()> {
@@ -108,7 +107,7 @@ impl EngineStream for CpuStream {
     }
 
     fn download_all(&self, source: Region<'_>) -> Result<Box<dyn Any>> {
-        Ok(self.read(source)?.to_vec())
+        self.read(source)?.to_vec().map_err(|none| none.on(&self.inner.device.name))
     }
 
     fn record(&self, event: &dyn EngineEvent) -> Result<()> {
@@ -226,6 +225,20 @@ mod tests {
         let any = Operation::Any { x: region(&x, 4), out: region(&out, 1) };
         assert_eq!(stream.enqueue(&[any]), Err(DeviceError::Capturing { call: "any" }));
         assert_eq!(stream.end_capture().unwrap().1.operations, 0);
+    }
+
+    #[test]
+    fn a_capture_holds_on_to_each_memory_once_and_finds_room_before_it_takes_anything() {
+        let (_, stream) = stream();
+        let memory = [4, 4].map(|len| stream.allocate(DType::U8, len).unwrap());
+        let [x, out] = [&memory[0], &memory[1]].map(|memory| Region { memory, offset: 0, len: 4 });
+        stream.begin_capture().unwrap();
+        (0..3)
+            .for_each(|_| stream.enqueue(&[Operation::Copy { x, out }, Operation::Fill { out, value: 1.0 }]).unwrap());
+        let (_, mut captured) = stream.end_capture().unwrap();
+        assert_eq!((captured.operations, captured.memory.len()), (6, 2));
+        assert!(captured.reserve(usize::MAX).is_err());
+        assert!(memory.iter().all(|memory| Arc::strong_count(memory) == 2));
     }
 
     #[test]
