@@ -6,9 +6,12 @@
 #[path = "fixtures/truths.rs"]
 mod truths;
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
-use syncscope::measure::Bootstrap;
+use syncscope::measure::{
+    Bootstrap, Clock, Comparison, Estimate, Protocol, Ratio, Sampler, Samples, change_points, diagnose, judge,
+    near_floor, outliers, smallest_shift, timer_cost, timer_resolution,
+};
 use truths::*;
 
 #[test]
@@ -186,4 +189,44 @@ fn the_tables_of_the_method_chapter_hold_what_is_simulated_for_every_kind_of_run
             assert!(agrees(&row[place], share), "{}, R = {count}: {share} and not {}", row[1], row[place]);
         }
     }
+}
+
+/// What a public function is given may be empty, of any length, and any number.
+#[test]
+fn nothing_that_is_given_as_samples_ends_the_program() {
+    let numbers = [0.0, -0.0, 1.0, 1.5, -1.0, f64::MAX, f64::MIN_POSITIVE, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let mut rng = Rng::seed_from_u64(5);
+    let mut sets: Vec<Vec<f64>> = (0..=13).flat_map(|len| numbers.map(|number| vec![number; len])).collect();
+    sets.extend(
+        (0..200).map(|len: usize| (0..len % 40).map(|_| numbers[rng.random_range(0..numbers.len())]).collect()),
+    );
+    sets.extend((0..40).map(|len| (0..len).map(|place| f64::from(place / 20)).collect()));
+    for set in &sets {
+        let set = set.as_slice();
+        diagnose(&[set]);
+        diagnose(&[&[], set, set]);
+        change_points(set);
+        outliers(set, 0);
+        outliers(set, 10);
+        Estimate::of_runs(&[set, set]);
+        Estimate::of_runs(&[set, &[1.0]]);
+        Estimate::of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);
+        Ratio::of_runs(set, &[1.0, 2.0], 0.95).map(|ratio| ratio.change(f64::NAN));
+        Ratio::of_pairs(&set.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>(), 0.0).map(|ratio| ratio.chance(2.0));
+        Bootstrap::default().with_resamples(0).interval(&[set, &[]], 2.0, |sets| sets.len() as f64);
+        if let Ok(samples) = Samples::new("set", set.to_vec()) {
+            samples.estimate().scaled(f64::NAN).excludes_zero();
+            judge([&samples, &samples], |[a, b]| a < b);
+            let _ = samples.minus(&samples).map(|difference| difference.estimate());
+            let _ = Comparison::new(samples.clone(), samples).map(|comparison| comparison.to_string());
+        }
+    }
+    judge([], |[]| true);
+    diagnose(&[]);
+    Estimate::of_runs(&[]);
+    Bootstrap::default().with_resamples(0).distribution(&[], |_| 0.0);
+    near_floor(Clock::Host, f64::NAN, f64::NAN);
+    smallest_shift(f64::NAN, 0, 0);
+    assert!(timer_cost(0).is_empty() && timer_resolution(0).is_empty());
+    assert!(Sampler::new(Protocol::samples(0)).sample(Vec::new()).is_err());
 }

@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::affinity;
-use crate::device::{Gate, Stream};
+use crate::device::{Device, Gate, Stream};
 use crate::error::DeviceError;
 
 /// How long the calls behind a gate may take before it is opened for them.
@@ -55,19 +55,23 @@ pub fn blocks<R>(
     timeout: Duration,
     call: impl FnOnce() -> Result<R, DeviceError>,
 ) -> Result<bool, DeviceError> {
-    hold_for(&[stream], timeout, |_| call()).map(|(_, blocked)| blocked)
+    hold_for(stream.device(), &[stream], timeout, |_| call()).map(|(_, blocked)| blocked)
 }
 
 /// What `call` gives that begins while a gate holds `streams`, and opens it or returns.
 ///
 /// # Errors
 /// The call's own, those of the streams, and one where the call waited for what the gate held, as the driver may do at any
-/// call: the gate is then opened after 10 s.
+/// call: the gate is then opened after 10 s. [`DeviceError::InvalidArgument`] without a stream.
 pub fn held<R>(streams: &[&Stream], call: impl FnOnce(&Hold<'_>) -> Result<R, DeviceError>) -> Result<R, DeviceError> {
-    match hold_for(streams, PATIENCE, call)? {
+    let Some(first) = streams.first() else {
+        let reason = "there is no stream that a gate could hold".to_owned();
+        return Err(DeviceError::InvalidArgument { operation: "held", reason });
+    };
+    match hold_for(first.device(), streams, PATIENCE, call)? {
         (result, false) => Ok(result),
         (_, true) => Err(DeviceError::CallFailed {
-            device: streams[0].device().name().to_owned(),
+            device: first.device().name().to_owned(),
             call: "a call behind a closed gate",
             reason: format!("it waited for the gate, which was opened after {} s", PATIENCE.as_secs()),
         }),
@@ -76,11 +80,12 @@ pub fn held<R>(streams: &[&Stream], call: impl FnOnce(&Hold<'_>) -> Result<R, De
 
 /// What `call` gives, and whether the gate had to be opened for it.
 fn hold_for<R>(
+    device: &Device,
     streams: &[&Stream],
     timeout: Duration,
     call: impl FnOnce(&Hold<'_>) -> Result<R, DeviceError>,
 ) -> Result<(R, bool), DeviceError> {
-    let gate = streams[0].device().gate()?;
+    let gate = device.gate()?;
     let (opened, late) = (AtomicBool::new(false), AtomicBool::new(false));
     let (returned, waiting) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -105,7 +110,6 @@ fn hold_for<R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Device;
 
     const TIMEOUT: Duration = Duration::from_millis(30);
 
@@ -127,9 +131,15 @@ mod tests {
             std::thread::sleep(TIMEOUT * 2);
             Ok(())
         };
-        assert_eq!(hold_for(&[&stream], TIMEOUT, waits_then_returns), Ok(((), false)));
-        assert_eq!(hold_for(&[&stream], TIMEOUT, |_| stream.synchronize()), Ok(((), true)));
+        assert_eq!(hold_for(stream.device(), &[&stream], TIMEOUT, waits_then_returns), Ok(((), false)));
+        assert_eq!(hold_for(stream.device(), &[&stream], TIMEOUT, |_| stream.synchronize()), Ok(((), true)));
         assert_eq!(held(&[&stream], |_| stream.ones::<f32>([4]).map(|x| x.len())), Ok(4));
+    }
+
+    #[test]
+    fn without_a_stream_there_is_nothing_to_hold() {
+        let refused = held(&[], |_| Ok(()));
+        assert!(matches!(refused, Err(DeviceError::InvalidArgument { operation: "held", .. })), "{refused:?}");
     }
 
     #[test]

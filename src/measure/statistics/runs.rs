@@ -70,6 +70,8 @@ impl Spread {
     /// The two spreads are compared by an F test of their variances (5 %, two-sided); the one within runs has the degrees
     /// of freedom that its quartiles are worth.
     fn of(runs: &[&[f64]], middles: &[f64]) -> Self {
+        /// A quotient of variances whose share is 1, and whose multiples are numbers.
+        const MOST: f64 = 1e100;
         let variances = runs.iter().map(|samples| (quartile_distance(samples) / QUARTILE_DISTANCE).powi(2));
         let count = runs.len() as f64;
         let within = variances.sum::<f64>() / count;
@@ -78,7 +80,9 @@ impl Spread {
         let larger = match FisherSnedecor::new(count - 1.0, freedom) {
             _ if within == 0.0 && between == 0.0 => Larger::Unclear,
             Ok(_) if within == 0.0 => Larger::Between,
-            Ok(distribution) => match distribution.cdf(between / within) {
+            // Of samples that are no numbers, or too large for their squares.
+            Ok(_) if (between / within).is_nan() => Larger::Unclear,
+            Ok(distribution) => match distribution.cdf((between / within).min(MOST)) {
                 share if share > 0.975 => Larger::Between,
                 share if share < 0.025 => Larger::Within,
                 _ => Larger::Unclear,
