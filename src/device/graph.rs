@@ -64,8 +64,8 @@ impl Stream {
     ///
     /// # Errors
     /// [`Capturing`](crate::error::DeviceError::Capturing) within another capture of the stream, and from calls in `work` that cannot be
-    /// captured; the error of `work`; what the engine says of the graph; a [gate](crate::device::Gate) is closed and no stream is
-    /// at hand for the capture.
+    /// captured; the error of `work`; no room for what is captured; what the engine says of the graph; a
+    /// [gate](crate::device::Gate) is closed and no stream is at hand for the capture.
     pub fn capture<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Graph)> {
         self.raw().begin_capture()?;
         let capturing = Capturing(self);
@@ -78,7 +78,8 @@ impl Graph {
     /// Enqueues its work on the stream that it was captured on.
     ///
     /// # Errors
-    /// [`Capturing`](crate::error::DeviceError::Capturing) while that stream's work is captured; a failure of work enqueued earlier.
+    /// [`Capturing`](crate::error::DeviceError::Capturing) while that stream's work is captured; a failure of work enqueued
+    /// earlier; no room for more work.
     #[track_caller]
     pub fn launch(&self) -> Result<()> {
         let stream = &self.0.stream;

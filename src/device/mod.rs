@@ -84,8 +84,9 @@ impl Device {
     /// clone a `Device` to share it.
     ///
     /// # Errors
-    /// [`DeviceError::NoSuchDevice`] names the devices there are; [`DeviceError::EngineUnavailable`] says what CUDA
-    /// lacks on this machine and where it was looked for.
+    /// [`DeviceError::NoSuchDevice`] names the devices there are; where there is none of CUDA, its note says what CUDA lacks on this
+    /// machine and where that was looked for. [`DeviceError::EngineUnavailable`] and [`DeviceError::CallFailed`] say why a device
+    /// of CUDA that is there cannot be opened.
     pub fn open(name: &str) -> Result<Self> {
         let missing = |note| DeviceError::NoSuchDevice {
             name: name.to_owned(),
@@ -353,10 +354,11 @@ impl Event {
         self.raw.synchronize()
     }
 
-    /// Device time from `start` to this event. Never blocks.
+    /// Device time from `start` to this event; 0 where this one was reached first. Never blocks.
     ///
     /// # Errors
-    /// [`DeviceError::EventNotReady`] unless both were made with timing, recorded and reached.
+    /// [`DeviceError::EventNotReady`] unless both were made with timing, recorded and reached; [`DeviceError::ForeignObject`] for
+    /// events of two devices; a failure of the work before either.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         self.raw.elapsed_since(&*start.raw)
     }

@@ -78,7 +78,8 @@ impl Stream {
     /// Enqueues the recording of `event` behind the work enqueued so far.
     ///
     /// # Errors
-    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
+    /// [`DeviceError::ForeignObject`] for one of another device; [`DeviceError::Capturing`] while the stream's work is captured; a
+    /// failure of the stream; no room for more work.
     #[track_caller]
     pub fn record(&self, event: &Event) -> Result<()> {
         let call = self.call(CallInfo::enqueue("record", None), Some(Location::caller()));
@@ -97,7 +98,8 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
     ///
     /// # Errors
-    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
+    /// [`DeviceError::ForeignObject`] for one of another device; [`DeviceError::Capturing`] while the stream's work is captured; a
+    /// failure of the stream; no room for more work.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
         let _call = self.call(CallInfo::enqueue("wait", None), Some(Location::caller()));
@@ -107,7 +109,8 @@ impl Stream {
     /// Enqueues a wait: later work on this stream runs once `gate` is open. The host goes on.
     ///
     /// # Errors
-    /// [`DeviceError::ForeignObject`](crate::error::DeviceError::ForeignObject) for one of another device; a failure of the stream.
+    /// [`DeviceError::ForeignObject`] for one of another device; [`DeviceError::Capturing`] while the stream's work is captured; a
+    /// failure of the stream; no room for more work.
     #[track_caller]
     pub fn wait_gate(&self, gate: &Gate) -> Result<()> {
         let _call = self.call(CallInfo::enqueue("wait_gate", None), Some(Location::caller()));
@@ -117,7 +120,7 @@ impl Stream {
     /// Enqueues work that keeps this stream busy for `duration`.
     ///
     /// # Errors
-    /// A failure of the stream.
+    /// A failure of the stream; no room for more work.
     #[track_caller]
     pub fn spin(&self, duration: Duration) -> Result<()> {
         self.enqueue(&Operation::Spin { duration })
@@ -129,7 +132,7 @@ impl Stream {
     /// after a [`synchronize`](Self::synchronize) where that matters.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier.
+    /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier.
     pub fn is_complete(&self) -> Result<bool> {
         self.raw.is_complete()
     }
@@ -137,7 +140,8 @@ impl Stream {
     /// Synchronization point: waits until everything enqueued on this stream so far has completed.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier, here or on a stream that this one waited for.
+    /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier, here or on a stream
+    /// that this one waited for.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _call = self.call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), Some(Location::caller()));

@@ -36,7 +36,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
+    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn full<T: Element>(&self, shape: impl Into<Vec<usize>>, value: f64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
@@ -49,7 +49,7 @@ impl Stream {
     /// A tensor of zeros.
     ///
     /// # Errors
-    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
+    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn zeros<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 0.0)
@@ -58,7 +58,7 @@ impl Stream {
     /// A tensor of ones.
     ///
     /// # Errors
-    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
+    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn ones<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         self.full(shape, 1.0)
@@ -77,7 +77,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
+    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn seeded_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
         self.sequence_normal(shape, seed, 0)
@@ -87,7 +87,7 @@ impl Stream {
     /// unless [`set_seed`](Stream::set_seed) set another.
     ///
     /// # Errors
-    /// No room, a shape whose number of elements does not fit in memory, or a failure of the stream.
+    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn normal<T: Float>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let (seed, sequence) = self.next_sequence();
@@ -107,7 +107,8 @@ impl Stream {
     /// for a copy that leaves the host free.
     ///
     /// # Errors
-    /// The shape has another number of elements than `values`.
+    /// The shape has another number of elements than `values`, or is one that [`empty`](Self::empty) refuses; those of
+    /// [every call](crate::tensor#errors).
     #[track_caller]
     pub fn tensor<T: Element>(&self, values: &[T], shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
@@ -126,7 +127,7 @@ impl<T: Element> Tensor<T> {
     /// Enqueues a copy of `source`'s whole content into this tensor, on this tensor's stream.
     ///
     /// # Errors
-    /// The sizes differ.
+    /// The sizes differ; a copy into the buffer has failed; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn copy_from(&self, source: &HostBuffer<T>) -> Result<()> {
         self.same_size("copy_from", source.len())?;
@@ -136,7 +137,7 @@ impl<T: Element> Tensor<T> {
     /// Enqueues a copy of this tensor into all of `target`, on this tensor's stream.
     ///
     /// # Errors
-    /// The sizes differ.
+    /// The sizes differ; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn copy_to(&self, target: &mut HostBuffer<T>) -> Result<()> {
         self.same_size("copy_to", target.len())?;

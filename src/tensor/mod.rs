@@ -11,7 +11,8 @@
 //!
 //! | operation | error of an element |
 //! |---|---|
-//! | `fill`, `copy`, `gather`, `greater`, `any`, `nonzero` | 0 |
+//! | `copy`, `gather`, `greater`, `any`, `nonzero` | 0 |
+//! | `fill` | `ε/2 · │value│` |
 //! | `affine`, `add`, `subtract`, `multiply` | `(ε/2 + 2·ε₃₂) · (│operands│ of the last addition or product)` |
 //! | `matmul` over `k` | `ε/2 · │result│ + k · ε₃₂ · Σ│aᵢ·bᵢ│` |
 //! | `sum` of `n` | `(⌈log₂ n⌉ + 128 + n / 2²⁰) · ε₃₂ · Σ│xᵢ│` |
@@ -19,6 +20,25 @@
 //!
 //! The term of `matmul` in `k` bounds the error of an inner product in any order of summation (N. Higham, *Accuracy and
 //! Stability of Numerical Algorithms*, section 3.1); parts of a sum are added up in fp32, too.
+//!
+//! Numbers below the smallest normal one of a type are as far apart as its smallest, `η`: 2⁻²⁴ of fp16, 2⁻¹³³ of bf16, 2⁻¹⁴⁹ of
+//! fp32. A share of the value bounds no error there: to each bound come `η/2` for the rounding to the element type, and `η₃₂`
+//! for each product in fp32, of which an element of `affine` and `multiply` has one and of `matmul` `k`. Neither engine takes
+//! such numbers for 0: the CPU engine leaves the processor in the mode of IEEE 754, and the kernels of CUDA are compiled with
+//! that, which is the compiler's default (`--ftz=false`). What cuBLAS does with them, which `matmul` is on CUDA, it does not say.
+//!
+//! # Errors
+//! What stands under *Errors* of a call is its own. Besides, a call that enqueues on a stream or waits for it fails with
+//!
+//! * the failure of work that was enqueued earlier, on the stream or on one that it waited for, and that of a device that is lost;
+//! * [`OutOfMemory`](DeviceError::OutOfMemory) where there is no room: on the device for a result, on the host for what is read or
+//!   taken along. What the CPU engine finds no room for while it works is a failure of the stream, with this error;
+//! * [`ForeignObject`](DeviceError::ForeignObject) where a tensor or a host buffer belongs to another device;
+//! * [`EngineUnavailable`](DeviceError::EngineUnavailable), [`KernelBuild`](DeviceError::KernelBuild) or
+//!   [`CallFailed`](DeviceError::CallFailed) where CUDA lacks what the call is the first to use, or refuses it;
+//! * [`Capturing`](DeviceError::Capturing) while the stream's work is [captured](Stream::capture), if it moves data between host and
+//!   device or waits: [`tensor`](Stream::tensor), [`copy_from`](Tensor::copy_from), [`copy_to`](Tensor::copy_to),
+//!   [`index_select`](Tensor::index_select) and the reads.
 
 mod create;
 mod operations;

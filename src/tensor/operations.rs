@@ -14,7 +14,7 @@ impl<T: Float> Tensor<T> {
     /// On CUDA the first multiplication of a shape searches for the fastest plan and blocks while it does: warm up.
     ///
     /// # Errors
-    /// The shapes do not fit.
+    /// The shapes do not fit; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         self.matmul_in(other, MatmulPrecision::Full)
@@ -23,7 +23,7 @@ impl<T: Float> Tensor<T> {
     /// [`matmul`](Self::matmul) with the arithmetic stated.
     ///
     /// # Errors
-    /// The shapes do not fit, or the engine has no such arithmetic.
+    /// The shapes do not fit; the engine has no such arithmetic; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn matmul_in(&self, other: &Self, precision: MatmulPrecision) -> Result<Self> {
         let (&[m, k], &[inner, n]) = (&self.shape[..], &other.shape[..]) else {
@@ -63,7 +63,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn affine(&self, scale: f32, shift: f32) -> Result<Self> {
         let out = self.stream.empty(self.shape.clone())?;
@@ -76,7 +76,7 @@ impl<T: Float> Tensor<T> {
     /// Replaces each element by `self · scale + shift`: an enqueue that allocates nothing.
     ///
     /// # Errors
-    /// A failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn affine_in_place(&self, scale: f32, shift: f32) -> Result<()> {
         if self.is_empty() {
@@ -88,7 +88,7 @@ impl<T: Float> Tensor<T> {
     /// `self + value`, element by element.
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn add_scalar(&self, value: f32) -> Result<Self> {
         self.affine(1.0, value)
@@ -97,7 +97,7 @@ impl<T: Float> Tensor<T> {
     /// `self · value`, element by element. Zeros keep their sign: `-0.0 · 1` is `-0.0`.
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn multiply_scalar(&self, value: f32) -> Result<Self> {
         // Adding -0.0 changes nothing, while -0.0 + 0.0 is 0.0.
@@ -116,7 +116,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
+    /// The shapes differ; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn add(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Add, other)
@@ -125,7 +125,7 @@ impl<T: Float> Tensor<T> {
     /// `self - other`, element by element; the shapes are equal.
     ///
     /// # Errors
-    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
+    /// The shapes differ; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn subtract(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Subtract, other)
@@ -134,7 +134,7 @@ impl<T: Float> Tensor<T> {
     /// `self · other`, element by element; the shapes are equal.
     ///
     /// # Errors
-    /// The shapes differ or are of two devices; no room for the result; a failure of the stream.
+    /// The shapes differ; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.elementwise(Binary::Multiply, other)
@@ -163,7 +163,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn gt(&self, threshold: f32) -> Result<Tensor<u8>> {
         let out = self.stream.empty(self.shape.clone())?;
@@ -184,7 +184,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor<f32>> {
         let out = self.stream.empty([])?;
@@ -195,7 +195,7 @@ impl<T: Float> Tensor<T> {
     /// The mean of all elements, in fp32, as a scalar on the device; NaN for an empty tensor.
     ///
     /// # Errors
-    /// No room for the result, or a failure of the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor<f32>> {
         let _scope = self.stream.scope("mean", Some(Location::caller()));
@@ -227,7 +227,7 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// A row number outside of the tensor, or a scalar.
+    /// A row number outside of the tensor; a scalar; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn index_select(&self, rows: &[usize]) -> Result<Self> {
         let _scope = self.stream.scope("index_select", Some(Location::caller()));
@@ -244,7 +244,7 @@ impl<T: Float> Tensor<T> {
     /// of the tensor fails the stream, and the next call on it says so.
     ///
     /// # Errors
-    /// `rows` is not one-dimensional, or this tensor is a scalar.
+    /// `rows` is not one-dimensional; this tensor is a scalar; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn gather(&self, rows: &Tensor<i64>) -> Result<Self> {
         self.gather_rows(rows, false)
@@ -289,7 +289,8 @@ impl<T: Float> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// No tensor, or shapes that differ.
+    /// No tensor; shapes that differ, or of so many dimensions that there is no room for one more; those of
+    /// [every call](crate::tensor#errors).
     #[track_caller]
     pub fn stack(parts: &[Self]) -> Result<Self> {
         let first = parts.first().ok_or_else(|| invalid("stack", "there is no tensor to stack".to_owned()))?;
@@ -311,7 +312,7 @@ impl<T: Element> Tensor<T> {
     /// Enqueues a copy of `source`'s elements into this tensor's, on this tensor's stream.
     ///
     /// # Errors
-    /// The shapes differ, or both share memory.
+    /// The shapes differ; both share memory; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn assign(&self, source: &Self) -> Result<()> {
         self.same_shape("assign", source)?;

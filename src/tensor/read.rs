@@ -14,7 +14,7 @@ impl<T: Element> Tensor<T> {
     /// on the device first, which takes room for a second one.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier on the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let _scope = self.stream.scope("to_vec", Some(Location::caller()));
@@ -27,7 +27,8 @@ impl<T: Element> Tensor<T> {
     /// Synchronization point: the elements as a host array of the same shape.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier on the stream.
+    /// A shape that no host array has: one without elements whose other lengths have a product beyond `isize::MAX`; those of
+    /// [every call](crate::tensor#errors).
     #[track_caller]
     pub fn to_array(&self) -> Result<ArrayD<T>> {
         let _scope = self.stream.scope("to_array", Some(Location::caller()));
@@ -45,7 +46,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// There is not exactly one element, or work enqueued earlier failed.
+    /// There is not exactly one element; those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         let _scope = self.stream.scope("item", Some(Location::caller()));
@@ -58,7 +59,7 @@ impl<T: Element> Tensor<T> {
     /// Synchronization point: whether an element is not zero. NaN is not zero.
     ///
     /// # Errors
-    /// A failure of work enqueued earlier on the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn any(&self) -> Result<bool> {
         let _scope = self.stream.scope("any", Some(Location::caller()));
@@ -91,7 +92,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// A failure of work enqueued earlier on the stream.
+    /// Those of [every call](crate::tensor#errors).
     #[track_caller]
     pub fn nonzero(&self) -> Result<Tensor<i64>> {
         let _scope = self.stream.scope("nonzero", Some(Location::caller()));

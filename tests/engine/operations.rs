@@ -42,6 +42,9 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("elementwise_stays_within_its_bound", |d| {
         each_real(d, elementwise::<f16>, elementwise::<bf16>, elementwise::<f32>)
     }),
+    ("the_smallest_numbers_are_not_taken_for_zero", |d| {
+        each_real(d, subnormal::<f16>, subnormal::<bf16>, subnormal::<f32>)
+    }),
     ("sum_stays_within_its_bound_and_repeats", |d| each_real(d, sum::<f16>, sum::<bf16>, sum::<f32>)),
     ("greater_compares_each_element", |d| each_real(d, greater::<f16>, greater::<bf16>, greater::<f32>)),
     ("any_finds_one_element_wherever_it_is", |d| each_real(d, any::<f16>, any::<bf16>, any::<f32>)),
@@ -268,6 +271,30 @@ fn elementwise<T: Float>(device: &Device) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Products of normal numbers, and sums, between the smallest number of a type and its smallest normal one.
+fn subnormal<T: Float>(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let halves = std::iter::successors(Some(1.0_f64), |x| Some(x / 2.0)).take_while(|x| T::nearest(*x).to_f32() > 0.0);
+    let (smallest, smallest_fp32) = (halves.last().ok_or("there is no number")?, f64::from(f32::from_bits(1)));
+    let root = smallest.log2() / 2.0;
+    let scaled = |salt, by: f64| -> Vec<T> {
+        values::<T>(500, salt).iter().map(|x| T::nearest(f64::from(x.to_f32()) * by)).collect()
+    };
+    let (a, b) = (scaled(14, root.ceil().exp2()), scaled(15, 8.0 * root.floor().exp2()));
+    let (x, y) = (stream.tensor(&a, [500])?, stream.tensor(&b, [500])?);
+    let products: Vec<f64> = widen(&a).iter().zip(widen(&b)).map(|(a, b)| a * b).collect();
+    let factor = T::nearest(8.0 * root.floor().exp2()).to_f32();
+    let scaled_products: Vec<f64> = widen(&a).iter().map(|a| a * f64::from(factor)).collect();
+    let bound = |_| smallest / 2.0 + smallest_fp32;
+    close(&format!("multiply {}", T::DTYPE), &widen(&x.multiply(&y)?.to_vec()?), &products, bound)?;
+    close(&format!("affine {}", T::DTYPE), &widen(&x.affine(factor, 0.0)?.to_vec()?), &scaled_products, bound)?;
+    let small = x.multiply(&y)?;
+    let doubled: Vec<f64> = widen(&small.to_vec()?).iter().map(|x| 2.0 * x).collect();
+    close(&format!("add {}", T::DTYPE), &widen(&small.add(&small)?.to_vec()?), &doubled, |_| 0.0)?;
+    let total = f64::from(small.get([0])?.sum()?.item()?);
+    ensure(2.0 * total == doubled[0], || format!("sum {}: {total:e}, not half of {:e}", T::DTYPE, doubled[0]))
 }
 
 fn sum<T: Float>(device: &Device) -> Result<(), Failed> {
