@@ -4,6 +4,7 @@
 //! A test that needs a device which this machine lacks is reported as ignored, and the reason is printed.
 
 mod contract;
+mod endings;
 mod failures;
 mod graphs;
 mod normals;
@@ -19,11 +20,15 @@ use std::sync::{Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use syncscope::device::Device;
+use syncscope::error::DeviceError;
 
 /// A behaviour to check on a device.
 type Check = fn(&Device) -> Result<(), Failed>;
 
-fn main() {
+fn main() -> Result<(), DeviceError> {
+    if endings::child()? {
+        return Ok(());
+    }
     let arguments = Arguments::from_args();
     let missing = Device::cuda_unavailable();
     if let Some(reason) = &missing {
@@ -40,6 +45,7 @@ fn main() {
         timelines::CHECKS,
         graphs::CHECKS,
         stuck::CHECKS,
+        endings::CHECKS,
     ];
     let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();
     let mut trials = Vec::new();
@@ -47,7 +53,7 @@ fn main() {
         trials.push(trial("cpu:0", name, check));
         trials.push(trial("cuda:0", name, check).with_ignored_flag(missing.is_some()));
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    libtest_mimic::run(&arguments, trials).exit()
 }
 
 fn trial(device: &'static str, name: &str, check: Check) -> Trial {

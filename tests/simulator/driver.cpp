@@ -123,9 +123,20 @@ static void wait_for_all() {
     for (auto &queue : all) queue->synchronize();
 }
 
+// When the process ends a driver waits for all streams. From then on it is gone, also for other threads.
+static std::atomic<bool> ended{false};
+static void end() {
+    wait_for_all();
+    ended = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
 // Held by a call that waits for all streams, and passed by those that enqueue or wait.
 static std::mutex driver_mutex;
-static void pass() { std::lock_guard<std::mutex> lock(driver_mutex); }
+static void pass() {
+    if (ended) std::abort();
+    std::lock_guard<std::mutex> lock(driver_mutex);
+}
 
 // At the head of calls that may wait for all streams: see above.
 static void may_wait(const char *call) {
@@ -230,7 +241,10 @@ static int device_count() {
 }
 static int context_objects[16];
 
-API int cuInit(u32) { return OK; }
+API int cuInit(u32) {
+    static const int registered = std::atexit(end);
+    return registered;
+}
 API int cuDriverGetVersion(int *version) { *version = 13000; return OK; }
 API int cuDeviceGetCount(int *count) { *count = device_count(); return OK; }
 API int cuDeviceGet(int *device, int number) { *device = number; return number < device_count() ? OK : INVALID; }

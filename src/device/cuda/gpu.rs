@@ -8,17 +8,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::{Allocation, Context, Event, HostPiece, Pool};
+use super::driver::libraries::Library;
+use super::driver::{Allocation, Context, Event, HostPiece, Pool, exit};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
 use super::memory::pending::Pending;
 use super::memory::pinned::{Pinned, Purpose, Slot};
 use super::memory::staging::StagingBuffer;
+use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
@@ -34,6 +36,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long one that enqueues alone waits for others to have enqueued.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+
+/// How long the end of the process waits for the work that is pending, which the driver waits for in any case, and for each lock.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// How many events without and with timing are there when a gate is made.
 const EVENTS: [usize; 2] = [1024, 256];
@@ -64,6 +69,8 @@ pub(crate) struct Gpu {
     leaving: Mutex<Vec<Leaving>>,
     /// How many closed gates a stream has been told to wait for.
     held: AtomicUsize,
+    /// The gates that there are, and some that were.
+    gates: Mutex<Vec<Weak<Flag>>>,
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
     alone: Mutex<()>,
@@ -88,11 +95,13 @@ impl Gpu {
             streams: Mutex::default(),
             leaving: Mutex::default(),
             held: AtomicUsize::new(0),
+            gates: Mutex::default(),
             making: RwLock::default(),
             alone: Mutex::default(),
             context,
         });
         gpus.insert(index, gpu.clone());
+        exit::prepare_by(leave);
         Ok(gpu)
     }
 
@@ -107,6 +116,7 @@ impl Gpu {
             return Ok(blas);
         }
         let made = Blas::new(&self.context)?;
+        exit::come_before(Library::CublasLt);
         Ok(self.blas.get_or_init(|| made))
     }
 
@@ -200,6 +210,24 @@ impl Gpu {
                 "the {what} that were made before a gate was closed are in use, and to make more could wait for the gate: \
                  open it, or make them before"
             ),
+        }
+    }
+
+    /// Keeps account of a gate, which is opened at the latest when the process ends.
+    pub(crate) fn remember_gate(&self, flag: &Arc<Flag>) {
+        let mut gates = lock(&self.gates);
+        gates.retain(|known| known.strong_count() > 0);
+        gates.push(Arc::downgrade(flag));
+    }
+
+    /// The process ends: opens all gates, and waits until nothing is pending.
+    fn leave(&self) {
+        let gates = within(LEAVING, &self.gates).map(|gates| gates.clone()).unwrap_or_default();
+        gates.iter().filter_map(Weak::upgrade).for_each(|flag| flag.open());
+        let streams = within(LEAVING, &self.streams).map(|streams| streams.clone()).unwrap_or_default();
+        let until = Instant::now() + LEAVING;
+        while !streams.iter().all(|stream| stream.is_over_for_others()) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -324,6 +352,12 @@ impl Gpu {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
+}
+
+/// The process ends.
+fn leave() {
+    let gpus: Vec<_> = within(LEAVING, &GPUS).map(|gpus| gpus.values().cloned().collect()).unwrap_or_default();
+    gpus.iter().for_each(|gpu| gpu.leave());
 }
 
 /// One opened device.

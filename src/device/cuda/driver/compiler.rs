@@ -7,6 +7,7 @@ use std::ptr;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 
+use super::exit;
 use super::libraries::Library;
 use crate::device::cuda::ENGINE;
 use crate::device::engine::Result;
@@ -30,7 +31,9 @@ impl Compiler {
         Library::Nvrtc.require()?;
         let mut version = (0, 0);
         // Safety: the library is there; writes two integers.
-        match unsafe { sys::nvrtcVersion(&mut version.0, &mut version.1) } {
+        let status = unsafe { sys::nvrtcVersion(&mut version.0, &mut version.1) };
+        exit::come_before(Library::Nvrtc);
+        match status {
             nvrtcResult::NVRTC_SUCCESS => Ok(Self { version }),
             status => Err(failed("nvrtcVersion", status)),
         }

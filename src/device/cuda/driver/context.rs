@@ -15,6 +15,7 @@ use cudarc::driver::sys::{
 };
 
 use super::apart::Apart;
+use super::exit;
 use super::libraries::Library;
 use super::status::{self, check, describe};
 use crate::device::cuda::ENGINE;
@@ -150,6 +151,7 @@ impl Context {
     /// Makes the context current on this thread.
     #[inline]
     pub(super) fn bind(&self) -> Result<()> {
+        exit::stay_out();
         let mut current = ptr::null_mut();
         // Safety: writes one handle.
         let status = unsafe { sys::cuCtxGetCurrent(&mut current) };

@@ -18,6 +18,7 @@
 //! | `context`, `status` | a GPU's context; errors |
 //! | `stream`, `event`, `graph` | queues of work, marks in them, captured work |
 //! | `apart` | what the driver does not do at once |
+//! | `exit` | the end of the process |
 //! | `pool`, `host` | device memory in stream order; host memory |
 //! | `module`, `compiler` | kernels: loaded, compiled |
 //! | `calls` | the driver's calls, to be measured one by one |
@@ -31,6 +32,7 @@ pub(crate) mod calls;
 pub(crate) mod compiler;
 pub(crate) mod context;
 mod event;
+pub(crate) mod exit;
 mod graph;
 mod host;
 pub(crate) mod libraries;

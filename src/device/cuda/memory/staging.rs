@@ -5,14 +5,15 @@
 //! touches pages, the link and the other threads go on.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::affinity;
 use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, PoolSpan};
 use crate::device::cuda::gpu::lock;
-use crate::device::cuda::stream::guard::StreamInner;
-use crate::device::cuda::stream::limbo::Kept;
+use crate::device::cuda::stream::guard::{StreamGuard, StreamInner};
+use crate::device::cuda::stream::limbo::{Kept, LimboState};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -52,31 +53,65 @@ type Piece<'a> = (usize, &'a mut [MaybeUninit<u8>]);
 /// Copies all of `from` to the host, all of `target`, of the same size: a synchronization point.
 ///
 /// Where others enqueued between two pieces, who may have written there, a copy on the device is read in its place: that is one
-/// entry of the queue.
+/// entry of the queue. It is read by another stream, on which no piece stands behind what the others enqueue.
 pub(crate) fn download(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [MaybeUninit<u8>]) -> Result<()> {
-    if download_at_once(stream, from, target)? {
+    if download_pieces(stream, from, target, Beside::Ends)? {
         return Ok(());
     }
-    let copy = stream.allocate(target.len())?;
-    let copied = stream.enter_uncaptured("download").and_then(|guard| guard.copy(from, copy.span()));
-    let read = copied.and_then(|()| download_at_once(stream, copy.span(), target));
-    stream.free(copy);
-    read.map(drop)
+    let (copied, copy) = (stream.device.gpu.event(false)?, stream.allocate(target.len())?);
+    let enqueue = |guard: StreamGuard<'_>| guard.copy(from, copy.span()).and_then(|()| guard.record(&copied));
+    let enqueued = stream.enter_uncaptured("download").and_then(enqueue);
+    // While a gate is closed there may be no other.
+    let reader = StreamInner::new(&stream.device).unwrap_or_else(|_| stream.clone());
+    let read = enqueued.and_then(|()| reader.enter()?.wait(&copied));
+    match read.and_then(|()| download_pieces(&reader, copy.span(), target, Beside::GoesOn)) {
+        Ok(_) => {
+            stream.free(copy);
+            stream.check_failure()
+        }
+        Err(error) => {
+            // A piece may yet be read.
+            reader.keep(Kept::Memory { _memory: Arc::new(LimboState::new(copy, stream.clone())) });
+            Err(error)
+        }
+    }
 }
 
-/// Copies piece by piece; whether nobody else enqueued on the stream from the first piece to the last.
-fn download_at_once(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [MaybeUninit<u8>]) -> Result<bool> {
+/// What a copy does beside others who enqueue on its stream.
+#[derive(PartialEq)]
+enum Beside {
+    Ends,
+    GoesOn,
+}
+
+/// Copies piece by piece; whether all were copied, and nobody else enqueued on the stream from the first to the last unless it is to
+/// go on all the same.
+fn download_pieces(
+    stream: &Arc<StreamInner>,
+    from: PoolSpan,
+    target: &mut [MaybeUninit<u8>],
+    beside: Beside,
+) -> Result<bool> {
     let processors = affinity::processors();
     let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
-    let (before, own_guards) = (stream.left(), target.len().div_ceil(size) as u64);
-    let is_alone = || stream.left() - before == own_guards;
+    let (before, count) = (stream.left(), target.len().div_ceil(size) as u64);
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());
-    let next = || lock(&pieces).next().map(|(i, piece)| (i * size, piece));
+    let has_ended = AtomicBool::new(false);
+    let next = || {
+        let (i, piece) = lock(&pieces).next()?;
+        // A guard for each piece before this one at most.
+        if beside == Beside::Ends && stream.left() - before > i as u64 {
+            has_ended.store(true, Ordering::Relaxed);
+        }
+        (!has_ended.load(Ordering::Relaxed)).then_some((i * size, piece))
+    };
+    let is_whole =
+        || beside == Beside::GoesOn || (!has_ended.load(Ordering::Relaxed) && stream.left() - before == count);
     let gpu = &stream.device.gpu;
     let own = || drain(stream, from, &next, gpu.for_a_read(stream, || gpu.staging_buffer())?);
     if threads == 1 {
-        return own().map(|()| is_alone());
+        return own().map(|()| is_whole());
     }
     // Without a buffer a thread leaves its share to the others.
     let other = || gpu.staging_buffer()?.map_or(Ok(()), |buffer| drain(stream, from, &next, buffer));
@@ -89,7 +124,7 @@ fn download_at_once(stream: &Arc<StreamInner>, from: PoolSpan, target: &mut [May
         let own = own();
         others.into_iter().fold(own, |all, other| all.and(other.join().unwrap_or_else(|_| Err(panicked(stream)))))
     });
-    drained.map(|()| is_alone())
+    drained.map(|()| is_whole())
 }
 
 #[cold]

@@ -26,12 +26,28 @@ use crate::device::cuda::memory::pinned::Purpose;
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
 
-/// A gate of a CUDA device. It opens when it is dropped: no stream can be held for good.
+/// What a gate's streams wait for.
+pub(crate) struct Flag {
+    cell: HostPiece,
+    target: u32,
+}
+
+impl Flag {
+    /// Lets the streams go on.
+    pub(crate) fn open(&self) {
+        self.cell.flag().store(self.target, Ordering::SeqCst);
+    }
+
+    fn is_open(&self) -> bool {
+        self.cell.flag().load(Ordering::SeqCst) == self.target
+    }
+}
+
+/// A gate of a CUDA device. It opens when it is dropped, and at the latest when the process ends.
 pub(crate) struct CudaGate {
     device: Arc<Opened>,
     /// Gone in the drop alone.
-    cell: Option<HostPiece>,
-    target: u32,
+    flag: Option<Arc<Flag>>,
     /// Whether the GPU counts it as one that holds: a stream is told to wait and it is closed.
     holds: AtomicBool,
 }
@@ -43,7 +59,9 @@ impl CudaGate {
         device.gpu.prepare_to_hold()?;
         let cell = device.gpu.cell(Purpose::Gate)?;
         let target = cell.flag().load(Ordering::Acquire).wrapping_add(1);
-        Ok(Self { device: device.clone(), cell: Some(cell), target, holds: AtomicBool::new(false) })
+        let flag = Arc::new(Flag { cell, target });
+        device.gpu.remember_gate(&flag);
+        Ok(Self { device: device.clone(), flag: Some(flag), holds: AtomicBool::new(false) })
     }
 
     /// The gate behind the interface, if it is one of this opened device.
@@ -57,7 +75,7 @@ impl CudaGate {
 
     /// Enqueues a wait.
     pub(crate) fn enqueue_wait(&self, guard: &StreamGuard<'_>) -> Result<()> {
-        let Some(cell) = self.cell.as_ref() else { return Ok(()) };
+        let Some(flag) = self.flag.as_ref() else { return Ok(()) };
         if !self.is_open() && !self.holds.load(Ordering::SeqCst) {
             // Counted before it is said: who finds it said enqueues at once.
             self.device.gpu.hold();
@@ -69,15 +87,15 @@ impl CudaGate {
         }
         guard.begin_to_hold(|| {
             if self.device.waits_for_flags() {
-                return guard.wait_flag(cell.span(), self.target);
+                return guard.wait_flag(flag.cell.span(), flag.target);
             }
-            let (flag, target) = (cell.span().address(), self.target);
-            guard.launch(Kernel::HOLD, 1, 1, &mut arguments![flag, target])
+            let (address, target) = (flag.cell.span().address(), flag.target);
+            guard.launch(Kernel::HOLD, 1, 1, &mut arguments![address, target])
         })
     }
 
     fn is_open(&self) -> bool {
-        self.cell.as_ref().is_none_or(|cell| cell.flag().load(Ordering::SeqCst) == self.target)
+        self.flag.as_ref().is_none_or(|flag| flag.is_open())
     }
 
     fn let_go(&self) {
@@ -89,8 +107,8 @@ impl CudaGate {
 
 impl EngineGate for CudaGate {
     fn open(&self) {
-        if let Some(cell) = &self.cell {
-            cell.flag().store(self.target, Ordering::SeqCst);
+        if let Some(flag) = &self.flag {
+            flag.open();
         }
         self.let_go();
     }
@@ -99,7 +117,8 @@ impl EngineGate for CudaGate {
 impl Drop for CudaGate {
     fn drop(&mut self) {
         self.open();
-        if let Some(cell) = self.cell.take() {
+        // The end of the process may have it, too.
+        if let Some(Flag { cell, .. }) = self.flag.take().and_then(Arc::into_inner) {
             self.device.gpu.pinned.return_cell(cell, Purpose::Gate);
         }
     }

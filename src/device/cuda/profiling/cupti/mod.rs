@@ -26,6 +26,7 @@ use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
 use buffers::{Collecting, DrainedRecords};
 use records::{OWN, Ran};
 
+use crate::device::cuda::driver::exit;
 use crate::device::cuda::driver::libraries::Library;
 use crate::device::cuda::gpu::{Gpu, lock};
 use crate::device::tracer::{ActivitySource, DeviceWork, Stall, Traced};
@@ -68,6 +69,7 @@ impl Cupti {
         let (mut context, mut version) = (0, 0);
         // Safety: the context is retained, and both calls write one number.
         check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(gpu.context.raw(), &mut context) })?;
+        exit::come_before(Library::Cupti);
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
         let collecting = Mutex::new(Some(Collecting::begin(context)?));

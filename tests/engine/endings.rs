@@ -1,0 +1,135 @@
+//! How a process ends whose `main` returns while threads, gates, captures and recordings are in use.
+//!
+//! Each is a process of this program, which [`child`] makes end so.
+
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Failed;
+use syncscope::device::{Device, HostKind};
+use syncscope::error::DeviceError;
+
+use crate::stuck::LONG;
+use crate::{Check, ensure};
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("a_process_ends_whose_gate_was_never_opened", |device| ends(device, "gate")),
+    ("a_process_ends_whose_threads_are_at_work", |device| ends(device, "work")),
+    ("a_process_ends_within_a_capture_and_a_recording", |device| ends(device, "capture")),
+    ("a_process_ends_whose_thread_waits_for_a_gate", |device| ends(device, "wait")),
+];
+
+/// The device and the ending of a child.
+const CHILD: &str = "SYNCSCOPE_TEST_ENDING";
+
+/// How often each ending is tried: what threads do then differs each time.
+const TIMES: usize = 3;
+
+fn ends(device: &Device, ending: &str) -> Result<(), Failed> {
+    for _ in 0..TIMES {
+        let mut child = Command::new(std::env::current_exe()?)
+            .env(CHILD, format!("{} {ending}", device.name()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let late = Instant::now() + LONG;
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break status,
+                None if Instant::now() > late => {
+                    child.kill()?;
+                    child.wait()?;
+                    return Err("the process does not end".into());
+                }
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        ensure(status.success(), || format!("the process ended with {status}"))?;
+    }
+    Ok(())
+}
+
+/// Where this process is a child, makes ready what it ends with, and says so.
+pub(crate) fn child() -> Result<bool, DeviceError> {
+    let Ok(asked) = std::env::var(CHILD) else { return Ok(false) };
+    let Some((device, ending)) = asked.split_once(' ') else { return Ok(true) };
+    let device = Device::open(device)?;
+    let (stream, gate) = (device.stream()?, device.gate()?);
+    let x = stream.ones::<f32>([1000])?;
+    x.sum()?.item()?;
+    let (ready, is_ready) = mpsc::channel();
+    match ending {
+        "gate" => {
+            let mut buffer = device.host_buffer::<f32>(HostKind::Pinned, 1000).or_else(|_| {
+                // The CPU engine has pageable memory alone.
+                device.host_buffer::<f32>(HostKind::Pageable, 1000)
+            })?;
+            stream.wait_gate(&gate)?;
+            x.copy_to(&mut buffer)?;
+            std::mem::forget((gate, buffer));
+        }
+        "work" => (0..6).for_each(|which| {
+            let (device, ready) = (device.clone(), ready.clone());
+            thread::spawn(move || work(which, &device, &ready));
+        }),
+        "capture" => {
+            let held = device.stream()?;
+            held.wait_gate(&gate)?;
+            held.ones::<f32>([100])?;
+            thread::spawn(move || {
+                let _ = stream.capture(|| {
+                    x.affine_in_place(1.0, 1.0)?;
+                    device.record(|| -> Result<(), DeviceError> {
+                        let _ = ready.send(());
+                        loop {
+                            thread::park();
+                        }
+                    })
+                });
+            });
+            let _ = is_ready.recv();
+            std::mem::forget(gate);
+        }
+        _ => {
+            stream.wait_gate(&gate)?;
+            let other = gate.clone();
+            thread::spawn(move || {
+                let _ = ready.send(());
+                let _ = stream.synchronize();
+            });
+            let _ = is_ready.recv();
+            // As long as it takes to stand in the wait.
+            thread::sleep(Duration::from_millis(20));
+            std::mem::forget(other);
+        }
+    }
+    if ending == "work" {
+        is_ready.iter().take(60).for_each(drop);
+    }
+    Ok(true)
+}
+
+/// Calls without an end; those that fail as the process ends are nobody's.
+fn work(which: usize, device: &Device, ready: &mpsc::Sender<()>) {
+    let work = || {
+        let stream = device.stream()?;
+        let (x, m) = (stream.ones::<f32>([100_000])?, stream.ones::<f32>([64, 64])?);
+        loop {
+            match which {
+                0 => drop(x.affine(1.0, 1.0)?.to_vec()?),
+                1 => stream.capture(|| x.affine_in_place(1.0, 0.0))?.1.launch()?,
+                2 => drop(m.matmul(&m)?),
+                3 => device.synchronize()?,
+                4 => {
+                    let gate = device.gate()?;
+                    stream.wait_gate(&gate)?;
+                }
+                _ => drop(device.record(|| x.sum()?.item())?),
+            }
+            let _ = ready.send(());
+        }
+    };
+    let _: Result<(), DeviceError> = work();
+}
