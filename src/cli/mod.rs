@@ -163,6 +163,8 @@ impl App {
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
         ending::settle();
+        // Where it is not known, what starts it says so.
+        let _ = std::env::current_exe().map(crate::experiment::start_anew);
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
         let matches = matches.and_then(|matches| named(&matches, &built(&command)).map_or(Ok(matches), Err));

@@ -25,6 +25,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -124,16 +125,25 @@ impl ColdStart {
             (Part::Process, "cold-start.process", "The process, from its start to its end"),
         ];
         for (row, (part, id, label)) in steps.into_iter().chain(whole).enumerate() {
-            group = group.time_by(Clock::Host, id, label, move |(first, processes)| {
+            let of_process = move |(first, processes): &(Rc<Made>, Rc<EachRound<Rc<Made>>>)| {
                 let processes = Rc::clone(processes);
                 first.part(part)?;
                 Ok(move || processes.part(row, |made| made.part(part))?)
-            });
+            };
+            group = group.time_by(Clock::Host, id, label, of_process).of_event(0);
         }
         let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
         let rest = rest.is(Derivation::Difference);
         group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).run();
     }
+}
+
+/// The program that measures, where it takes `first-steps`.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has processes of `program` started for what a process does first: the command line is this library's own.
+pub(crate) fn start_anew(program: PathBuf) {
+    PROGRAM.get_or_init(|| program);
 }
 
 /// A part of what a process said.
@@ -188,15 +198,13 @@ impl Processes {
         cache: &'static str,
         patience: Duration,
     ) -> Result<Self, DeviceError> {
-        let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let is_own = program.file_stem().is_some_and(|name| name == "report" || name == "syncscope");
-        if !is_own {
+        let Some(program) = PROGRAM.get().cloned() else {
             return Err(DeviceError::NotApplicable {
                 what: "a process of its own".to_owned(),
                 device: device.name().to_owned(),
                 reason: "the program that measures is not `report`, which starts itself anew for it".to_owned(),
             });
-        }
+        };
         let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
         Ok(Self { program, device, loading, is_cache_empty, patience })
     }

@@ -285,16 +285,28 @@ impl<'a, S: 'a> Group<'a, S> {
     /// The last row, whose samples are divided by `count`: they are of one iteration of a loop of `count`. A derived row
     /// stays as it is.
     pub fn per(mut self, count: usize) -> Self {
+        if let Some(Provenance::Measured { iterations, .. }) =
+            self.rows.last_mut().map(|last| &mut last.spec.provenance)
+        {
+            *iterations = count as u64;
+        }
+        self.changed(move |case| case.per(count))
+    }
+
+    /// The last row, whose samples are parts of one event of each round: see [`Case::of_event`].
+    pub fn of_event(self, event: usize) -> Self {
+        self.changed(move |case| case.of_event(event))
+    }
+
+    /// The last row, whose case is what `change` makes of it.
+    fn changed(mut self, change: impl FnOnce(Case<'static>) -> Case<'static> + 'a) -> Self {
         let last = self.rows.pop();
-        self.rows.extend(last.map(|Declared { mut spec, kind }| {
-            if let Provenance::Measured { iterations, .. } = &mut spec.provenance {
-                *iterations = count as u64;
+        self.rows.extend(last.map(|Declared { spec, kind }| match kind {
+            Kind::Sampled(make) => {
+                let make: Make<'a, S> = Box::new(move |shared, id| Ok(change(make(shared, id)?)));
+                Declared { spec, kind: Kind::Sampled(make) }
             }
-            let kind = match kind {
-                Kind::Sampled(make) => Kind::Sampled(Box::new(move |shared, id| Ok(make(shared, id)?.per(count)))),
-                Kind::Derived => Kind::Derived,
-            };
-            Declared { spec, kind }
+            Kind::Derived => Declared { spec, kind },
         }));
         self
     }

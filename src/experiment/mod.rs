@@ -33,6 +33,8 @@ macro_rules! experiments {
     };
 }
 
+pub(crate) use cold_start::start_anew;
+
 experiments! {
     self_audit::SelfAudit,
     idle_device::IdleDevice,

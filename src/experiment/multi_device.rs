@@ -398,13 +398,16 @@ fn first(bench: &mut Bench, devices: &Devices) {
             Ok(EachRound::new(move || sum.borrow_mut().first_calls()))
         })
         .time_by(Clock::Host, "multi-device.first.connect", "Connect the devices", part(0, |calls| calls.connect))
+        .of_event(0)
         .time_by(
             Clock::Host,
             "multi-device.first.enqueue",
             "Enqueue the first all-reduce",
             part(1, |calls| calls.first),
         )
+        .of_event(0)
         .time_by(Clock::Host, "multi-device.first.again", "Enqueue the second one", part(2, |calls| calls.second))
+        .of_event(0)
         .run();
 }
 

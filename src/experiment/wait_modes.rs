@@ -110,18 +110,21 @@ fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
                 "From the end of the work to the host",
                 of(place, 0, |waited| waited.latency),
             )
+            .of_event(place)
             .observed(
                 "wait-modes.bound",
                 "Largest error of the latency",
                 Unit::Seconds,
                 of(place, 1, |waited| waited.within),
             )
+            .of_event(place)
             .observed(
                 "wait-modes.processor",
                 "Processor time as a share of the wait",
                 Unit::Ratio,
                 of(place, 2, |waited| waited.computed),
-            );
+            )
+            .of_event(place);
     }
     group.run();
 }

@@ -234,12 +234,15 @@ fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, le
         .group(kind.heading, parameters)
         .setup(setup)
         .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0, |parts| parts.enqueue))
+        .of_event(0)
         .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
+        .of_event(0)
         .time_by(Clock::Host, kind.call, "The call, with nothing pending", |(called, _)| {
             let called = called.clone();
             Ok(move || called.alone())
         })
         .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
+        .of_event(0)
         .derived(kind.error, "Closing error", Unit::Seconds, error)
         .run();
 }

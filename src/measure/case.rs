@@ -20,6 +20,7 @@ pub struct Case<'a> {
     measure: Measure<'a>,
     clock: Clock,
     iterations: usize,
+    event: Option<usize>,
 }
 
 enum Measure<'a> {
@@ -91,7 +92,18 @@ impl<'a> Case<'a> {
     }
 
     fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
-        Self { name: name.into(), measure: Measure::Once(Box::new(measure)), clock, iterations: 1 }
+        Self { name: name.into(), measure: Measure::Once(Box::new(measure)), clock, iterations: 1, event: None }
+    }
+
+    /// A case whose samples are parts of one event of each round, as a process that the first of its cases starts: those with
+    /// the same number. How slow the host was beside one of them it was beside all.
+    #[must_use]
+    pub fn of_event(self, event: usize) -> Self {
+        Self { event: Some(event), ..self }
+    }
+
+    pub(super) fn event(&self) -> Option<usize> {
+        self.event
     }
 
     /// A case timed by the host's clock: the seconds until `region` returns, of one call a sample.
@@ -178,7 +190,7 @@ impl<'a> Case<'a> {
         region: impl FnMut(I) -> Result<R, E> + 'a,
     ) -> Self {
         let measure = Measure::Batch(Batch::new(Monotonic, input, region));
-        Self { name: name.into(), measure, clock: Clock::Host, iterations: 1 }
+        Self { name: name.into(), measure, clock: Clock::Host, iterations: 1, event: None }
     }
 
     /// A case of which the host's clock times a part: what it runs through the [`Stopwatch`]. A sample in which it ran

@@ -12,7 +12,7 @@
 //! Without [`Sampler::sync_between`], work that one case enqueued without waiting may still run when the next case begins:
 //! a case that waits then pays for it. Cases that use a device asynchronously need it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 #[cfg(feature = "report")]
 use std::num::NonZeroUsize;
@@ -88,6 +88,20 @@ struct Taken {
     started: Instant,
     /// How many times its best a piece of work of the host took before or after it.
     slowdown: Option<f64>,
+}
+
+/// Of the cases of one event the first spans it, and the others only ask for their parts.
+fn share_slowdown(cases: &[Case<'_>], taken: &mut [Taken]) {
+    let mut most: BTreeMap<usize, f64> = BTreeMap::new();
+    for (case, one) in cases.iter().zip(&*taken) {
+        if let Some((event, slowdown)) = case.event().zip(one.slowdown) {
+            most.entry(event).and_modify(|most| *most = most.max(slowdown)).or_insert(slowdown);
+        }
+    }
+    for (case, one) in cases.iter().zip(taken) {
+        let shared = case.event().and_then(|event| most.get(&event)).copied();
+        one.slowdown = shared.or(one.slowdown);
+    }
 }
 
 /// Takes samples by a protocol. It owns its parts, is cheap to clone, and keeps no state between two measurements.
@@ -324,6 +338,7 @@ impl Sampler {
             }
             taken[place] = one;
         }
+        share_slowdown(cases, taken);
         Ok(None)
     }
 

@@ -187,6 +187,28 @@ fn a_sample_is_kept_with_how_slow_the_host_was_before_or_after_it_whichever_is_m
 }
 
 #[test]
+fn cases_of_one_event_are_slowed_together() {
+    let processors = Scripted::new(&[1.0]);
+    let host = Arc::new(HostSpeed::on(processors.clone()));
+    // The first that is asked spans the event.
+    let asked = Cell::new(0);
+    let part = |name| {
+        let (asked, processors) = (&asked, processors.clone());
+        Case::new(name, move || {
+            let number = asked.replace(asked.get() + 1);
+            processors.set(&[if number % 3 == 0 { 1.9 } else { 1.0 }]);
+            number as f64
+        })
+    };
+    let sampler = Sampler::new(Protocol::samples(8).with_warmup(0)).watching(Some(host));
+    let cases = vec![part("one").of_event(4), part("two").of_event(4), part("three").of_event(4)];
+    assert_eq!(sampler.sample(cases).unwrap().slowdown, [[1.9; 8]; 3]);
+    let cases = vec![part("one").of_event(0), part("two").of_event(1), part("three")];
+    let apart = sampler.sample(cases).unwrap().slowdown;
+    assert!(apart.iter().flatten().any(|slowdown| *slowdown < 1.9), "{apart:?}");
+}
+
+#[test]
 fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
     let flag = Arc::new(AtomicBool::new(false));
     let calls = Cell::new(0);
