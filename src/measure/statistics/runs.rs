@@ -61,20 +61,24 @@ impl Estimate {
             n: sorted.len(),
             runs: runs.len(),
             coverage: if half_width.is_some() { LEVEL } else { 0.0 },
-            spread: Some(Spread::of(runs, &middles)),
+            spread: Spread::of(runs, &middles),
         })
     }
 }
 
 impl Spread {
     /// The two spreads are compared by an F test of their variances (5 %, two-sided); the one within runs has the degrees
-    /// of freedom that its quartiles are worth.
-    fn of(runs: &[&[f64]], middles: &[f64]) -> Self {
+    /// of freedom that its quartiles are worth. `None` where no run has two samples: there is none within.
+    fn of(runs: &[&[f64]], middles: &[f64]) -> Option<Self> {
         /// A quotient of variances whose share is 1, and whose multiples are numbers.
         const MOST: f64 = 1e100;
-        let variances = runs.iter().map(|samples| (quartile_distance(samples) / QUARTILE_DISTANCE).powi(2));
-        let count = runs.len() as f64;
-        let within = variances.sum::<f64>() / count;
+        let several = runs.iter().filter(|samples| samples.len() > 1);
+        let variances: Vec<f64> =
+            several.map(|samples| (quartile_distance(samples) / QUARTILE_DISTANCE).powi(2)).collect();
+        if variances.is_empty() {
+            return None;
+        }
+        let (count, within) = (runs.len() as f64, mean(&variances));
         let between = variance(middles);
         let freedom = runs.iter().map(|samples| samples.len() as f64 - 1.0).sum::<f64>() * QUARTILE_EFFICIENCY;
         let larger = match FisherSnedecor::new(count - 1.0, freedom) {
@@ -89,7 +93,7 @@ impl Spread {
             },
             Err(_) => Larger::Unclear,
         };
-        Self { within: within.sqrt(), between: between.sqrt(), larger }
+        Some(Self { within: within.sqrt(), between: between.sqrt(), larger })
     }
 }
 
@@ -143,6 +147,13 @@ mod tests {
         assert_eq!((estimate.median, estimate.runs, estimate.n), (2.0, 3, 6));
         assert!((estimate.high - (2.0 + 4.302_653 / 3.0_f64.sqrt())).abs() < 1e-5, "{estimate:?}");
         assert!(estimate.is_interval());
+    }
+
+    #[test]
+    fn runs_of_one_sample_each_tell_nothing_of_a_spread_within() {
+        assert_eq!(of(&[&[1.0], &[2.0], &[3.0]]).spread, None);
+        let within = of(&[&[1.0], &[2.0, 4.0, 6.0], &[3.0]]).spread.unwrap().within;
+        assert!((within - 2.0 / QUARTILE_DISTANCE).abs() < 1e-12, "{within}");
     }
 
     #[test]
