@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockRea
 use std::time::{Duration, Instant};
 
 use super::driver::blas::Blas;
-use super::driver::libraries::Library;
 use super::driver::{Allocation, Context, Event, HostPiece, Pool, exit};
 use super::kernels::Kernels;
 use super::matmul::Matmul;
@@ -79,6 +78,7 @@ pub(crate) struct Gpu {
 impl Gpu {
     /// GPU `index`; the driver has been initialized.
     pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
+        exit::note_thread();
         let mut gpus = lock(&GPUS);
         if let Some(known) = gpus.get(&index) {
             return Ok(known.clone());
@@ -116,7 +116,6 @@ impl Gpu {
             return Ok(blas);
         }
         let made = Blas::new(&self.context)?;
-        exit::come_before(Library::CublasLt);
         Ok(self.blas.get_or_init(|| made))
     }
 

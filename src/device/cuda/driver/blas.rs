@@ -17,7 +17,7 @@ use cudarc::cublaslt::sys::{
 use cudarc::cublaslt::sys::cublasLtMatmulAlgoConfigAttributes_t;
 
 use super::libraries::Library;
-use super::{Context, PoolSpan, Stream};
+use super::{Context, PoolSpan, Stream, exit};
 use crate::device::DType;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -190,6 +190,7 @@ impl Descriptors {
         let mut found: [cublasLtMatmulHeuristicResult_t; CANDIDATES] = unsafe { std::mem::zeroed() };
         let mut count = 0;
         let [first, second, out] = self.layouts;
+        let _inside = exit::enter();
         // Safety: all handles are live; writes at most as many results as there is room for.
         let status = unsafe {
             let (room, results) = (CANDIDATES as i32, found.as_mut_ptr());
@@ -236,6 +237,7 @@ impl Stream {
         let [first, second, result] = descriptors.layouts;
         let (one, zero) = (1.0f32, 0.0f32);
         let workspace = workspace.map_or(ptr::null_mut(), |workspace| workspace.address() as *mut c_void);
+        let _inside = exit::enter();
         // Safety: all handles are live; scalars are copied; the rest is the caller's promise.
         let status = unsafe {
             sys::cublasLtMatmul(

@@ -31,9 +31,7 @@ impl Compiler {
         Library::Nvrtc.require()?;
         let mut version = (0, 0);
         // Safety: the library is there; writes two integers.
-        let status = unsafe { sys::nvrtcVersion(&mut version.0, &mut version.1) };
-        exit::come_before(Library::Nvrtc);
-        match status {
+        match unsafe { sys::nvrtcVersion(&mut version.0, &mut version.1) } {
             nvrtcResult::NVRTC_SUCCESS => Ok(Self { version }),
             status => Err(failed("nvrtcVersion", status)),
         }
@@ -46,6 +44,7 @@ impl Compiler {
 
     /// The cubin of `source` for `architecture`, compiled now.
     pub(crate) fn compile(self, file: &'static str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+        let _inside = exit::enter();
         let program = Program::new(file, source)?;
         let architecture_option = format!("--gpu-architecture={architecture}");
         let options = OPTIONS

@@ -2,29 +2,44 @@
 //!
 //! The driver has handlers of its own there, and so have the vendor's libraries. They wait for the work of the device, of which a
 //! gate that nobody opened any more would keep the process for good, and they take away what calls of other threads still use.
-//! What is run here comes before them: handlers run in the reverse order of their registration, so that it is registered again
-//! behind each library that is loaded. From then on a thread that enters the driver stays where it is; the one that ends the
-//! process goes on.
+//! So [`leave`] comes before them: work can end, no thread enters the driver any more but the one that ends the process, and the
+//! long calls that others have begun are over.
+//!
+//! Handlers run in the reverse order of their registration, and the libraries register more of them at any time. But what a thread
+//! keeps for itself is dropped before all handlers, of the thread that ends the process: mostly the main one, for which that
+//! is the end of the process. Where another ends it, the handler that was registered here comes as early as it can.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
+use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use super::libraries::Library;
-
-/// How long calls that other threads have begun are given to return, once nothing is pending.
-const CALLS: Duration = Duration::from_millis(5);
+/// How long a call may take that another thread has begun, and how long one of some microseconds.
+const LONG_CALLS: Duration = Duration::from_secs(2);
+const CALLS: Duration = Duration::from_millis(1);
 
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 static PREPARE: OnceLock<fn()> = OnceLock::new();
-/// Behind which libraries the handler is registered, a bit each.
-static BEHIND: AtomicU32 = AtomicU32::new(0);
+/// How many threads are in a library's long call.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// Whether this thread ends the process.
     static ENDS: Cell<bool> = const { Cell::new(false) };
+    static LAST: Last = const { Last };
+}
+
+/// Dropped with what a thread keeps for itself.
+struct Last;
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if is_main() {
+            leave();
+        }
+    }
 }
 
 unsafe extern "C" {
@@ -34,20 +49,29 @@ unsafe extern "C" {
 
 /// Has `prepare` run when the process ends, before the handlers of the driver, which has been initialized.
 pub(crate) fn prepare_by(prepare: fn()) {
-    PREPARE.get_or_init(|| prepare);
-    come_before(Library::Driver);
-}
-
-/// Has it run before the handlers of a library, too, which has been loaded after the driver.
-pub(crate) fn come_before(library: Library) {
-    let bit = 1 << library as u32;
-    if BEHIND.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
-        // Safety: the handler may run at any time, more than once. Where it finds no room, the process ends as it would without.
-        unsafe { atexit(leave) };
+    let mut is_first = false;
+    PREPARE.get_or_init(|| {
+        is_first = true;
+        prepare
+    });
+    if is_first {
+        // Safety: the handler may run at any time. Where it finds no room, the process ends as it would without.
+        unsafe { atexit(leave_by_handler) };
     }
+    note_thread();
 }
 
-extern "C" fn leave() {
+/// This thread may be the one that ends the process.
+pub(crate) fn note_thread() {
+    // A thread that is ending has dropped what it kept.
+    let _ = LAST.try_with(|_| ());
+}
+
+extern "C" fn leave_by_handler() {
+    leave();
+}
+
+fn leave() {
     if IS_LEAVING.swap(true, Ordering::SeqCst) {
         return;
     }
@@ -55,6 +79,10 @@ extern "C" fn leave() {
     if let Some(prepare) = PREPARE.get() {
         // A panic must not leave a function of C's.
         let _ = std::panic::catch_unwind(*prepare);
+    }
+    let until = Instant::now() + LONG_CALLS;
+    while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(CALLS);
 }
@@ -72,4 +100,32 @@ fn stay() {
     while !ENDS.get() {
         std::thread::park();
     }
+}
+
+/// A library's long call: the process ends after it.
+pub(crate) struct Inside(());
+
+/// Enters a library, unless another thread is ending the process.
+pub(crate) fn enter() -> Inside {
+    let inside = Inside(());
+    INSIDE.fetch_add(1, Ordering::SeqCst);
+    if IS_LEAVING.load(Ordering::SeqCst) && !ENDS.get() {
+        drop(inside);
+        stay();
+        return enter();
+    }
+    inside
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether this is the main thread: of Linux its number is that of the process. Elsewhere the handler alone is there.
+fn is_main() -> bool {
+    let thread = std::fs::read_link("/proc/thread-self").ok();
+    let number = thread.as_deref().and_then(Path::file_name).and_then(OsStr::to_str).map(str::parse);
+    number == Some(Ok(std::process::id()))
 }

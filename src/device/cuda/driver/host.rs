@@ -13,7 +13,7 @@ use cudarc::driver::sys::{
     self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUdeviceptr, CUresult,
 };
 
-use super::{Context, PoolSpan};
+use super::{Context, PoolSpan, exit};
 use crate::device::engine::Result;
 use crate::device::{Element, HostKind};
 use crate::error::DeviceError;
@@ -77,6 +77,7 @@ impl HostBlock {
     pub(crate) fn release(self) {
         if self.kind != HostKind::Pageable && self.bytes > 0 {
             let _ = self.context.bind();
+            let _inside = exit::enter();
             // Safety: allocated by `page_locked`, and `self` ends here. An error leaves the memory allocated.
             unsafe { sys::cuMemFreeHost(self.start()) };
         }
@@ -123,7 +124,7 @@ fn page_locked(context: &Context, bytes: usize, flags: u32) -> Result<(NonNull<u
         call: "cuMemHostAlloc",
         reason: format!("{bytes} bytes of pinned memory: {error}"),
     };
-    let (mut start, mut device) = (ptr::null_mut(), 0);
+    let (_inside, mut start, mut device) = (exit::enter(), ptr::null_mut(), 0);
     // Safety: writes one address.
     let status =
         unsafe { sys::cuMemHostAlloc(&mut start, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | flags) };

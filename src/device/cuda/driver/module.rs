@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute, CUmodule};
 
-use super::Context;
+use super::{Context, exit};
 use crate::device::engine::Result;
 
 /// Machine code on the device. Stays loaded as long as the context: to unload it can wait for the device.
@@ -37,7 +37,7 @@ impl Module {
     /// Loads an image that the compiler made (or the cache kept, with its checksum). May wait for the device.
     pub(crate) fn load(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
         context.bind()?;
-        let mut raw = ptr::null_mut();
+        let (_inside, mut raw) = (exit::enter(), ptr::null_mut());
         // Safety: an image carries its own length.
         let status = unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast::<c_void>()) };
         context.check("cuModuleLoadData", status).map(|()| Self { raw, context: context.clone() })

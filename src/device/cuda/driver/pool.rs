@@ -16,7 +16,7 @@ use cudarc::driver::sys::{
     CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUresult, CUstream,
 };
 
-use super::Context;
+use super::{Context, exit};
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
@@ -141,6 +141,7 @@ impl Pool {
     /// Gives memory that nobody uses back to the system.
     pub(crate) fn trim(&self) -> Result<()> {
         self.context.bind()?;
+        let _inside = exit::enter();
         // Safety: the pool is live; memory in use is not touched.
         self.context.check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.raw, 0) })
     }

@@ -66,10 +66,9 @@ impl Cupti {
     /// Begins to record, with what to call the source of times; or says why CUPTI cannot.
     pub(crate) fn begin(gpu: &Arc<Gpu>) -> Result<(Self, String), String> {
         Library::Cupti.load().map_err(|error| error.to_string())?;
-        let (mut context, mut version) = (0, 0);
+        let (_inside, mut context, mut version) = (exit::enter(), 0, 0);
         // Safety: the context is retained, and both calls write one number.
         check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(gpu.context.raw(), &mut context) })?;
-        exit::come_before(Library::Cupti);
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
         let collecting = Mutex::new(Some(Collecting::begin(context)?));
@@ -130,7 +129,7 @@ impl ActivitySource for Cupti {
         {
             // A gate of another opening of the GPU may hold work of its own: the records of what is over come without force,
             // and stay enabled.
-            let making = self.gpu.may_make();
+            let (making, _inside) = (self.gpu.may_make(), exit::enter());
             // Safety: gives buffers back through the callback, which lives as long as the process; then writes one number.
             unsafe {
                 sys::cuptiActivityFlushAll(if making.is_some() { FORCED } else { 0 });
@@ -150,6 +149,7 @@ impl ActivitySource for Cupti {
     fn abandon(&self) {
         drop(self.collected());
         if let Some(_making) = self.gpu.may_make() {
+            let _inside = exit::enter();
             disable();
         }
     }

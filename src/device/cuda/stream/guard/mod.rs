@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::device::cuda::driver::{Allocation, Capture, Stream};
+use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
 use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
@@ -108,6 +108,7 @@ impl StreamInner {
     /// A new stream of an opened device.
     pub(crate) fn new(device: &Arc<Opened>) -> Result<Arc<Self>> {
         device.check()?;
+        exit::note_thread();
         let gpu = &device.gpu;
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
