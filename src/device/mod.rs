@@ -378,8 +378,8 @@ impl fmt::Debug for Event {
 
 /// A flag that streams wait on and the host opens: the way to hold a stream for exactly as long as is needed.
 ///
-/// Dropping the last handle opens it, so that no stream can wait for a gate that nobody can open. Drops of other objects
-/// wait for no gate. While a stream is held, the thread that is to open the gate must not make a call that waits for the
+/// Dropping the last handle opens it, and so does the end of the process, so that no stream can wait for a gate that nobody can
+/// open. Drops of other objects wait for no gate. While a stream is held, the thread that is to open the gate must not make a call that waits for the
 /// device: besides the synchronization points, the first matrix multiplication of a shape, the first pinned host buffer of
 /// a size, and a launch or an upload behind some nine hundred others, for which the stream's queue has no room. Questions and
 /// drops wait for nothing, and a thread that waits keeps no other from calls that do not.

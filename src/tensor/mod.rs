@@ -25,7 +25,7 @@
 //! fp32. A share of the value bounds no error there: to each bound come `η/2` for the rounding to the element type, and `η₃₂`
 //! for each product in fp32, of which an element of `affine` and `multiply` has one and of `matmul` `k`. Neither engine takes
 //! such numbers for 0: the CPU engine leaves the processor in the mode of IEEE 754, and the kernels of CUDA are compiled with
-//! that, which is the compiler's default (`--ftz=false`). What cuBLAS does with them, which `matmul` is on CUDA, it does not say.
+//! that, which is the compiler's default (`--ftz=false`). On CUDA `matmul` is cuBLAS, of which this is not known.
 //!
 //! # Errors
 //! What stands under *Errors* of a call is its own. Besides, a call that enqueues on a stream or waits for it fails with
