@@ -42,7 +42,7 @@ pub struct Layers {
     /// How many launches are timed together: fewer than a queue takes.
     #[serde(deserialize_with = "counts::million")]
     pub launches: NonZeroUsize,
-    /// The numbers of operations in a graph, ascending.
+    /// The numbers of operations in a graph. The line goes through the smallest and the largest.
     #[serde(deserialize_with = "counts::millions")]
     pub nodes: Vec<NonZeroUsize>,
     /// How long a kernel of a chain takes: several times as long as a launch.
@@ -153,7 +153,7 @@ impl Layers {
                 .per(SINGLE);
         }
         group = group.having([]);
-        if let (Some(first), Some(last)) = (self.nodes.first(), self.nodes.last())
+        if let (Some(first), Some(last)) = (self.nodes.iter().min(), self.nodes.iter().max())
             && first < last
         {
             let (few, many) = (first.get(), last.get());

@@ -36,7 +36,7 @@ const FEW: NonZeroUsize = count(3);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryWays {
-    /// How many bytes are moved in one direction, ascending.
+    /// How many bytes are moved in one direction.
     #[serde(deserialize_with = "counts::sizes")]
     pub sizes: Vec<NonZeroUsize>,
     /// How many are moved where the same code is measured twice.
