@@ -24,8 +24,9 @@ impl Stream {
         Ok(Tensor { stream: self.clone(), memory, offset: 0, shape, element: PhantomData })
     }
 
-    /// A tensor of `value`s. Of a floating-point type an element is what is nearest to `value`, ties to even; of an integer type
-    /// it is `value` without its fraction, the type's end on that side where it lies outside, and 0 for NaN.
+    /// A tensor whose elements are all `value`, converted to their type. A floating-point type gets the nearest number, ties to
+    /// even. An integer type gets `value` without its fraction, its own smallest or largest number where `value` lies outside,
+    /// and 0 for NaN.
     ///
     /// ```
     /// use syncscope::prelude::*;

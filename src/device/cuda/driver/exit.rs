@@ -49,16 +49,10 @@ unsafe extern "C" {
 
 /// Has `prepare` run when the process ends, before the handlers of the driver, which has been initialized.
 pub(crate) fn prepare_by(prepare: fn()) {
-    let mut is_first = false;
-    PREPARE.get_or_init(|| {
-        is_first = true;
-        prepare
-    });
-    if is_first {
+    if PREPARE.set(prepare).is_ok() {
         // Safety: the handler may run at any time. Where it finds no room, the process ends as it would without.
-        unsafe { atexit(leave_by_handler) };
+        unsafe { atexit(leave) };
     }
-    note_thread();
 }
 
 /// This thread may be the one that ends the process.
@@ -67,11 +61,7 @@ pub(crate) fn note_thread() {
     let _ = LAST.try_with(|_| ());
 }
 
-extern "C" fn leave_by_handler() {
-    leave();
-}
-
-fn leave() {
+extern "C" fn leave() {
     if IS_LEAVING.swap(true, Ordering::SeqCst) {
         return;
     }
@@ -90,14 +80,14 @@ fn leave() {
 /// Returns unless another thread is ending the process.
 #[inline]
 pub(super) fn stay_out() {
-    if IS_LEAVING.load(Ordering::Relaxed) {
+    if IS_LEAVING.load(Ordering::Relaxed) && !ENDS.get() {
         stay();
     }
 }
 
 #[cold]
-fn stay() {
-    while !ENDS.get() {
+fn stay() -> ! {
+    loop {
         std::thread::park();
     }
 }
@@ -112,7 +102,6 @@ pub(crate) fn enter() -> Inside {
     if IS_LEAVING.load(Ordering::SeqCst) && !ENDS.get() {
         drop(inside);
         stay();
-        return enter();
     }
     inside
 }
