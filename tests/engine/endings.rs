@@ -1,4 +1,4 @@
-//! How a process ends whose `main` returns while threads, gates, captures and recordings are in use.
+//! How a process ends, whose `main` returns or whose thread ends it, while threads, gates, captures and recordings are in use.
 //!
 //! Each is a process of this program, which [`child`] makes end so.
 
@@ -17,6 +17,7 @@ use crate::{Check, ensure};
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_process_ends_whose_gate_was_never_opened", |device| ends(device, "gate")),
     ("a_process_ends_whose_threads_are_at_work", |device| ends(device, "work")),
+    ("a_process_ends_by_another_thread_while_threads_are_at_work", |device| ends(device, "elsewhere")),
     ("a_process_ends_within_a_capture_and_a_recording", |device| ends(device, "capture")),
     ("a_process_ends_whose_thread_waits_for_a_gate", |device| ends(device, "wait")),
 ];
@@ -70,7 +71,7 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
             x.copy_to(&mut buffer)?;
             std::mem::forget((gate, buffer));
         }
-        "work" => (0..6).for_each(|which| {
+        "work" | "elsewhere" => (0..6).for_each(|which| {
             let (device, ready) = (device.clone(), ready.clone());
             thread::spawn(move || work(which, &device, &ready));
         }),
@@ -82,7 +83,7 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
                 let _ = stream.capture(|| {
                     x.affine_in_place(1.0, 1.0)?;
                     device.record(|| -> Result<(), DeviceError> {
-                        let _ = ready.send(());
+                        let _ = ready.send(0);
                         loop {
                             thread::park();
                         }
@@ -96,7 +97,7 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
             stream.wait_gate(&gate)?;
             let other = gate.clone();
             thread::spawn(move || {
-                let _ = ready.send(());
+                let _ = ready.send(0);
                 let _ = stream.synchronize();
             });
             let _ = is_ready.recv();
@@ -108,11 +109,19 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
     if ending == "work" {
         is_ready.iter().take(60).for_each(drop);
     }
+    if ending == "elsewhere" {
+        // A library's first search registers what must not come before the end that is tried.
+        is_ready.iter().filter(|which| *which == SEARCHES).take(2).for_each(drop);
+        let _ = thread::spawn(|| std::process::exit(0)).join();
+    }
     Ok(true)
 }
 
+/// The thread at work whose products are searched.
+const SEARCHES: usize = 2;
+
 /// Calls without an end; those that fail as the process ends are nobody's.
-fn work(which: usize, device: &Device, ready: &mpsc::Sender<()>) {
+fn work(which: usize, device: &Device, ready: &mpsc::Sender<usize>) {
     let work = || {
         let stream = device.stream()?;
         let (x, m, mut searched) = (stream.ones::<f32>([100_000])?, stream.ones::<f32>([64, 64])?, 0);
@@ -120,7 +129,7 @@ fn work(which: usize, device: &Device, ready: &mpsc::Sender<()>) {
             match which {
                 0 => drop(x.affine(1.0, 1.0)?.to_vec()?),
                 1 => stream.capture(|| x.affine_in_place(1.0, 0.0))?.1.launch()?,
-                2 => {
+                SEARCHES => {
                     // Each is the first of its shape, which is searched.
                     searched += 1;
                     drop(m.get([0])?.reshape([1, 64])?.matmul(&stream.ones::<f32>([64, searched])?)?);
@@ -132,7 +141,7 @@ fn work(which: usize, device: &Device, ready: &mpsc::Sender<()>) {
                 }
                 _ => drop(device.record(|| x.sum()?.item())?),
             }
-            let _ = ready.send(());
+            let _ = ready.send(which);
         }
     };
     let _: Result<(), DeviceError> = work();

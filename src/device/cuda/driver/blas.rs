@@ -207,6 +207,8 @@ impl Descriptors {
                 &mut count,
             )
         };
+        // The search loads tables of the library, which it takes away at the end.
+        exit::come_first();
         match status {
             // Its word for an empty list.
             cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED => return Ok(Vec::new()),

@@ -7,7 +7,8 @@
 //!
 //! Handlers run in the reverse order of their registration, and the libraries register more of them at any time. But what a thread
 //! keeps for itself is dropped before all handlers, of the thread that ends the process: mostly the main one, for which that
-//! is the end of the process. Where another ends it, the handler that was registered here comes as early as it can.
+//! is the end of the process. Where another ends it, the handler must be a late one: see [`come_first`]. What is
+//! left open is such an end within a library's very first search.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, c_int};
@@ -24,6 +25,9 @@ static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 static PREPARE: OnceLock<fn()> = OnceLock::new();
 /// How many threads are in a library's long call.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// How often the handler was registered: a process that searches plans without an end must not grow.
+static REGISTERED: AtomicUsize = AtomicUsize::new(0);
+const MOST_REGISTERED: usize = 1000;
 
 thread_local! {
     /// Whether this thread ends the process.
@@ -50,7 +54,14 @@ unsafe extern "C" {
 /// Has `prepare` run when the process ends, before the handlers of the driver, which has been initialized.
 pub(crate) fn prepare_by(prepare: fn()) {
     if PREPARE.set(prepare).is_ok() {
-        // Safety: the handler may run at any time. Where it finds no room, the process ends as it would without.
+        come_first();
+    }
+}
+
+/// Has [`leave`] come before all handlers that were registered so far: after a call in which a library may have registered some.
+pub(super) fn come_first() {
+    if REGISTERED.fetch_add(1, Ordering::Relaxed) < MOST_REGISTERED {
+        // Safety: the handler may run at any time, and again. Where it finds no room, the process ends as it would without.
         unsafe { atexit(leave) };
     }
 }
