@@ -45,8 +45,8 @@ pub(super) struct Choice {
     /// The device, instead of the suite's: cuda:0, cpu:0, or auto
     #[arg(long, value_name = "NAME")]
     pub(super) device: Option<String>,
-    /// Measure only these rows: an identifier or its beginning (overlap.transfer); may be given again. A row that is
-    /// computed from others needs them, too
+    /// Measure only these rows: an identifier or its beginning (overlap.transfer); may be given again. What a
+    /// row is computed from is measured, too
     #[arg(long, value_name = "ROWS")]
     pub(super) only: Vec<String>,
     /// Leave these rows out; may be given again
@@ -63,7 +63,7 @@ impl Choice {
         let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
         match carried.registry.refuse(&selection) {
             Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", program()))),
-            None => Ok(selection),
+            None => Ok(selection.with_operands(carried.registry.catalog("cuda").specs())),
         }
     }
 

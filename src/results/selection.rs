@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::begins;
+use super::row::{MetricSpec, Provenance, begins};
 
 /// Which rows are to be measured: those that `only` names (all, where it names none) but for those that `skip` names.
 ///
@@ -34,6 +34,24 @@ impl Selection {
         self.only.is_empty() && self.skip.is_empty()
     }
 
+    /// With the rows from which the derived ones among those that `only` names are computed, but for those that `skip` names.
+    pub fn with_operands(mut self, rows: &[MetricSpec]) -> Self {
+        let mut seen = 0;
+        // What an operand is computed from comes with it.
+        while let Some(name) = self.only.get(seen).cloned() {
+            seen += 1;
+            for row in rows.iter().filter(|row| begins(&row.id, &name)) {
+                let Provenance::Derived { operands, .. } = &row.provenance else { continue };
+                for operand in operands {
+                    if !self.only.iter().any(|only| begins(&operand.id, only)) {
+                        self.only.push(operand.id.clone());
+                    }
+                }
+            }
+        }
+        self
+    }
+
     /// The first name that stands for none of the rows `ids`.
     pub fn unknown<'a>(&self, ids: impl Iterator<Item = &'a str> + Clone) -> Option<&str> {
         let mut names = self.only.iter().chain(&self.skip).map(String::as_str);
@@ -44,6 +62,9 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Clock;
+    use crate::results::{Derivation, FormulaOperand, Parameters};
+    use crate::units::Unit;
 
     fn selection(only: &[&str], skip: &[&str]) -> Selection {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -57,6 +78,34 @@ mod tests {
         assert!(!transfer.holds("overlap.transfer.d2h.free"));
         assert!(!transfer.holds("overlap.transfers"));
         assert!(Selection::default().holds("overlap.finish"));
+    }
+
+    #[test]
+    fn what_a_row_is_computed_from_comes_with_it() {
+        let row = |id: &str, from: &[&str]| {
+            let operand = |id: &&str| FormulaOperand { name: (*id).to_owned(), id: (*id).to_owned(), parameters: None };
+            let operands: Vec<FormulaOperand> = from.iter().map(operand).collect();
+            let provenance = match operands.as_slice() {
+                [] => Provenance::Measured { clock: Clock::Host, iterations: 1 },
+                _ => Provenance::Derived { derivation: Derivation::Computation, formula: "a".to_owned(), operands },
+            };
+            MetricSpec {
+                id: id.to_owned(),
+                group: "Rows".to_owned(),
+                label: id.to_owned(),
+                unit: Unit::Seconds,
+                parameters: Parameters::new(),
+                provenance,
+                work: None,
+                floor: None,
+            }
+        };
+        let rows = [row("a.one", &[]), row("a.two", &[]), row("a.sum", &["a.one", "a.two"]), row("a.half", &["a.sum"])];
+        let only = |names: &[&str]| selection(names, &["a.two"]).with_operands(&rows);
+        assert_eq!(only(&["a.half"]).only, ["a.half", "a.sum", "a.one", "a.two"]);
+        assert!(only(&["a.half"]).holds("a.one") && !only(&["a.half"]).holds("a.two"));
+        assert_eq!(only(&["a"]).only, ["a"]);
+        assert!(only(&[]).only.is_empty());
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 
 use syncscope::device::Device;
 use syncscope::experiment::{Bench, Registry};
-use syncscope::results::{MetricSpec, Outcome, Plan, Results, RunOutcome};
+use syncscope::results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -386,6 +386,13 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
     let measured = results.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Measured { .. }));
     let chosen = planned().iter().filter(|spec| spec.id.starts_with("launch-path.batched.")).count();
     assert_eq!(measured.count(), 2 * chosen, "for each of two numbers of operations");
+    let rows = planned();
+    let derived = rows.iter().find(|spec| matches!(spec.provenance, Provenance::Derived { .. })).unwrap();
+    let one = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", &derived.id, "--out", "one.json"];
+    assert_eq!(code(&report(&one, folder.path())), 0);
+    let results = Results::read(&folder.path().join("one.json")).unwrap();
+    let mut of_it = results.outcomes().filter(|(row, _)| row.spec.id == derived.id);
+    assert!(of_it.all(|(_, outcome)| matches!(outcome, Outcome::Derived { .. })), "{}: with its operands", derived.id);
     let unknown = report(&["run", "--skip", "lanch-path", "--device", "cpu:0"], folder.path());
     assert_eq!(code(&unknown), 2, "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("no row begins with `lanch-path`"), "{}", stderr(&unknown));
