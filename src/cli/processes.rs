@@ -3,6 +3,7 @@
 //!
 //! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -140,24 +141,24 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// Measures them until all are there, an interrupt, the end of the budget, or an error that the next one would meet, too.
     fn measure(&mut self) -> anyhow::Result<()> {
-        let (begun, mut longest) = (Instant::now(), Duration::ZERO);
+        let (begun, mut lengths) = (Instant::now(), Lengths::default());
         while self.results.is_partial() && !self.forward.is_interrupted() {
-            if self.means.budget.is_some_and(|budget| begun.elapsed() + longest > budget) {
-                alert!("the budget leaves no time for another run");
+            let system = next_system(&self.results);
+            if self.means.budget.is_some_and(|budget| begun.elapsed() + lengths.expected(&system) > budget) {
+                alert!("the budget leaves no time for another run of {system}");
                 break;
             }
             let start = Instant::now();
-            self.next()?;
+            self.next(&system)?;
             self.file = self.keeper.checkpoint(&self.results)?;
-            longest = longest.max(start.elapsed());
+            lengths.add(system, start.elapsed());
         }
         Ok(())
     }
 
-    /// Measures the next one.
-    fn next(&mut self) -> anyhow::Result<()> {
-        let system = next_system(&self.results);
-        let number = over(&self.results, &system) + 1;
+    /// Measures the next one, of this system.
+    fn next(&mut self, system: &str) -> anyhow::Result<()> {
+        let number = over(&self.results, system) + 1;
         note!("run {number} of {}: {system}", self.results.plan.runs);
         match &self.means.peer {
             Some((peer, python)) if system != SYNCSCOPE => {
@@ -203,6 +204,23 @@ impl Runs<'_> {
         let is_measured = over(&self.results, self.results.run().system.as_str()) >= number;
         anyhow::ensure!(is_measured, "run {number} did not begin: {how}");
         Ok(())
+    }
+}
+
+/// How long the longest run of each system took.
+#[derive(Default)]
+struct Lengths(BTreeMap<String, Duration>);
+
+impl Lengths {
+    fn add(&mut self, system: String, length: Duration) {
+        let longest = self.0.entry(system).or_default();
+        *longest = length.max(*longest);
+    }
+
+    /// How long the next run of a system may take: as long as its longest, and as long as that of any while it had none.
+    fn expected(&self, system: &str) -> Duration {
+        let longest = || self.0.values().max();
+        self.0.get(system).or_else(longest).copied().unwrap_or_default()
     }
 }
 
@@ -307,6 +325,17 @@ mod tests {
     fn set(command: &Command, name: &str) -> Option<String> {
         let (_, value) = command.get_envs().find(|(own, _)| *own == name)?;
         Some(value?.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn a_run_is_expected_to_take_as_long_as_the_longest_of_its_system() {
+        let (mut lengths, seconds) = (Lengths::default(), Duration::from_secs);
+        assert_eq!(lengths.expected("own"), Duration::ZERO);
+        for (system, length) in [("own", 170), ("other", 20), ("own", 160), ("other", 25)] {
+            lengths.add(system.to_owned(), seconds(length));
+        }
+        let expected = ["own", "other", "third"].map(|system| lengths.expected(system));
+        assert_eq!(expected, [170, 25, 170].map(seconds));
     }
 
     #[test]
