@@ -20,7 +20,7 @@ impl<'a> Metric<'a> {
         if let Some(reason) = self.unsteady() {
             return Err(reason);
         }
-        match estimate.is_interval() {
+        match estimate.is_interval() || self.is_share() {
             true => Ok((estimate.low, estimate.high)),
             false if estimate.runs > 1 => {
                 Err(format!("no interval: all {} runs came to the same value", estimate.runs))
@@ -136,6 +136,12 @@ mod tests {
         row(id, Provenance::measured(Clock::Host), samples)
     }
 
+    fn trials(id: &str, samples: &[f64]) -> Row {
+        let mut row = row(id, Provenance::measured(Clock::Observed), samples);
+        row.spec.unit = Unit::Ratio;
+        row
+    }
+
     fn derived(id: &str, operands: &[&str]) -> Row {
         derived_of(id, operands, &[1.0])
     }
@@ -188,6 +194,23 @@ mod tests {
         assert!(interval("a.forced").unwrap_err().starts_with("no interval: two regimes"));
         assert!(interval("a.delta").unwrap_err().starts_with("no interval: two regimes"));
         assert!(interval("a.total").unwrap_err().starts_with("no interval: a.forced: two regimes"));
+    }
+
+    #[test]
+    fn a_share_has_an_interval_also_where_all_trials_agree() {
+        let (all, none) = (trials("a.waits", &[1.0; 3]), trials("a.returns", &[0.0; 3]));
+        let rows = Rows::from(vec![all, none]);
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let interval = |id: &str| {
+            let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
+            metric.interval(&metric.estimate().unwrap()).unwrap()
+        };
+        // Wilson's interval of 3 of 3: n / (n + z²).
+        let bound = 3.0 / (3.0 + 1.959_964_f64.powi(2));
+        let (low, high) = interval("a.waits");
+        assert!((low - bound).abs() < 1e-9 && high == 1.0, "{low} {high}");
+        let (low, high) = interval("a.returns");
+        assert!(low == 0.0 && (high - (1.0 - bound)).abs() < 1e-9, "{low} {high}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::OF_EVERY_RUN;
 use super::{ENGINES, Suite};
+use crate::device::cpu;
 use crate::error::{FileError, in_plain_words};
 use crate::experiment::{AnyExperiment, Bench, Registry, RegistryEntry};
 use crate::results::nearest;
@@ -54,11 +55,17 @@ pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
 
 /// Why no machine has a device of this name, and the nearest one that there can be.
 pub(super) fn no_device(name: &str) -> Option<(String, String)> {
-    let is_one = |(engine, number): (&str, &str)| ENGINES.contains(&engine) && number.parse::<u32>().is_ok();
+    let is_one = |(engine, number): (&str, &str)| match number.parse::<usize>() {
+        // Every machine has the same ones of this engine.
+        Ok(number) if engine == "cpu" => number < cpu::DEVICES,
+        Ok(_) => ENGINES.contains(&engine),
+        Err(_) => false,
+    };
     if name == "auto" || name.split_once(':').is_some_and(is_one) {
         return None;
     }
-    let message = format!("`{name}` names no device: `auto`, or an engine and a number, as in `cuda:0`");
+    let last = cpu::DEVICES - 1;
+    let message = format!("`{name}` names no device: `auto`, `cuda:` and a number, or `cpu:0` to `cpu:{last}`");
     Some((message, nearest(name, ["auto", "cuda:0", "cpu:0"].into_iter())))
 }
 

@@ -424,9 +424,12 @@ mod tests {
 
     #[test]
     fn a_device_that_none_can_be_and_an_empty_list_are_refused_with_their_place() {
-        for (device, hint) in
-            [("gpu0", ""), ("cuda:x", "; did you mean `cuda:0`?"), ("cuda", "; did you mean `cuda:0`?")]
-        {
+        for (device, hint) in [
+            ("gpu0", ""),
+            ("cpu:4", "; did you mean `cpu:0`?"),
+            ("cuda:x", "; did you mean `cuda:0`?"),
+            ("cuda", "; did you mean `cuda:0`?"),
+        ] {
             let text = error(&GOOD.replace("sampling", &format!("device: {device}\nsampling")));
             assert!(
                 text.starts_with(&format!("s.yaml:2:9: `{device}` names no device")) && text.ends_with(hint),
