@@ -346,3 +346,16 @@ fn every_public_module_has_an_example_that_is_compiled() {
     }
     assert!(seen > 10, "only {seen} modules were found");
 }
+
+#[test]
+fn the_listing_of_pytorchs_calls_has_those_that_are_measured() {
+    let names = |path: &str| -> Vec<String> {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let (_, calls) = text.split_once("CALLS = {\n").unwrap();
+        let (calls, _) = calls.split_once("\n}\n").unwrap();
+        calls.lines().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
+    };
+    let measured = names("book/peers/pytorch_system/experiments/pytorch_calls.py");
+    assert!(measured.len() > 30);
+    assert_eq!(names("book/src/listings/pytorch_calls.py"), measured);
+}

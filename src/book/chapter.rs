@@ -216,7 +216,7 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
         }
         let reasons: Vec<Value> =
             reasons.into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") }).collect();
-        found.push(context! { machine, reasons });
+        found.push(context! { machine, reasons, runs => results.missing_runs().join("; ") });
     }
     found
 }

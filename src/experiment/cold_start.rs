@@ -130,7 +130,7 @@ impl ColdStart {
                 first.part(part)?;
                 Ok(move || processes.part(row, |made| made.part(part))?)
             };
-            group = group.time_by(Clock::Host, id, label, of_process).of_event(0);
+            group = group.time_by(Clock::Host, id, label, of_process).elsewhere();
         }
         let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
         let rest = rest.is(Derivation::Difference);

@@ -293,6 +293,11 @@ impl<'a, S: 'a> Group<'a, S> {
         self.changed(move |case| case.per(count))
     }
 
+    /// The last row, whose work another processor does: see [`Case::elsewhere`].
+    pub fn elsewhere(self) -> Self {
+        self.changed(Case::elsewhere)
+    }
+
     /// The last row, whose samples are parts of one event of each round: see [`Case::of_event`].
     pub fn of_event(self, event: usize) -> Self {
         self.changed(move |case| case.of_event(event))

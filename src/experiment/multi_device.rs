@@ -367,7 +367,7 @@ fn all_reduce(bench: &mut Bench, devices: &Devices, bytes: usize) {
         })
         .derived(
             "multi-device.all-reduce.rate",
-            "Bytes that each device moves",
+            "Bus bandwidth",
             Unit::BytesPerSecond,
             Formula::of("2 · (devices − 1) / devices · bytes / done", [("done", "multi-device.all-reduce.done")]),
         )

@@ -38,7 +38,7 @@ use crate::units::{Seconds, Unit};
 pub struct WaitModes {
     /// The lengths of the work that is waited for.
     pub lengths: Vec<Seconds>,
-    /// How many waits of a millisecond and longer there are in each way.
+    /// How many waits of a millisecond and longer there are in each way: fewer of long ones, as many as a second holds, but ten.
     #[serde(deserialize_with = "counts::million")]
     pub waits: NonZeroUsize,
     /// The length of the work while a neighbour launches.
@@ -52,7 +52,7 @@ impl Default for WaitModes {
     fn default() -> Self {
         Self {
             lengths: [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
-            waits: count(10),
+            waits: count(20),
             busy: Seconds::milliseconds(2),
             launches: count(64),
         }
@@ -132,7 +132,8 @@ fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
 impl WaitModes {
     /// How many waits of a length there are, where it is not the run's protocol that says so.
     fn waits_of(&self, length: Duration) -> Option<NonZeroUsize> {
-        (length >= LONG).then_some(self.waits)
+        let in_a_second = (1.0 / length.as_secs_f64()) as usize;
+        (length >= LONG).then(|| self.waits.min(count(in_a_second.max(10))))
     }
 
     /// What the ways cost a thread that launches meanwhile: one group.

@@ -21,6 +21,7 @@ pub struct Case<'a> {
     clock: Clock,
     iterations: usize,
     event: Option<usize>,
+    is_elsewhere: bool,
 }
 
 enum Measure<'a> {
@@ -92,10 +93,28 @@ impl<'a> Case<'a> {
     }
 
     fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
-        Self { name: name.into(), measure: Measure::Once(Box::new(measure)), clock, iterations: 1, event: None }
+        Self {
+            name: name.into(),
+            measure: Measure::Once(Box::new(measure)),
+            clock,
+            iterations: 1,
+            event: None,
+            is_elsewhere: false,
+        }
     }
 
-    /// A case whose samples are parts of one event of each round, as a process that the first of its cases starts: those with
+    /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
+    /// the thread's own processor is beside it says nothing of it, and is not kept.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self { is_elsewhere: true, ..self }
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// A case whose samples are parts of one event of each round, as a wait that the first of its cases makes: those with
     /// the same number. How slow the host was beside one of them it was beside all.
     #[must_use]
     pub fn of_event(self, event: usize) -> Self {
@@ -190,7 +209,7 @@ impl<'a> Case<'a> {
         region: impl FnMut(I) -> Result<R, E> + 'a,
     ) -> Self {
         let measure = Measure::Batch(Batch::new(Monotonic, input, region));
-        Self { name: name.into(), measure, clock: Clock::Host, iterations: 1, event: None }
+        Self { name: name.into(), measure, clock: Clock::Host, iterations: 1, event: None, is_elsewhere: false }
     }
 
     /// A case of which the host's clock times a part: what it runs through the [`Stopwatch`]. A sample in which it ran

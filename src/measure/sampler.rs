@@ -349,7 +349,8 @@ impl Sampler {
     }
 
     fn run(&self, case: &mut Case<'_>) -> Result<Taken, CaseError> {
-        let slowdown = || self.host.as_ref().map(|host| host.slowdown());
+        let host = self.host.as_ref().filter(|_| !case.is_elsewhere());
+        let slowdown = || host.map(|host| host.slowdown());
         self.synchronize()?;
         let before = slowdown();
         let started = Instant::now();

@@ -7,7 +7,6 @@
 use super::escape::escape;
 use super::table::{Cell, Column, Table, TableGroup, TableRow};
 use super::value::Value;
-use crate::units::Unit;
 
 impl Table {
     /// The table as a fragment of HTML without empty lines, so that it can stand in Markdown.
@@ -121,9 +120,8 @@ fn value_cell(value: &Value, role: &str) -> String {
 /// The tooltip of the cell: what its value is of. How many samples that are stands in the cell.
 fn hint(value: &Value) -> String {
     let Some(samples) = value.samples else { return String::new() };
-    let is_share = value.unit == Unit::Ratio && value.source.as_deref() == Some("observed");
     let median = if value.difference { "median difference" } else { "median" };
-    let hint = match (is_share, samples.runs) {
+    let hint = match (samples.trials, samples.runs) {
         (true, 0 | 1) => "share of the trials of one run".to_owned(),
         (true, _) => "share of the trials of all runs".to_owned(),
         (false, 0 | 1) => format!("{median} of one run"),

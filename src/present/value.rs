@@ -46,6 +46,10 @@ pub struct Sampled {
     pub n: usize,
     /// Of how many runs.
     pub runs: usize,
+    /// Whether each of the runs is known to have as many as the others.
+    pub even: bool,
+    /// Whether they are trials, and the value is the share of yes among all of them.
+    pub trials: bool,
     /// How far samples and runs scatter, where there are several runs.
     pub spread: Option<Spread>,
 }
@@ -121,7 +125,13 @@ impl Value {
         let ends = (estimate.low, estimate.high);
         let mut value = Self {
             interval: estimate.is_interval().then_some(ends),
-            samples: Some(Sampled { n: estimate.n, runs: estimate.runs, spread: estimate.spread }),
+            samples: Some(Sampled {
+                n: estimate.n,
+                runs: estimate.runs,
+                even: false,
+                trials: false,
+                spread: estimate.spread,
+            }),
             ..Self::plain(estimate.median, unit, precision)
         };
         if !estimate.is_interval() && estimate.runs > 1 {
@@ -196,7 +206,7 @@ impl Sampled {
     fn counted(self) -> String {
         match self {
             Self { n, runs: 0 | 1, .. } => format!("n = {n}"),
-            Self { n, runs, .. } if n % runs == 0 => format!("n = {runs} × {}", n / runs),
+            Self { n, runs, even: true, .. } => format!("n = {runs} × {}", n / runs),
             Self { n, runs, .. } => format!("n = {n} in {runs} runs"),
         }
     }
@@ -243,9 +253,13 @@ fn largest(value: f64, interval: Option<(f64, f64)>) -> f64 {
 mod tests {
     use super::*;
 
+    fn sampled(n: usize, runs: usize) -> Sampled {
+        Sampled { n, runs, even: false, trials: false, spread: None }
+    }
+
     fn measured(value: f64, low: f64, high: f64) -> Value {
         let plain = Value::plain(value, Unit::Seconds, Precision::Interval);
-        Value { interval: Some((low, high)), samples: Some(Sampled { n: 50, runs: 1, spread: None }), ..plain }
+        Value { interval: Some((low, high)), samples: Some(sampled(50, 1)), ..plain }
     }
 
     #[test]
@@ -284,13 +298,13 @@ mod tests {
     #[test]
     fn samples_of_several_runs_are_counted_by_run_with_both_spreads() {
         let spread = Spread { within: 0.02e-3, between: 0.1e-3, larger: Larger::Between };
-        let samples = Some(Sampled { n: 50, runs: 5, spread: Some(spread) });
+        let samples = Some(Sampled { even: true, spread: Some(spread), ..sampled(50, 5) });
         let formatted = Value { samples, ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
         assert_eq!(formatted.samples.as_deref(), Some("n = 5 × 10"));
         assert_eq!(formatted.spread.as_deref(), Some("runs ±5.0 % > samples ±1.0 %"));
-        let uneven = Some(Sampled { n: 29, runs: 3, spread: None });
-        let formatted = Value { samples: uneven, ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
-        assert_eq!(formatted.samples.as_deref(), Some("n = 29 in 3 runs"));
+        // 9, 1 and 8 of them may be 18, too.
+        let formatted = Value { samples: Some(sampled(18, 3)), ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
+        assert_eq!(formatted.samples.as_deref(), Some("n = 18 in 3 runs"));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Metric<'a> {
     pub runs: Vec<Cow<'a, [f64]>>,
     /// How many samples these runs have besides, all of a slowed host.
     pub left_out: usize,
+    /// How many of these runs have samples of a slowed host alone.
+    pub slowed_runs: usize,
     /// Which runs these are: the place of each among those of its system.
     places: Vec<usize>,
     /// The runs that have none, and why.
@@ -151,7 +153,7 @@ impl<'a> Metric<'a> {
 fn share(samples: &[f64], estimate: Estimate) -> Estimate {
     let (yes, n) = (samples.iter().sum::<f64>(), samples.len() as f64);
     let (low, high) = share_interval(yes, n);
-    Estimate { median: yes / n, low, high, ..estimate }
+    Estimate { median: yes / n, low, high, coverage: LEVEL, ..estimate }
 }
 
 /// The 95 % interval of the share of yes where `yes` of `n` are yes: Wilson's score interval (E. B. Wilson, *Probable inference,
@@ -265,7 +267,7 @@ impl<'a> Lookup<'a> {
     /// they are computed from; all where none is left.
     pub(crate) fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
         let sources: Vec<&Row> = rows.iter().flat_map(|row| self.operands(row)).collect();
-        rounds_at_full_speed(&sources, run, rounds)
+        rounds_at_full_speed(&sources, run, rounds).unwrap_or_else(|| (0..rounds).collect())
     }
 
     fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
@@ -273,7 +275,7 @@ impl<'a> Lookup<'a> {
             Default::default();
         let is_computed = matches!(row.spec.provenance, Provenance::Derived { .. });
         let sources = if is_computed { self.operands(row) } else { vec![row] };
-        let mut left_out = 0;
+        let (mut left_out, mut slowed_runs) = (0, 0);
         for (place, (run, outcome)) in self.outcomes(row).enumerate() {
             let reason = match outcome {
                 Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
@@ -282,8 +284,13 @@ impl<'a> Lookup<'a> {
                         return Err(MissingReason::Inconsistent(reason));
                     }
                     let kept = match rounds_at_full_speed(&sources, run, samples.len()) {
-                        rounds if rounds.len() == samples.len() => Cow::Borrowed(&samples[..]),
-                        rounds => rounds.into_iter().map(|round| samples[round]).collect(),
+                        Some(rounds) if rounds.len() < samples.len() => {
+                            rounds.into_iter().map(|round| samples[round]).collect()
+                        }
+                        all => {
+                            slowed_runs += usize::from(all.is_none());
+                            Cow::Borrowed(&samples[..])
+                        }
                     };
                     left_out += samples.len() - kept.len();
                     runs.push(kept);
@@ -305,7 +312,7 @@ impl<'a> Lookup<'a> {
         }
         let operands =
             sources.into_iter().filter(|_| is_computed).filter_map(|operand| self.metric(operand).ok()).collect();
-        Ok(Metric { spec: &row.spec, runs, left_out, places, lacking, operands })
+        Ok(Metric { spec: &row.spec, runs, left_out, slowed_runs, places, lacking, operands })
     }
 }
 
@@ -313,8 +320,8 @@ fn are_yes_or_no(samples: &[f64]) -> bool {
     samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0)
 }
 
-/// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; all where none is left.
-fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Vec<usize> {
+/// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; `None` where none is left.
+fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<usize>> {
     let takes_time = |row: &&&Row| {
         let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
         let samples = row.outcome(run).and_then(Outcome::samples);
@@ -326,7 +333,7 @@ fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Vec<usize> {
         .map(|(round, _)| round)
         .collect();
     let left: Vec<usize> = (0..rounds).filter(|round| !slowed.contains(round)).collect();
-    if left.is_empty() { (0..rounds).collect() } else { left }
+    (rounds == 0 || !left.is_empty()).then_some(left)
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these

@@ -20,7 +20,7 @@ impl<'a> Metric<'a> {
         if let Some(reason) = self.unsteady() {
             return Err(reason);
         }
-        match estimate.is_interval() || self.is_share() {
+        match estimate.is_interval() {
             true => Ok((estimate.low, estimate.high)),
             false if estimate.runs > 1 => {
                 Err(format!("no interval: all {} runs came to the same value", estimate.runs))

@@ -149,7 +149,7 @@ class _Rules:
             return True
         is_long = not self.until_steady or rounds >= MOST_ROUNDS * asked
         is_one = rounds == 1 and elapsed < SHORT
-        is_brief = self.until_steady and asked == 1 and 0 < rounds < BRIEF_ROUNDS and elapsed < BRIEF
+        is_brief = self.until_steady and asked == 1 and rounds < BRIEF_ROUNDS and elapsed < BRIEF
         return rounds >= asked and not is_brief and (is_long or not (is_one or any(map(_is_moving, samples))))
 
     def met(self, rounds, elapsed):

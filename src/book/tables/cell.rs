@@ -1,7 +1,7 @@
 //! What a row came to, as a cell.
 
 use crate::measure::{Clock, Estimate};
-use crate::present::{Cell, Missing, Precision, Value};
+use crate::present::{Cell, Missing, Precision, Sampled, Value};
 use crate::results::{Derivation, Metric, MissingReason, Provenance};
 use crate::units::{Unit, counted};
 
@@ -14,20 +14,27 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
         }
         Provenance::Derived { formula, .. } => (formula.clone(), vec![]),
     };
-    let source = match metric.left_out {
-        0 => source,
-        count => format!("{source}; {} of a slowed host left out", counted(count, "sample")),
-    };
+    let left_out =
+        (metric.left_out > 0).then(|| format!("; {} of a slowed host left out", counted(metric.left_out, "sample")));
+    let slowed = (metric.slowed_runs > 0)
+        .then(|| format!("; all samples of {} are of a slowed host", counted(metric.slowed_runs, "run")));
+    let source = [Some(source), left_out, slowed].into_iter().flatten().collect();
     let counts = metric.spec.unit == Unit::Number
         && metric.runs.iter().flat_map(|run| run.iter()).all(|sample| sample.fract() == 0.0);
     let precision = if counts { Precision::Whole } else { Precision::Interval };
     let found = Value::estimated(estimate, metric.spec.unit, precision);
+    let samples = found.samples.map(|samples| Sampled {
+        even: metric.runs.iter().all(|run| run.len() == metric.runs[0].len()),
+        trials: metric.is_share(),
+        ..samples
+    });
     let unsteady = metric.unsteady();
     let fewer = format!("{} of {} runs", metric.runs.len(), metric.planned());
     let fewer = Some(fewer).filter(|_| !metric.lacking.is_empty());
     Value {
         interval: metric.interval(estimate).ok(),
         difference: metric.is_difference(),
+        samples,
         source: Some(source),
         notes: notes.into_iter().chain(found.notes).chain(unsteady).chain(fewer).collect(),
         ..found

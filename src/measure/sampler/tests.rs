@@ -209,6 +209,15 @@ fn cases_of_one_event_are_slowed_together() {
 }
 
 #[test]
+fn what_runs_elsewhere_is_not_marked_by_the_state_of_this_processor() {
+    let host = Arc::new(HostSpeed::on(Scripted::new(&[1.9])));
+    let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));
+    let cases = vec![Case::new("here", || 1.0), Case::new("elsewhere", || 1.0).elsewhere()];
+    let rounds = sampler.sample(cases).unwrap();
+    assert_eq!([rounds.slowdown[0].len(), rounds.slowdown[1].len()], [3, 0]);
+}
+
+#[test]
 fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
     let flag = Arc::new(AtomicBool::new(false));
     let calls = Cell::new(0);
