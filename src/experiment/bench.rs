@@ -41,21 +41,22 @@ pub trait RunObserver: Send + Sync {
     fn keep(&self, _results: &Results) {}
 }
 
-/// The parts of a run. Once a process has recorded its device, its later calls take longer: rows that come from recordings
-/// are measured after those that need none. What else changes the process for later calls is measured at the very end.
+/// The parts of a run: what changes the process for the calls after it is measured after those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Rows that need no recording.
     Timed,
-    /// Rows that come from recordings.
+    /// Rows that need devices which are connected. The access between these stays.
+    Connected,
+    /// Rows that come from recordings. Once a process has recorded its device, its later calls take longer.
     Recorded,
-    /// Rows whose measurement changes the process.
+    /// Rows whose measurement makes all later calls of the process slower.
     Last,
 }
 
 impl Part {
     /// All of them, in their order.
-    pub const ALL: [Self; 3] = [Part::Timed, Part::Recorded, Part::Last];
+    pub const ALL: [Self; 4] = [Part::Timed, Part::Connected, Part::Recorded, Part::Last];
 }
 
 /// Where the rows of an experiment are measured, or, without a device, only declared.

@@ -117,6 +117,12 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
+    /// It connects devices, and the access between these stays: its rows are measured after those that need none.
+    pub fn connected(mut self) -> Self {
+        self.part = Part::Connected;
+        self
+    }
+
     /// Its rows come from recordings of the device. Later calls of the process take longer, so these rows are measured after
     /// all others.
     pub fn recorded(mut self) -> Self {
@@ -124,7 +130,7 @@ impl<'a, S: 'a> Group<'a, S> {
         self
     }
 
-    /// What it does changes the process, so that later calls take longer: its rows are measured after all others of the run.
+    /// What it does makes all later calls of the process slower: its rows are measured after all others of the run.
     pub fn last(mut self) -> Self {
         self.part = Part::Last;
         self

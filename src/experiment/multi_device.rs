@@ -23,7 +23,7 @@
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -220,32 +220,55 @@ impl MultiDevice {
         let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
         let mut group = bench
             .group("An all-reduce beside a matmul", parameters)
-            .last()
+            .connected()
             .skipped(devices.lacking.clone())
             .setup(move |device| {
-                Ok(Rc::new(Beside { sum: device.all_reduce(bytes)?, matmuls: Matmuls::new(devices, size)? }))
+                let work = Beside { sum: device.all_reduce(bytes)?, matmuls: Matmuls::new(devices, size)? };
+                let work = Rc::new(work);
+                let both = [false, true].map(|sum_first| {
+                    let work = Rc::clone(&work);
+                    EachRound::new(move || work.both(sum_first))
+                });
+                Ok((work, both))
             })
-            .host_time("multi-device.overlap.all-reduce", "The all-reduce", |work: &Rc<Beside>| {
+            .host_time("multi-device.overlap.all-reduce", "The all-reduce", |(work, _): &BesideAndBoth| {
                 let work = Rc::clone(work);
                 Ok(move || work.sum.enqueue().and_then(|()| work.sum.synchronize()))
             })
-            .host_time("multi-device.overlap.matmul", "The matmuls", |work| {
+            .host_time("multi-device.overlap.matmul", "The matmuls", |(work, _)| {
                 let work = Rc::clone(work);
                 Ok(move || work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize()))
             });
         let alone = group.parameters();
-        for (first, sum_first) in [("matmul", false), ("all-reduce", true)] {
-            let share = hidden([
-                ("sum", "multi-device.overlap.all-reduce"),
-                ("matmul", "multi-device.overlap.matmul"),
-                ("both", "multi-device.overlap.both"),
-            ]);
+        for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
+            // The host enqueues the second one while the first runs: that is no overlap of the devices' work.
+            let share = Formula::of(
+                "(sum + matmul − both − enqueue) / (sum + matmul − max(sum, matmul))",
+                [
+                    ("sum", "multi-device.overlap.all-reduce"),
+                    ("matmul", "multi-device.overlap.matmul"),
+                    ("both", "multi-device.overlap.both"),
+                    ("enqueue", "multi-device.overlap.enqueue"),
+                ],
+            );
+            let share = share.is(Derivation::Computation);
+            let part = |row: usize, part: fn(&Both) -> f64| {
+                move |(_, both): &BesideAndBoth| {
+                    let both = Rc::clone(&both[place]);
+                    Ok(move || both.part(row, part))
+                }
+            };
             group = group
                 .having([("first", first.into())])
-                .host_time("multi-device.overlap.both", "Both at once", move |work| {
-                    let work = Rc::clone(work);
-                    Ok(move || work.both(sum_first))
-                })
+                .time_by(Clock::Host, "multi-device.overlap.both", "Both at once", part(0, |both| both.whole))
+                .of_event(place)
+                .time_by(
+                    Clock::Host,
+                    "multi-device.overlap.enqueue",
+                    "Enqueue the second one",
+                    part(1, |both| both.enqueue),
+                )
+                .of_event(place)
                 .derived(
                     "multi-device.overlap.hidden",
                     "Hidden share of the shorter one",
@@ -263,17 +286,29 @@ struct Beside {
     matmuls: Matmuls,
 }
 
+/// The two pieces of work, and the two of them at once: the matmuls first, and the all-reduce first.
+type BesideAndBoth = (Rc<Beside>, [Rc<EachRound<Both>>; 2]);
+
+/// What both at once take, in seconds of the host.
+struct Both {
+    whole: f64,
+    /// To enqueue the second one.
+    enqueue: f64,
+}
+
 impl Beside {
-    fn both(&self, sum_first: bool) -> Result<(), DeviceError> {
-        if sum_first {
-            self.sum.enqueue()?;
-        }
-        self.matmuls.enqueue()?;
-        if !sum_first {
-            self.sum.enqueue()?;
-        }
+    fn both(&self, sum_first: bool) -> Result<Both, DeviceError> {
+        let (sum, matmuls) = (|| self.sum.enqueue(), || self.matmuls.enqueue());
+        let [first, second]: [&dyn Fn() -> Result<(), DeviceError>; 2] =
+            if sum_first { [&sum, &matmuls] } else { [&matmuls, &sum] };
+        let begun = Instant::now();
+        first()?;
+        let between = begun.elapsed().as_secs_f64();
+        second()?;
+        let enqueue = begun.elapsed().as_secs_f64() - between;
         self.matmuls.synchronize()?;
-        self.sum.synchronize()
+        self.sum.synchronize()?;
+        Ok(Both { whole: begun.elapsed().as_secs_f64(), enqueue })
     }
 }
 
@@ -354,7 +389,7 @@ fn all_reduce(bench: &mut Bench, devices: &Devices, bytes: usize) {
     let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into())];
     bench
         .group("All-reduce", parameters)
-        .last()
+        .connected()
         .skipped(devices.lacking.clone())
         .setup(move |device| device.all_reduce(bytes).map(Rc::new))
         .host_time_within("multi-device.all-reduce.enqueue", "Enqueue on all devices", |sum: &Rc<AllReduce>| {
@@ -391,7 +426,7 @@ fn first(bench: &mut Bench, devices: &Devices) {
     bench
         .group("First calls", [("devices", devices.names.len().into())])
         .trials(FEW)
-        .last()
+        .connected()
         .skipped(devices.lacking.clone())
         .setup(|device| {
             let sum = RefCell::new(device.all_reduce(size_of::<f32>())?);

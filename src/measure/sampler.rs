@@ -5,7 +5,8 @@
 //! from the protocol's seed). The device is synchronized before and after each measurement. Warm-up rounds are the same;
 //! their samples are kept apart. The warm-up goes on until it is steady ([`Warmup`]), or up to a limit. In runs of a suite
 //! a round before which the thread has left a slowed processor ([`HostSpeed`]) is one of the warm-up, too, and by how much
-//! the processor was slowed is kept with each sample. The stopping rules are checked after each complete round. No sample
+//! the processor was slowed is kept with each sample. Without a warm-up, it is a case of a millisecond or more before which the
+//! thread leaves a slowed processor. The stopping rules are checked after each complete round. No sample
 //! is dropped, except those of a round that an interrupt left incomplete.
 //!
 //! # What it does not cover
@@ -18,7 +19,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -81,11 +82,15 @@ impl Rounds {
     }
 }
 
+/// From which length on a case without a warm-up is sampled on a processor that is not slowed, where one is found.
+const LONG: Duration = Duration::from_millis(1);
+
 /// One sample.
 #[derive(Clone, Copy)]
 struct Taken {
     value: f64,
     started: Instant,
+    took: Duration,
     /// How many times its best a piece of work of the host took before or after it.
     slowdown: Option<f64>,
 }
@@ -241,7 +246,8 @@ impl Sampler {
         check_names(&cases)?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.protocol.seed);
         let mut order: Vec<usize> = (0..cases.len()).collect();
-        let mut taken = vec![Taken { value: 0.0, started: Instant::now(), slowdown: None }; cases.len()];
+        let mut taken =
+            vec![Taken { value: 0.0, started: Instant::now(), took: Duration::ZERO, slowdown: None }; cases.len()];
 
         let begun = seconds();
         // Without a warm-up the caches of another processor would be in the samples.
@@ -331,6 +337,13 @@ impl Sampler {
             if self.budget.is_some_and(|budget| spent() >= budget) {
                 return Ok(Some(StoppedBy::TimeLimit));
             }
+            // What takes so long warms the caches of another processor itself.
+            if let Some(host) = &self.host
+                && self.protocol.warmup == 0
+                && taken[place].took >= LONG
+            {
+                host.settle();
+            }
             let case = &mut cases[place];
             let one = self.run(case).map_err(|cause| MeasureError::Case { case: case.name().to_owned(), cause })?;
             if !one.value.is_finite() {
@@ -355,11 +368,12 @@ impl Sampler {
         let before = slowdown();
         let started = Instant::now();
         let value = case.measure()?;
+        let took = started.elapsed();
         // Before the device is synchronized: the host may sleep meanwhile.
         let after = slowdown();
         // Again, so that a failure of the work of this case is reported for this case.
         self.synchronize()?;
-        Ok(Taken { value, started, slowdown: before.zip(after).map(|(before, after)| before.max(after)) })
+        Ok(Taken { value, started, took, slowdown: before.zip(after).map(|(before, after)| before.max(after)) })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -178,6 +178,7 @@ impl Session<'_> {
             }
         }
         self.observer.keep(&running.so_far());
+        self.measure_later(running, &experiments, Part::Connected, &mut random);
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
         self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.

@@ -164,11 +164,17 @@ impl Waits {
         let waiting = &*self.waiting;
         waiting.prepare()?;
         let (begins, begun) = mpsc::channel::<()>();
+        let (launching, launched_all) = mpsc::channel::<()>();
         let (waited, launched) = thread::scope(|scope| {
             let waiter = move || {
                 let outcome = waiting.begin(stands, length);
                 drop(begins);
-                outcome.and_then(|()| manner.map_or(Ok(()), |manner| waiting.wait(manner)))
+                // A thread that ends meanwhile would be what no way of waiting has beside it.
+                let sleep = || {
+                    _ = launched_all.recv();
+                    Ok(())
+                };
+                outcome.and_then(|()| manner.map_or_else(sleep, |manner| waiting.wait(manner)))
             };
             let waiter = match affinity::beside(scope, waiter) {
                 Ok(waiter) => waiter,
@@ -182,6 +188,7 @@ impl Waits {
             let start = Instant::now();
             let launched = (0..launches).try_for_each(|_| waiting.launch_beside());
             let seconds = start.elapsed().as_secs_f64();
+            drop(launching);
             (waiter.join().unwrap_or(Ok(())), launched.map(|()| seconds / launches.max(1) as f64))
         });
         let settled = waiting.settle();

@@ -213,7 +213,13 @@ fn first_kept(
 /// A group of rows of one call.
 fn group<'a>(bench: &'a mut Bench, heading: &str, call: &Call) -> Group<'a, Device> {
     let group = bench.group(heading, parameters(call));
-    if call.leaves_a_trace() { group.last() } else { group }
+    if call.slows_the_process() {
+        group.last()
+    } else if call.connects() {
+        group.connected()
+    } else {
+        group
+    }
 }
 
 /// How a thread waits in the driver, as a parameter.

@@ -148,24 +148,29 @@ fn recorded_rows_and_those_that_change_the_process_belong_to_their_own_parts_of_
         const NAME: &'static str = "both";
         const SUMMARY: &'static str = "Rows of both parts";
         fn run(&self, bench: &mut Bench) {
+            let connected = bench.group("G", []).connected();
+            connected.observed("both.connected", "Connected", Unit::Number, |_| Ok(|| Ok(4.0))).run();
             bench.group("G", []).last().observed("both.last", "Last", Unit::Number, |_| Ok(|| Ok(3.0))).run();
             bench.group("G", []).recorded().observed("both.span", "Span", Unit::Number, |_| Ok(|| Ok(1.0))).run();
             bench.group("G", []).observed("both.time", "Time", Unit::Number, |_| Ok(|| Ok(2.0))).run();
         }
     }
     let ids = |specs: Vec<MetricSpec>| specs.into_iter().map(|spec| spec.id).collect::<Vec<_>>();
-    assert_eq!(ids(Bench::plan(&Both, "cpu")), ["both.last", "both.span", "both.time"]);
+    assert_eq!(ids(Bench::plan(&Both, "cpu")), ["both.connected", "both.last", "both.span", "both.time"]);
     assert_eq!(ids(Bench::plan_of(&Both, "cpu", Part::Timed)), ["both.time"]);
     let mut bench = bench();
     bench.begin(Part::Timed, Turn::All);
     AnyExperiment::run(&Both, &mut bench);
     let none = Parameters::new();
+    assert_eq!(bench.outcome("both.connected", &none), None);
+    bench.begin(Part::Connected, Turn::All);
+    AnyExperiment::run(&Both, &mut bench);
     assert_eq!(bench.outcome("both.span", &none), None);
     bench.begin(Part::Recorded, Turn::All);
     AnyExperiment::run(&Both, &mut bench);
     assert_eq!(bench.outcome("both.last", &none), None);
     bench.begin(Part::Last, Turn::All);
     AnyExperiment::run(&Both, &mut bench);
-    let [time, span, last] = ["both.time", "both.span", "both.last"].map(|id| started(&bench, id, &none));
-    assert!(time[1] < span[0] && span[1] < last[0], "{time:?} {span:?} {last:?}");
+    let all = ["both.time", "both.connected", "both.span", "both.last"].map(|id| started(&bench, id, &none));
+    assert!(all.windows(2).all(|parts| parts[0][1] < parts[1][0]), "{all:?}");
 }

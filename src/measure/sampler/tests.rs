@@ -209,6 +209,24 @@ fn cases_of_one_event_are_slowed_together() {
 }
 
 #[test]
+fn a_long_case_without_a_warm_up_leaves_a_slowed_processor_and_a_short_one_does_not() {
+    for (length, left) in [(LONG * 2, true), (Duration::ZERO, false)] {
+        let processors = Scripted::new(&[1.0, 1.0]);
+        let host = Arc::new(HostSpeed::on(processors.clone()));
+        host.settle();
+        let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));
+        let case = Case::new("case", || {
+            std::thread::sleep(length);
+            processors.set(&[1.0, 1.9]);
+            1.0
+        });
+        let slowdown = sampler.sample(vec![case]).unwrap().slowdown.remove(0);
+        // The first is on the processor on which it began.
+        assert_eq!(slowdown[1..].iter().all(|slowdown| *slowdown == 1.0), left, "{slowdown:?}");
+    }
+}
+
+#[test]
 fn what_runs_elsewhere_is_not_marked_by_the_state_of_this_processor() {
     let host = Arc::new(HostSpeed::on(Scripted::new(&[1.9])));
     let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));

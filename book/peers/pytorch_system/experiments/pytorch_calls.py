@@ -195,15 +195,8 @@ def prepares(call):
     return getattr(call, "prepare", lambda: None)
 
 
-@produces(
-    "pytorch-calls.blocks", "pytorch-calls.blocks-other", "pytorch-calls.ready", "pytorch-calls.behind",
-    "pytorch-calls.warns", parameters=["call"], together=["call"],
-)
-def calls(lab, p):
-    def blocks(held=None):
-        call = made(lab, p["call"])
-        return lab.blocks(call, held=held, patience=PATIENCE, prepare=prepares(call))
-
+@produces("pytorch-calls.ready", "pytorch-calls.behind", parameters=["call"])
+def times(lab, p):
     def timed(work=None):
         call, stream = made(lab, p["call"]), lab.stream()
 
@@ -218,8 +211,25 @@ def calls(lab, p):
         case.measure()
         return case
 
+    return {
+        "pytorch-calls.ready": attempt(timed),
+        "pytorch-calls.behind": attempt(lambda: timed(WORK)),
+    }
+
+
+@produces("pytorch-calls.blocks", "pytorch-calls.blocks-other", "pytorch-calls.warns", parameters=["call"])
+def calls(lab, p):
+    def blocks(held=None):
+        call = made(lab, p["call"])
+        return lab.blocks(call, held=held, patience=PATIENCE, prepare=prepares(call))
+
     def warned():
         call = made(lab, p["call"])
+        # The mode's first use warns of itself.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lab.torch.cuda.set_sync_debug_mode("warn")
+            lab.torch.cuda.set_sync_debug_mode("default")
         # What it loads and allocates for the first time is not what it does each time.
         with lab.torch.cuda.stream(lab.stream()):
             prepares(call)()
@@ -231,8 +241,6 @@ def calls(lab, p):
         "pytorch-calls.blocks": attempt(blocks),
         # Another stream than the one that `wait-stream` is about.
         "pytorch-calls.blocks-other": attempt(lambda: blocks(lab.stream(2))),
-        "pytorch-calls.ready": attempt(timed),
-        "pytorch-calls.behind": attempt(lambda: timed(WORK)),
         "pytorch-calls.warns": attempt(warned),
     }
 

@@ -1,5 +1,6 @@
 //! Calls that load code and ask about it.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -90,17 +91,22 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
         }
         Code::GetAttributeFirst => loaded(calls, |c, (_, kernel)| c.check("cuFuncGetAttribute", registers(*kernel))),
         Code::GetAttribute => plain(move || c.check("cuFuncGetAttribute", registers(kernel))),
-        Code::SetAttribute => plain(move || {
-            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // Safety: the module is loaded.
-            let status = unsafe { sys::cuFuncSetAttribute(kernel, attribute, 16 << 10) };
-            c.check("cuFuncSetAttribute", status)
-        }),
-        Code::SetCache => plain(move || {
-            let none = CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE;
-            // Safety: as above.
-            c.check("cuFuncSetCacheConfig", unsafe { sys::cuFuncSetCacheConfig(kernel, none) })
-        }),
+        Code::SetAttribute => {
+            let next = in_turn([16 << 10, 32 << 10]);
+            plain(move || {
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                // Safety: the module is loaded.
+                let status = unsafe { sys::cuFuncSetAttribute(kernel, attribute, next()) };
+                c.check("cuFuncSetAttribute", status)
+            })
+        }
+        Code::SetCache => {
+            let next = in_turn([CUfunc_cache::CU_FUNC_CACHE_PREFER_SHARED, CUfunc_cache::CU_FUNC_CACHE_PREFER_L1]);
+            plain(move || {
+                // Safety: as above.
+                c.check("cuFuncSetCacheConfig", unsafe { sys::cuFuncSetCacheConfig(kernel, next()) })
+            })
+        }
         Code::Occupancy => plain(move || {
             let mut blocks = 0;
             // Safety: as above; writes one integer.
@@ -108,6 +114,12 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
             c.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", status)
         }),
     })
+}
+
+/// One value and then the other: a call that sets what is set already changes nothing.
+fn in_turn<T: Copy>(values: [T; 2]) -> impl Fn() -> T {
+    let is_second = Cell::new(false);
+    move || values[usize::from(is_second.replace(!is_second.get()))]
 }
 
 fn plain(call: impl Fn() -> Result<()> + 'static) -> Box<dyn Steps> {

@@ -76,7 +76,14 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
                 .boxed()
         }
         Allocate::FreeManaged(bytes) => {
-            freed(move || made(Owned::empty(&context, sys::cuMemFree_v2), |p| allocate_managed(p, bytes)), "cuMemFree")
+            // As a program frees it: its pages are there.
+            let written = move |p: &mut Owned<CUdeviceptr>| {
+                allocate_managed(p, bytes)?;
+                // Safety: new and that long; no work uses it.
+                unsafe { (p.get()? as *mut u8).write_bytes(1, bytes) };
+                Ok(())
+            };
+            freed(move || made(Owned::empty(&context, sys::cuMemFree_v2), written), "cuMemFree")
         }
         Allocate::CreatePool => {
             let properties = pool_properties(calls);
@@ -135,14 +142,18 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
             })
         }
         Allocate::Attach => {
-            let (block, own) = (Block::new(&context, Memory::Managed, PIECE)?, calls.own.get()?);
-            let address = block.address()?;
-            plain(move || {
-                let (_kept, flags) = (&block, CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32);
-                // Safety: the start of managed memory; 0 is all of it.
-                let status = unsafe { sys::cuStreamAttachMemAsync(own, address, 0, flags) };
-                c.check("cuStreamAttachMemAsync", status)
-            })
+            let own = calls.own.get()?;
+            // New memory belongs to all streams.
+            Made::new(
+                move || Block::new(&context, Memory::Managed, PIECE),
+                move |block| {
+                    let flags = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE as u32;
+                    // Safety: the start of managed memory; 0 is all of it.
+                    let status = unsafe { sys::cuStreamAttachMemAsync(own, block.address()?, 0, flags) };
+                    c.check("cuStreamAttachMemAsync", status)
+                },
+            )
+            .boxed()
         }
         Allocate::Reserve
         | Allocate::FreeAddress
