@@ -19,8 +19,9 @@
 //! before a round: for one that is not slowed, the first that is found. Where all are slowed it goes to the fastest, and
 //! does not search again for a quarter of a second. The first search tries all. On another processor the caches hold
 //! nothing of the cases, so the round that follows is one of the warm-up. Such rounds are charged to an account, of half a
-//! second and a tenth of the time since the first piece of work; with too little left the thread stays. No sample decides
-//! any of this: only the work does.
+//! second and a tenth of the time since the first piece of work; with too little left the thread stays. What is sampled without
+//! a warm-up and takes a millisecond or longer fills the caches itself: there the thread leaves before each call. No sample
+//! decides any of this: only the work does.
 //!
 //! # What it does not cover
 //! What slows all processors from the first search to the last piece, what slows one within a round, and caches, buses and the
