@@ -61,6 +61,9 @@ impl Choice {
     /// The rows that are asked for. A name that stands for none is refused.
     pub(super) fn selection(&self, carried: &Carried) -> Result<Selection, UsageError> {
         let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
+        if selection.is_all() {
+            return Ok(selection);
+        }
         match carried.registry.refuse(&selection) {
             Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", program()))),
             None => Ok(selection.with_operands(carried.registry.catalog("cuda").specs())),

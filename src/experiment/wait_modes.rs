@@ -38,7 +38,7 @@ use crate::units::{Seconds, Unit};
 pub struct WaitModes {
     /// The lengths of the work that is waited for.
     pub lengths: Vec<Seconds>,
-    /// How many waits of a millisecond and longer there are in each way: fewer of long ones, as many as a second holds, but ten.
+    /// How many waits of a millisecond and longer there are in each way. Of longer ones as many as a second holds, at least ten.
     #[serde(deserialize_with = "counts::million")]
     pub waits: NonZeroUsize,
     /// The length of the work while a neighbour launches.

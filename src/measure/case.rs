@@ -93,14 +93,11 @@ impl<'a> Case<'a> {
     }
 
     fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
-        Self {
-            name: name.into(),
-            measure: Measure::Once(Box::new(measure)),
-            clock,
-            iterations: 1,
-            event: None,
-            is_elsewhere: false,
-        }
+        Self::by(clock, name, Measure::Once(Box::new(measure)))
+    }
+
+    fn by(clock: Clock, name: impl Into<String>, measure: Measure<'a>) -> Self {
+        Self { name: name.into(), measure, clock, iterations: 1, event: None, is_elsewhere: false }
     }
 
     /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
@@ -208,8 +205,7 @@ impl<'a> Case<'a> {
         input: impl FnMut() -> I + 'a,
         region: impl FnMut(I) -> Result<R, E> + 'a,
     ) -> Self {
-        let measure = Measure::Batch(Batch::new(Monotonic, input, region));
-        Self { name: name.into(), measure, clock: Clock::Host, iterations: 1, event: None, is_elsewhere: false }
+        Self::by(Clock::Host, name, Measure::Batch(Batch::new(Monotonic, input, region)))
     }
 
     /// A case of which the host's clock times a part: what it runs through the [`Stopwatch`]. A sample in which it ran

@@ -90,22 +90,25 @@ const LONG: Duration = Duration::from_millis(1);
 struct Taken {
     value: f64,
     started: Instant,
+    /// How long the case took, or the event that it is a part of.
     took: Duration,
     /// How many times its best a piece of work of the host took before or after it.
     slowdown: Option<f64>,
 }
 
-/// Of the cases of one event the first spans it, and the others only ask for their parts.
-fn share_slowdown(cases: &[Case<'_>], taken: &mut [Taken]) {
-    let mut most: BTreeMap<usize, f64> = BTreeMap::new();
+/// Of the cases of one event the first spans it, and the others only ask for their parts. Which is the first differs by round.
+fn share_event(cases: &[Case<'_>], taken: &mut [Taken]) {
+    let mut most: BTreeMap<usize, (Duration, Option<f64>)> = BTreeMap::new();
     for (case, one) in cases.iter().zip(&*taken) {
-        if let Some((event, slowdown)) = case.event().zip(one.slowdown) {
-            most.entry(event).and_modify(|most| *most = most.max(slowdown)).or_insert(slowdown);
-        }
+        let Some(event) = case.event() else { continue };
+        let (took, slowdown) = most.entry(event).or_default();
+        *took = one.took.max(*took);
+        *slowdown = one.slowdown.map(|own| slowdown.map_or(own, |most| most.max(own))).or(*slowdown);
     }
     for (case, one) in cases.iter().zip(taken) {
-        let shared = case.event().and_then(|event| most.get(&event)).copied();
-        one.slowdown = shared.or(one.slowdown);
+        if let Some((took, slowdown)) = case.event().and_then(|event| most.get(&event)) {
+            (one.took, one.slowdown) = (*took, *slowdown);
+        }
     }
 }
 
@@ -351,7 +354,7 @@ impl Sampler {
             }
             taken[place] = one;
         }
-        share_slowdown(cases, taken);
+        share_event(cases, taken);
         Ok(None)
     }
 

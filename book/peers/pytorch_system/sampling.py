@@ -23,6 +23,9 @@ MOST_ROUNDS = 3
 # that a second one is added to.
 LOADS = 0.3
 SHORT = 0.06
+# From which length on a case without a warm-up is sampled on a processor that is not slowed, where one is found, in seconds.
+LONG = 1e-3
+
 # Up to how many rounds follow where one is asked for and all of them are short, and how long they take together.
 BRIEF_ROUNDS, BRIEF = 8, 0.003
 # Where no number of samples is stated.
@@ -61,7 +64,7 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
     kept = Samples(*([[] for _ in cases] for _ in range(5)), "samples")
     order = list(range(len(cases)))
 
-    last = 0.0
+    last, took = 0.0, [0.0] * len(cases)
 
     def one_round():
         """The value, start, slowdown and place of each case in a round; None where an interrupt cut it short."""
@@ -72,7 +75,11 @@ def sample(cases, sampling, random, between, interrupted, begun, clock=time.perf
         for place, number in enumerate(order):
             if interrupted():
                 return None
-            values[number] = (*_run(cases[number], between, clock, host), place)
+            # What takes so long warms the caches of another processor itself.
+            if host is not None and sampling.warmup == 0 and took[number] >= LONG:
+                host.settle()
+            *one, took[number] = _run(cases[number], between, clock, host)
+            values[number] = (*one, place)
         last = time.perf_counter() - before
         return values
 
@@ -120,8 +127,9 @@ def _run(case, between, clock, host):
     try:
         between()
         before = host.slowdown() if host else None
-        start = clock()
+        start, called = clock(), time.perf_counter()
         value = float(measure())
+        took = time.perf_counter() - called
         # Before the device is synchronized: the host may sleep meanwhile.
         slowdown = [round(max(before, host.slowdown()), 2)] if host else []
         # Again, so that a failure of the work of this case is reported for this case.
@@ -130,7 +138,7 @@ def _run(case, between, clock, host):
         raise CaseFailed(f"{name}: {one_line(error)}") from error
     if not math.isfinite(value):
         raise CaseFailed(f"{name}: a sample is {value}")
-    return value, start, slowdown
+    return value, start, slowdown, took
 
 
 @dataclass

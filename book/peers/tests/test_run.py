@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -295,6 +296,18 @@ class Rounds(unittest.TestCase):
 
             kept = self.sample([("a", case)], Sampling(warmup, 3, None, 0), host=processors.host)
             self.assertEqual((processors.own, len(kept.warmup[0])), (3, warmup))
+
+    def test_a_long_call_without_a_warm_up_leaves_a_slowed_processor(self):
+        processors = Processors([1.0, 1.0, 1.0, 1.0])
+        processors.host.settle()
+
+        def case():
+            time.sleep(2 * sampling.LONG)
+            processors.times[3] = 1.9
+            return 1.0
+
+        kept = self.sample([("a", case)], Sampling(0, 3, None, 0), host=processors.host)
+        self.assertEqual((processors.own, kept.slowdown), (2, [[1.9, 1.0, 1.0]]))
 
     def test_a_slowed_processor_is_left_for_the_first_that_is_not_slowed(self):
         processors = Processors([1.0, 1.0, 1.0, 1.0])

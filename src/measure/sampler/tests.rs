@@ -227,6 +227,29 @@ fn a_long_case_without_a_warm_up_leaves_a_slowed_processor_and_a_short_one_does_
 }
 
 #[test]
+fn whichever_case_of_a_long_event_is_first_leaves_a_slowed_processor() {
+    let processors = Scripted::new(&[1.0, 1.0]);
+    let host = Arc::new(HostSpeed::on(processors.clone()));
+    host.settle();
+    let asked = Cell::new(0);
+    let part = |name| {
+        let (asked, processors) = (&asked, &processors);
+        Case::new(name, move || {
+            // The first of a round makes the event.
+            if asked.replace(asked.get() + 1) % 2 == 0 {
+                std::thread::sleep(LONG * 2);
+            }
+            processors.set(&[1.0, 1.9]);
+            1.0
+        })
+        .of_event(0)
+    };
+    let sampler = Sampler::new(Protocol::samples(8).with_warmup(0)).watching(Some(host));
+    let slowdown = sampler.sample(vec![part("one"), part("two")]).unwrap().slowdown;
+    assert!(slowdown.iter().all(|case| case[1..] == [1.0; 7]), "{slowdown:?}");
+}
+
+#[test]
 fn what_runs_elsewhere_is_not_marked_by_the_state_of_this_processor() {
     let host = Arc::new(HostSpeed::on(Scripted::new(&[1.9])));
     let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));
