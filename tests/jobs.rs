@@ -145,7 +145,7 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
         (&["job", "--only", "overlap", "--skip", "overlap"], "measures none of the rows"),
         (&["job", "--device", "gpu0"], "`gpu0` names no device"),
         (&["job", "--device", "cuda"], "did you mean `cuda:0`?"),
-        (&["job", "--device", "cpu:99"], "no device `cpu:99`"),
+        (&["job", "--device", "cpu:99"], "`cpu:99` names no device"),
         (&["job", "--prefix", "a b"], "letters, digits"),
         (&["job", "--tasks", "0"], "--tasks"),
         (&["job", "--", "--array=0-9"], "is set by the script"),
