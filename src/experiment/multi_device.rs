@@ -36,7 +36,7 @@ use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
-use crate::results::{Derivation, Work};
+use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::{Seconds, Unit};
 
@@ -242,16 +242,12 @@ impl MultiDevice {
         let alone = group.parameters();
         for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
             // The host enqueues the second one while the first runs: that is no overlap of the devices' work.
-            let share = Formula::of(
-                "(sum + matmul − both − enqueue) / (sum + matmul − max(sum, matmul))",
-                [
-                    ("sum", "multi-device.overlap.all-reduce"),
-                    ("matmul", "multi-device.overlap.matmul"),
-                    ("both", "multi-device.overlap.both"),
-                    ("enqueue", "multi-device.overlap.enqueue"),
-                ],
-            );
-            let share = share.is(Derivation::Computation);
+            let share = hidden([
+                ("sum", "multi-device.overlap.all-reduce"),
+                ("matmul", "multi-device.overlap.matmul"),
+                ("both", "multi-device.overlap.both"),
+                ("enqueue", "multi-device.overlap.enqueue"),
+            ]);
             let part = |row: usize, part: fn(&Both) -> f64| {
                 move |(_, both): &BesideAndBoth| {
                     let both = Rc::clone(&both[place]);
@@ -334,11 +330,13 @@ impl Matmuls {
     }
 }
 
-/// Which share of the shorter one of two pieces of work costs no time beside the longer one; the third row is both at once.
-fn hidden([first, second, both]: [(&'static str, &'static str); 3]) -> Formula {
-    let (a, b, both_at_once) = (first.0, second.0, both.0);
-    Formula::of(format!("({a} + {b} − {both_at_once}) / ({a} + {b} − max({a}, {b}))"), [first, second, both])
-        .is(Derivation::Computation)
+/// Which share of the shorter one of two pieces of work costs no time beside the longer one. The first two rows are the pieces
+/// alone, the third is both at once; what follows is no overlap of theirs.
+fn hidden<const ROWS: usize>(rows: [(&'static str, &'static str); ROWS]) -> Formula {
+    let (first, second) = (rows[0].0, rows[1].0);
+    let rest: String = rows[2..].iter().map(|(name, _)| format!(" − {name}")).collect();
+    let both = format!("{first} + {second}");
+    Formula::of(format!("({both}{rest}) / ({both} − max({first}, {second}))"), rows)
 }
 
 fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {
