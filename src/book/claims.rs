@@ -24,14 +24,45 @@ pub(super) fn render(
         let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
         context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
     });
-    let machines = machine_labels(results).into_iter().zip(results);
-    let machines = machines.map(|(label, results)| context! { label, own => results.run().system.as_str() });
+    let machines = machine_labels(results).into_iter().zip(results).enumerate().map(|(place, (label, results))| {
+        context! { label, own => results.run().system.as_str(), totals => totals(judged, place) }
+    });
     let context = context! {
         columns => 1 + 2 * results.len(),
         machines => machines.collect::<Vec<Value>>(),
         documents => documents.collect::<Vec<Value>>(),
     };
     templates.render("claims.md.j2", context)
+}
+
+/// How many claims have which verdict on the machine at this place.
+fn totals(judged: &[Judged<'_>], place: usize) -> String {
+    let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| of.get(place)).map(|of| &of.verdict);
+    let mut totals: Vec<(&str, usize)> = [
+        "confirmed",
+        "refuted",
+        "carry over",
+        "differ here",
+        "are good to within an error",
+        "inconclusive",
+        "not judged",
+    ]
+    .map(|words| (words, 0))
+    .to_vec();
+    for verdict in verdicts {
+        let place = match verdict {
+            ClaimVerdict::Confirmed => 0,
+            ClaimVerdict::Refuted => 1,
+            ClaimVerdict::CarriesOver => 2,
+            ClaimVerdict::DiffersHere => 3,
+            ClaimVerdict::GoodToWithin(_) => 4,
+            ClaimVerdict::Inconclusive => 5,
+            ClaimVerdict::NotJudged(_) => 6,
+        };
+        totals[place].1 += 1;
+    }
+    let seen = totals.into_iter().filter(|(_, count)| *count > 0).map(|(words, count)| format!("{count} {words}"));
+    seen.collect::<Vec<_>>().join(", ")
 }
 
 /// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.

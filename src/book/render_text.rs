@@ -88,16 +88,17 @@ pub(super) fn by_machine(sentences: &[Sentence], document: &Document, machines: 
     lines.map(|answered| line(&answered)).collect()
 }
 
-fn line(Answered { of, text }: &Answered) -> Value {
-    context! { machine => of.as_str(), text => safe_html(text.as_str()) }
+fn line(Answered { of, sentences }: &Answered) -> Value {
+    let sentences = sentences.iter().map(|sentence| safe_html(sentence.as_str()));
+    context! { machine => of.as_str(), sentences => sentences.collect::<Vec<Value>>() }
 }
 
 /// What is said of a system of a machine.
 struct Answered {
     /// The machine; and the system, where its file has several.
     of: String,
-    /// The sentences.
-    text: String,
+    /// What is said, a text for each condition of the document.
+    sentences: Vec<String>,
 }
 
 /// A system of a machine by its name: a figure of one is no figure of another.
@@ -115,8 +116,8 @@ fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &s
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
         });
         let undecided = undecided.iter().map(|reason| undecided_by(&escape(reason)));
-        let text = distinct(sentences.chain(undecided).collect()).join(" ");
-        (!text.is_empty()).then(|| Answered { of: heading(results, machine, system), text })
+        let sentences = distinct(sentences.chain(undecided).collect());
+        (!sentences.is_empty()).then(|| Answered { of: heading(results, machine, system), sentences })
     };
     results.systems().into_iter().filter_map(of_system).collect()
 }

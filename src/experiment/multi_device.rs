@@ -12,13 +12,14 @@
 //! - *first*: what connecting the devices takes (*connect*), and the calls of the first all-reduce (*enqueue*) and of the
 //!   second one (*again*).
 //! - *overlap*: an all-reduce (*all-reduce*), a matmul on each device (*matmul*), and both at once on streams of their own. The
-//!   parameter `first` says which of the two is enqueued first.
+//!   parameter `first` says which of the two is enqueued first. *enqueue* is the host's time for the second one.
 //!
 //! *hidden* is the share of the shorter one of two that costs no time beside the longer one: 1 where they overlap, 0 where one
-//! runs after the other.
+//! runs after the other. While the host enqueues the second one (*enqueue*), the first one runs, which is no overlap of the two:
+//! this time is taken off the shorter one and off what is hidden of it.
 //!
 //! One thread drives all devices. NCCL enables access between devices, which changes what later copies take, so its rows are
-//! measured after all others.
+//! measured after those that need none ([`Part::Connected`](super::group::Part)).
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -331,12 +332,12 @@ impl Matmuls {
 }
 
 /// Which share of the shorter one of two pieces of work costs no time beside the longer one. The first two rows are the pieces
-/// alone, the third is both at once; what follows is no overlap of theirs.
+/// alone, the third is both at once. What follows is a part of the shorter one that is no overlap of theirs.
 fn hidden<const ROWS: usize>(rows: [(&'static str, &'static str); ROWS]) -> Formula {
-    let (first, second) = (rows[0].0, rows[1].0);
-    let rest: String = rows[2..].iter().map(|(name, _)| format!(" − {name}")).collect();
-    let both = format!("{first} + {second}");
-    Formula::of(format!("({both}{rest}) / ({both} − max({first}, {second}))"), rows)
+    let (first, second, both) = (rows[0].0, rows[1].0, rows[2].0);
+    let apart: String = rows[3..].iter().map(|(name, _)| format!(" − {name}")).collect();
+    let sum = format!("{first} + {second}");
+    Formula::of(format!("({sum} − {both}{apart}) / ({sum} − max({first}, {second}){apart})"), rows)
 }
 
 fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {

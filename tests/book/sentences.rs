@@ -2,7 +2,7 @@
 
 use syncscope::book::document::{Piece, Text};
 use syncscope::book::takeaways;
-use syncscope::results::Outcome;
+use syncscope::results::{Outcome, Parameters};
 
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
@@ -128,6 +128,22 @@ fn a_value_can_have_its_interval_beside_it_and_so_many_of_so_many_that_of_their_
     assert!(share.starts_with(&format!("{part} of {whole} (95 % interval: ")) && share.ends_with(" %)"), "{share}");
 }
 
+#[test]
+fn a_row_of_yes_and_no_is_written_as_trials_and_a_time_has_none() {
+    let calls = documents().into_iter().find(|document| document.id == "pytorch-calls").unwrap();
+    let results = fixture::with_pytorch(fixture::run());
+    let written = |text: &str| {
+        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        text.filled(&calls, &results, "PyTorch").map(|pieces| words(&pieces))
+    };
+    let item = Parameters::from([("call".to_owned(), "item".into())]);
+    let row = results.lookup_of("PyTorch").find("pytorch-calls.blocks", &item, &Parameters::new()).unwrap();
+    let trials = row.samples();
+    let yes = trials.iter().filter(|trial| **trial == 1.0).count();
+    assert_eq!(written("{{ blocks.item|trials }}").unwrap(), format!("{yes} of {} trials", trials.len()));
+    assert!(written("{{ ready.item|trials }}").unwrap_err().contains("has no trials"));
+}
+
 /// What is advised of a run in a table: the cells below the heads.
 fn advised(results: Results) -> Vec<Vec<String>> {
     const ADVICE: &str = "advice:\n  title: Which one\n  caption: C\n  columns: [case, choice, slow]\n  rows:\n    - case: a | b\n      \
@@ -168,9 +184,10 @@ fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_n
     for document in documents() {
         let chapter = read(&files, &document.id);
         let answers = chapter.split("<div class=\"answers\">").nth(1).unwrap();
-        let answers = answers.split("</div>").next().unwrap();
+        // The first use of a term on a page is a link.
+        let answers = answers.split("</div>").next().unwrap().replace("[syncscope](glossary.md#syncscope)", "syncscope");
         for system in ["syncscope", "PyTorch"] {
-            assert!(answers.contains(&format!(", {system}:** ")), "{}: {answers}", document.id);
+            assert!(answers.contains(&format!(", {system}:**")), "{}: {answers}", document.id);
         }
         exercises += chapter.matches(", PyTorch:* ").count();
     }

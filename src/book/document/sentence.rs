@@ -3,9 +3,10 @@
 //! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of tests
 //! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
 //! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent`, `times` and `count`. A name whose interval
-//! is to stand in the text, too, has the filter `interval`, and so many of so many, with the interval of their share, has the filter
-//! `share`: `{{ (missed.count / blocks.count)|share }}`. A sentence of an answer has a text for each outcome of its tests, so that it
-//! is true of whichever machine was measured.
+//! is to stand in the text, too, has the filter `interval`. A row of yes and no has the filter `trials`, which writes in how many it
+//! was yes: `3 of 3 trials`. So many of so many, with the interval of their share, has the filter `share`:
+//! `{{ (missed.count / blocks.count)|share }}`. A sentence of an answer has a text for each outcome of its tests, so that it is true
+//! of whichever machine was measured.
 
 use minijinja::Environment;
 use serde::Deserialize;
@@ -14,9 +15,9 @@ use super::super::predicate::{
     Checked, Held, Operand, ResolvedExpression, UnknownName, environment, holds, is_foreign, singled_out,
 };
 use super::Document;
-use crate::measure::Decision;
+use crate::measure::{Decision, Observations};
 use crate::results::{Parameters, Results, share_interval};
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 /// A text with expressions in it (Markdown).
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -242,7 +243,9 @@ impl Text {
                 None if !is_name && !expression.contains('|') => {
                     format!("`{expression}` is written neither as `time`, `percent`, `times` nor `count`")
                 }
-                Some("interval") if !is_name => format!("`{quantity}` is no name alone: `interval` is of one"),
+                Some(form @ ("interval" | "trials")) if !is_name => {
+                    format!("`{quantity}` is no name alone: `{form}` is of one")
+                }
                 Some("share") if parts_of_share(quantity).is_none() || !is_counted() => {
                     format!("`{quantity}` is no share of counts, such as `(a.count / b.count)|share`")
                 }
@@ -283,7 +286,7 @@ enum Part<'a> {
 }
 
 /// The filters that write a number: each is the last of its expression.
-const FORMS: [&str; 6] = ["time", "percent", "count", "times", "interval", "share"];
+const FORMS: [&str; 7] = ["time", "percent", "count", "times", "interval", "trials", "share"];
 
 /// An expression without the filter that writes it, and that filter.
 fn formed(expression: &str) -> (&str, Option<&str>) {
@@ -309,6 +312,7 @@ fn wording() -> Environment<'static> {
     environment.add_filter("count", |value: f64| format!("{value:.0}"));
     environment.add_filter("times", |value: f64| format!("{} ×", Unit::Ratio.format(value, 3)));
     environment.add_filter("interval", |value: f64| value.to_string());
+    environment.add_filter("trials", |value: f64| value.to_string());
     environment.add_filter("share", |value: f64| value.to_string());
     environment
 }
@@ -331,6 +335,7 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
     };
     let text = match resolved.in_words().filter(|_| form.is_none()) {
         Some(words) => words,
+        None if form == Some("trials") => trials(&found.known).ok_or_else(|| format!("`{quantity}` has no trials"))?,
         None if form == Some("count") => format!("{value:.0}"),
         None => format!("{}{sign}", scale.significant(value, 3)),
     };
@@ -347,6 +352,13 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         interval => (text, interval),
     };
     Ok(Piece::Value { text, detail: detail.join("; "), interval })
+}
+
+/// In how many trials of how many it was yes.
+fn trials(known: &Observations) -> Option<String> {
+    let Observations::Trials(trials) = known else { return None };
+    let yes = trials.iter().filter(|trial| **trial == 1.0).count();
+    Some(format!("{yes} of {}", counted(trials.len(), "trial")))
 }
 
 /// So many of so many, with the interval of the share.

@@ -159,7 +159,8 @@ pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Resul
 }
 
 /// The filters of expressions: those that write a number stand in texts alone.
-const FILTERS: [&str; 10] = ["abs", "round", "max", "min", "time", "percent", "times", "count", "interval", "share"];
+const FILTERS: [&str; 11] =
+    ["abs", "round", "max", "min", "time", "percent", "times", "count", "interval", "trials", "share"];
 
 /// The names behind the bars of an expression. An expression holds no text, so that every bar is that of a filter.
 fn filters(expression: &str) -> impl Iterator<Item = &str> {

@@ -155,8 +155,7 @@ impl Rig for CudaRig {
     fn ranks(&self, bytes: usize) -> Result<Box<dyn Ranks>> {
         let gpus = (0..context::device_count()?).map(Gpu::open).collect::<Result<Vec<_>>>()?;
         let contexts: Vec<_> = gpus.iter().map(|gpu| gpu.context.clone()).collect();
-        // The library starts threads, which are to run elsewhere.
-        affinity::elsewhere(|| self.calls.ranks(&contexts, bytes))
+        self.calls.ranks(&contexts, bytes)
     }
 }
 

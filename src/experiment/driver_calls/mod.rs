@@ -19,7 +19,8 @@
 //! A call that makes or ends a context takes most of a second each time: one trial of each process decides, two times are
 //! taken, in one way to wait, and the work lasts longer. A gate is opened after twice the time that such a call takes by itself.
 //!
-//! A call that leaves its trace in the process is measured after all others.
+//! A call that leaves its trace in the process is measured after those that it would change: NCCL's behind all others but
+//! `cuStreamAttachMemAsync`, which slows all later calls.
 //!
 //! Each call is a group by itself: one that fails leaves the others as they are. The CPU engine has a catalogue of its own
 //! interface, which declares what each call waits for: there the method itself is tested.

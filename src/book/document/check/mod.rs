@@ -204,6 +204,7 @@ tables:
             ("aa > 1e-6", "['{{ a }}']", "`aa` names no measurement; did you mean `a`?"),
             ("a", "['{{ a }}']", "`a` has no bound"),
             ("a > 1e-6", "['{{ (a / b)|interval }}']", "`(a / b)` is no name alone: `interval` is of one"),
+            ("a > 1e-6", "['{{ (a + b)|trials }}']", "`(a + b)` is no name alone: `trials` is of one"),
             ("a > 1e-6", "['{{ (seen.count / a)|share }}']", "`(seen.count / a)` is no share of counts"),
             ("a > 1e-6", "['{{ seen.count|share }}']", "`seen.count` is no share of counts"),
         ] {

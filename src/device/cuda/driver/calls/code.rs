@@ -1,6 +1,5 @@
 //! Calls that load code and ask about it.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use cudarc::driver::sys::{
 };
 
 use super::owned::Owned;
-use super::{Calls, KERNEL, function, launch, module};
+use super::{Calls, KERNEL, function, in_turn, launch, module};
 use crate::device::calls::catalogue::Code;
 use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
@@ -114,12 +113,6 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
             c.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", status)
         }),
     })
-}
-
-/// One value and then the other: a call that sets what is set already changes nothing.
-fn in_turn<T: Copy>(values: [T; 2]) -> impl Fn() -> T {
-    let is_second = Cell::new(false);
-    move || values[usize::from(is_second.replace(!is_second.get()))]
 }
 
 fn plain(call: impl Fn() -> Result<()> + 'static) -> Box<dyn Steps> {

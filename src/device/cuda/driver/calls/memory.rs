@@ -12,8 +12,8 @@ use cudarc::driver::sys::{
     CUpointer_attribute, CUstream,
 };
 
-use super::Calls;
 use super::owned::{Block, Owned, allocate, allocate_managed, allocate_pinned, pageable, register};
+use super::{Calls, in_turn};
 use crate::device::calls::catalogue::{Allocate, Memory};
 use crate::device::calls::{Made, RigStream, Steps};
 use crate::device::engine::Result;
@@ -135,10 +135,11 @@ pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>
             c.require("cuMemAdvise_v2")?;
             let (block, here) = (Block::new(&context, Memory::Managed, PIECE)?, here(calls));
             let address = block.address()?;
+            let next =
+                in_turn([CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY, CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY]);
             plain(move || {
-                let advice = CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY;
                 // Safety: as above.
-                c.check("cuMemAdvise", unsafe { sys::cuMemAdvise_v2(address, block.bytes(), advice, here) })
+                c.check("cuMemAdvise", unsafe { sys::cuMemAdvise_v2(address, block.bytes(), next(), here) })
             })
         }
         Allocate::Attach => {

@@ -313,6 +313,12 @@ fn stream(context: &Arc<Context>, flags: CUstream_flags) -> Result<Owned<CUstrea
     Ok(Owned::of(context, raw, sys::cuStreamDestroy_v2))
 }
 
+/// One value and then the other: a call that sets what is set already changes nothing.
+fn in_turn<T: Copy>(values: [T; 2]) -> impl Fn() -> T {
+    let is_second = std::cell::Cell::new(false);
+    move || values[usize::from(is_second.replace(!is_second.get()))]
+}
+
 fn module(context: &Arc<Context>, image: &[u8]) -> Result<Owned<CUmodule>> {
     let mut raw = ptr::null_mut();
     // Safety: an image carries its own length.

@@ -1,5 +1,6 @@
 //! All-reduces over several devices by NCCL.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use cudarc::driver::sys::{self, CUstream, CUstream_flags};
 
 use super::owned::{Block, Owned};
 use super::{Calls, ONE_DEVICE, stream};
+use crate::affinity;
 use crate::device::calls::catalogue::{AllReduceCall, Memory};
 use crate::device::calls::ranks::Ranks;
 use crate::device::calls::{Made, Steps};
@@ -22,6 +24,8 @@ const CONTRIBUTION: f32 = 1.0;
 struct NcclRanks {
     // Ended before the streams and the memory that it uses.
     connection: Option<Connection>,
+    /// Whether the next call is the first one of the connection: NCCL starts threads in it, too.
+    is_new: Cell<bool>,
     ranks: Vec<Rank>,
     elements: usize,
     nccl: &'static Nccl,
@@ -86,16 +90,18 @@ impl NcclRanks {
             .map(|(context, lent)| Rank::new(context, elements, lent))
             .collect::<Result<_>>();
         calls.bind()?;
-        Ok(Self { connection: None, ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
+        Ok(Self { connection: None, is_new: Cell::new(false), ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
     }
 }
 
 impl Ranks for NcclRanks {
     fn connect(&mut self) -> Result<()> {
         let contexts: Vec<_> = self.ranks.iter().map(|rank| rank.context.clone()).collect();
-        let connection = Connection::new(self.nccl, &contexts);
+        // NCCL starts threads, which are to run elsewhere than the thread that measures.
+        let connection = affinity::elsewhere(|| Connection::new(self.nccl, &contexts));
         self.calls.bind()?;
         self.connection = Some(connection?);
+        self.is_new.set(true);
         Ok(())
     }
 
@@ -105,7 +111,8 @@ impl Ranks for NcclRanks {
             operation: "all-reduce",
             reason: "the ranks are not connected".to_owned(),
         })?;
-        let enqueued = connection.all_reduce(&memory, self.elements);
+        let all_reduce = || connection.all_reduce(&memory, self.elements);
+        let enqueued = if self.is_new.take() { affinity::elsewhere(all_reduce) } else { all_reduce() };
         self.calls.bind()?;
         enqueued
     }

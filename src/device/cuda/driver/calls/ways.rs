@@ -283,8 +283,8 @@ impl Drop for Moves {
     }
 }
 
-/// The memory of the host, as a place of managed memory.
 /// The least size of a page of the host.
 const HOST_PAGE: usize = 4096;
 
+/// The memory of the host, as a place of managed memory.
 const HOST: CUmemLocation = CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id: 0 };
