@@ -5,6 +5,8 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use crate::present::escape;
+
 /// The terms, the longest first: *device synchronize* is not a *device* first.
 pub(super) struct Glossary {
     terms: Vec<String>,
@@ -55,6 +57,7 @@ impl Glossary {
                         let used = uses(&text, term).find(|(at, end)| {
                             let (at, end) = (range.start + at, range.start + end);
                             links.iter().all(|(other, until, _)| end <= *other || at >= *until)
+                                && !is_within_a_name(&page[..at], &page[end..])
                         });
                         if let Some((at, end)) = used {
                             links.push((range.start + at, range.start + end, *term));
@@ -86,6 +89,13 @@ fn is_closed(tag: &Tag<'_>) -> bool {
         tag,
         Tag::Heading { .. } | Tag::Link { .. } | Tag::CodeBlock(_) | Tag::Image { .. } | Tag::HtmlBlock | Tag::Table(_)
     )
+}
+
+/// Whether escaped signs join a word to a name: they part the text for the parser.
+fn is_within_a_name(before: &str, after: &str) -> bool {
+    let [line, hyphen, dot] = ["_", "-", "."].map(escape);
+    let follows = |sign: &str| after.strip_prefix(sign).is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+    [&line, &hyphen, &dot].iter().any(|sign| before.ends_with(sign.as_str()) || follows(sign))
 }
 
 /// Where `term` stands in `text` as a word of its own, in the singular or the plural.
@@ -126,5 +136,10 @@ mod tests {
         let page =
             "# host\n\n[host](a.md) `host` ghost a.host host.b\n\n<p title=\"host\">host</p>\n\n```sh\nhost\n```\n";
         assert_eq!(Glossary::of(TERMS).linked(page), page);
+        for name in ["host_x", "x_host", "a-host", "host.b"] {
+            let escaped = format!("{}\n", escape(name));
+            assert_eq!(Glossary::of(TERMS).linked(&escaped), escaped);
+        }
+        assert_eq!(Glossary::of(TERMS).linked("host&#46;\n"), "[host](glossary.md#host)&#46;\n");
     }
 }

@@ -19,6 +19,14 @@ use crate::error::DeviceError;
 
 /// The result of a call into an engine.
 pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
+/// What a device holds beside the memory of tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// How many streams there are, also those whose last handle is gone.
+    pub streams: usize,
+    /// The pinned memory for transfers, and that of host buffers which are gone.
+    pub pinned_bytes: usize,
+}
 
 /// One opened device of an engine.
 ///
@@ -87,6 +95,9 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Gives memory that is cached and not used back to the system.
     fn trim(&self) -> Result<()>;
+
+    /// What the device holds for the calls to come.
+    fn footprint(&self) -> Footprint;
 
     /// The failures that tests ask for.
     fn injection(&self) -> &Injection;

@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum Injected {
     /// Device memory is refused, as if there were no room.
     Allocation,
+    /// Pinned memory for a host buffer is refused, as if there were no room.
+    Pinning,
     /// A kernel launch fails; nothing is enqueued.
     Launch,
     /// A copy between host and device fails; nothing is enqueued.

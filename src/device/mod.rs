@@ -43,6 +43,8 @@ pub use cuda::kernels;
 #[cfg(feature = "report")]
 pub(crate) use element::with_float;
 pub use element::{DType, Element, Float, FloatType};
+#[doc(hidden)]
+pub use engine::Footprint;
 pub use engine::{Binary, HostKind, MatmulPrecision};
 pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut};
@@ -233,6 +235,12 @@ impl Device {
     #[doc(hidden)]
     pub fn inject(&self, what: Injected, nth: u64) {
         self.engine.injection().request(what, nth);
+    }
+
+    /// What the engine holds for the calls to come: for tests of what must not grow.
+    #[doc(hidden)]
+    pub fn footprint(&self) -> Footprint {
+        self.engine.footprint()
     }
 
     /// Host time of `launches` bare launches of a small kernel on `stream`, by the lowest-level call that the engine

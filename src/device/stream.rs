@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
@@ -37,8 +37,14 @@ pub struct Stream {
 pub(super) struct Own {
     number: u32,
     tracer: Arc<Tracer>,
-    seed: AtomicU64,
-    next: AtomicU64,
+    /// The seed of the next random numbers, and how many sequences of it are used up.
+    sequence: Mutex<(u64, u64)>,
+}
+
+impl Own {
+    fn sequence(&self) -> MutexGuard<'_, (u64, u64)> {
+        self.sequence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Stream {
@@ -46,7 +52,7 @@ impl Stream {
     pub(super) fn new(device: &Device, number: u32) -> Result<Self> {
         let raw = device.engine().create_stream(number)?;
         let tracer = Arc::clone(device.engine().tracer());
-        let own = Own { number, tracer, seed: AtomicU64::new(0), next: AtomicU64::new(0) };
+        let own = Own { number, tracer, sequence: Mutex::default() };
         Ok(Self { device: device.clone(), raw, own: Arc::new(own) })
     }
 
@@ -67,12 +73,14 @@ impl Stream {
     /// # Ok::<(), syncscope::error::DeviceError>(())
     /// ```
     pub fn set_seed(&self, seed: u64) {
-        self.own.seed.store(seed, Ordering::Relaxed);
-        self.own.next.store(0, Ordering::Relaxed);
+        *self.own.sequence() = (seed, 0);
     }
 
     pub(crate) fn next_sequence(&self) -> (u64, u64) {
-        (self.own.seed.load(Ordering::Relaxed), self.own.next.fetch_add(1, Ordering::Relaxed))
+        let mut sequence = self.own.sequence();
+        let next = *sequence;
+        sequence.1 = sequence.1.wrapping_add(1);
+        next
     }
 
     /// Enqueues the recording of `event` behind the work enqueued so far.
@@ -249,5 +257,31 @@ impl Stream {
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream({}, {})", self.device.name(), self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_random_numbers_come_again_beside_a_thread_that_sets_seeds() -> Result<()> {
+        let stream = Device::open("cpu:0")?.stream()?;
+        let (mut seen, is_over) = (HashSet::new(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..=1_000_000).for_each(|seed| stream.set_seed(seed));
+                is_over.store(true, Ordering::Relaxed);
+            });
+            while !is_over.load(Ordering::Relaxed) {
+                let next = stream.next_sequence();
+                assert!(seen.insert(next), "{next:?}");
+            }
+        });
+        Ok(())
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! Each is a process of this program, which [`child`] makes end so.
 
+use std::cell::RefCell;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, HostKind};
+use syncscope::device::{Device, HostBuffer, HostKind};
 use syncscope::error::DeviceError;
+use syncscope::tensor::Tensor;
 
+use crate::contract::host_kind;
 use crate::stuck::LONG;
 use crate::{Check, ensure};
 
@@ -20,6 +24,9 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_process_ends_by_another_thread_while_threads_are_at_work", |device| ends(device, "elsewhere")),
     ("a_process_ends_within_a_capture_and_a_recording", |device| ends(device, "capture")),
     ("a_process_ends_whose_thread_waits_for_a_gate", |device| ends(device, "wait")),
+    ("a_process_ends_within_a_call_of_many_launches", |device| ends(device, "launches")),
+    ("a_process_ends_whose_main_thread_keeps_what_its_drop_uses", |device| ends(device, "kept")),
+    ("a_process_ends_whose_gate_is_closed_while_another_device_is_opened", |device| ends(device, "opening")),
 ];
 
 /// The device and the ending of a child.
@@ -56,6 +63,8 @@ fn ends(device: &Device, ending: &str) -> Result<(), Failed> {
 pub(crate) fn child() -> Result<bool, DeviceError> {
     let Ok(asked) = std::env::var(CHILD) else { return Ok(false) };
     let Some((device, ending)) = asked.split_once(' ') else { return Ok(true) };
+    // Before the library keeps anything for this thread: so it is dropped after that.
+    KEPT.with(|kept| drop(kept.borrow()));
     let device = Device::open(device)?;
     let (stream, gate) = (device.stream()?, device.gate()?);
     let x = stream.ones::<f32>([1000])?;
@@ -93,6 +102,48 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
             let _ = is_ready.recv();
             std::mem::forget(gate);
         }
+        "launches" => {
+            thread::spawn(move || {
+                let _ = ready.send(0);
+                // An engine without such a call is asked for a stack of as many parts.
+                let _ = device.raw_launch_loop(&stream, 50_000_000).map(drop);
+                let _ = Tensor::stack(&vec![x; 2_000_000]);
+            });
+            let _ = is_ready.recv();
+            thread::sleep(Duration::from_millis(50));
+        }
+        "kept" => KEPT.with(|kept| {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let (over, busy) = (is_over.clone(), x.clone());
+            let worker = thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) && busy.affine_in_place(1.0, 0.0).is_ok() {
+                    // A queue may have no end.
+                    thread::sleep(Duration::from_micros(50));
+                }
+            });
+            let mut buffer = device.host_buffer::<f32>(host_kind(&device), 1000)?;
+            stream.spin(Duration::from_millis(50))?;
+            x.copy_to(&mut buffer)?;
+            let large = stream.ones::<f32>([4 << 20])?;
+            *kept.borrow_mut() = Some(Kept { x, large, buffer: Some(buffer), is_over, worker: Some(worker) });
+            Ok::<(), DeviceError>(())
+        })?,
+        "opening" => {
+            thread::spawn(move || {
+                stream.wait_gate(&gate)?;
+                x.affine_in_place(1.0, 0.0)?;
+                let _ = ready.send(0);
+                loop {
+                    thread::park();
+                }
+                #[allow(unreachable_code, reason = "says what the errors are")]
+                Ok::<(), DeviceError>(())
+            });
+            let _ = is_ready.recv();
+            let other = Device::list().into_iter().map(|listed| listed.name).rfind(|name| *name != device.name());
+            thread::spawn(|| other.map(|other| Device::open(&other).map(drop)));
+            thread::sleep(Duration::from_millis(20));
+        }
         _ => {
             stream.wait_gate(&gate)?;
             let other = gate.clone();
@@ -115,6 +166,32 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
         let _ = thread::spawn(|| std::process::exit(0)).join();
     }
     Ok(true)
+}
+
+/// What a main thread keeps, which uses the library when it is dropped.
+struct Kept {
+    x: Tensor<f32>,
+    large: Tensor<f32>,
+    buffer: Option<HostBuffer<f32>>,
+    is_over: Arc<AtomicBool>,
+    worker: Option<thread::JoinHandle<()>>,
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+}
+
+impl Drop for Kept {
+    /// Beside the worker, which is then waited for.
+    fn drop(&mut self) {
+        let read = [self.x.to_vec().map(|x| x.len()), self.large.to_vec().map(|large| large.len())];
+        drop(self.buffer.take());
+        self.is_over.store(true, Ordering::Relaxed);
+        let joined = self.worker.take().map(thread::JoinHandle::join);
+        if read != [Ok(1000), Ok(4 << 20)] || !matches!(joined, Some(Ok(()))) {
+            std::process::abort();
+        }
+    }
 }
 
 /// The thread at work whose products are searched.

@@ -7,6 +7,7 @@ mod contract;
 mod endings;
 mod failures;
 mod graphs;
+mod growth;
 mod normals;
 mod operations;
 mod ordering;
@@ -45,6 +46,7 @@ fn main() -> Result<(), DeviceError> {
         timelines::CHECKS,
         graphs::CHECKS,
         stuck::CHECKS,
+        growth::CHECKS,
         endings::CHECKS,
     ];
     let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();

@@ -255,7 +255,12 @@ API int cuDeviceGetAttribute(int *value, int attribute, int) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : 1;
     return OK;
 }
-API int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &context_objects[device & 15]; return OK; }
+// A real one takes longer.
+API int cuDevicePrimaryCtxRetain(void **context, int device) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    *context = &context_objects[device & 15];
+    return OK;
+}
 API int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API int cuCtxGetCurrent(void **context) { *context = current; return OK; }
 API int cuCtxSetCurrent(void *context) { current = context; return OK; }

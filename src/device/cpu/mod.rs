@@ -17,7 +17,7 @@ mod stream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
 use super::injection::{self, Injected, Injection};
 use super::orphaned::Orphaned;
 use super::tracer::{TraceSource, Tracer};
@@ -170,6 +170,11 @@ impl Engine for CpuEngine {
     /// Nothing is cached.
     fn trim(&self) -> Result<()> {
         self.device.check()
+    }
+
+    fn footprint(&self) -> Footprint {
+        let streams = lock(&self.streams).iter().filter(|stream| stream.strong_count() > 0).count();
+        Footprint { streams, pinned_bytes: 0 }
     }
 
     fn injection(&self) -> &Injection {

@@ -17,7 +17,7 @@ use super::stream::gate::CudaGate;
 use super::stream::{CudaStream, operations};
 #[cfg(feature = "report")]
 use crate::device::calls::Rig;
-use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, HostKind, HostMemory, Result};
+use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
 use crate::device::injection::Injection;
 use crate::device::tracer::{TraceSource, Tracer};
 use crate::device::{DType, Properties, Telemetry};
@@ -80,6 +80,10 @@ impl Engine for CudaEngine {
     fn trim(&self) -> Result<()> {
         self.device.check()?;
         self.device.gpu.trim()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.device.gpu.footprint()
     }
 
     fn injection(&self) -> &Injection {

@@ -21,13 +21,16 @@ use super::memory::pinned::{Pinned, Purpose, Slot};
 use super::memory::staging::StagingBuffer;
 use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
-use crate::device::engine::{EngineEvent, HostMemory, Result};
+use crate::device::engine::{EngineEvent, Footprint, HostMemory, Result};
 use crate::device::injection::{Injected, Injection};
 use crate::device::orphaned::Orphaned;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
 static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
+
+/// Locked by who opens one, which takes long: the end of the process waits for the list, and not for this.
+static OPENING: Mutex<()> = Mutex::new(());
 
 /// How long an allocation that finds no room waits for frees while a gate is closed: the thread that is to open it may
 /// be the one that waits.
@@ -79,9 +82,13 @@ impl Gpu {
     /// GPU `index`; the driver has been initialized.
     pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
         exit::note_thread();
-        let mut gpus = lock(&GPUS);
-        if let Some(known) = gpus.get(&index) {
-            return Ok(known.clone());
+        let known = || lock(&GPUS).get(&index).cloned();
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let _opening = lock(&OPENING);
+        if let Some(opened_meanwhile) = known() {
+            return Ok(opened_meanwhile);
         }
         let context = Arc::new(Context::retain(index)?);
         let pinned = Arc::new(Pinned::new(&context)?);
@@ -100,7 +107,7 @@ impl Gpu {
             alone: Mutex::default(),
             context,
         });
-        gpus.insert(index, gpu.clone());
+        lock(&GPUS).insert(index, gpu.clone());
         exit::prepare_by(leave);
         Ok(gpu)
     }
@@ -161,7 +168,7 @@ impl Gpu {
             return Ok(cell);
         }
         let _making = self.may_make().ok_or_else(|| self.used_up("flags and fault words of gates and streams"))?;
-        self.pinned.take_cell(purpose)
+        self.with_room(|| self.pinned.take_cell(purpose))
     }
 
     /// A slot for `bytes`; nothing where none is at hand while a gate is closed, beside `left` for others.
@@ -169,15 +176,33 @@ impl Gpu {
         if let Some(slot) = self.pinned.slot_at_hand(bytes, if self.is_held() { left } else { 0 })? {
             return Ok(Some(slot));
         }
-        self.may_make().map(|_making| self.pinned.take_slot(bytes)).transpose()
+        self.may_make().map(|_making| self.with_room(|| self.pinned.take_slot(bytes))).transpose()
     }
 
     /// A staging buffer; nothing where none is at hand while a gate is closed.
     pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
         match self.pinned.staging_at_hand() {
-            None => self.may_make().map(|_making| self.pinned.new_staging_buffer()).transpose(),
+            None => self.may_make().map(|_making| self.with_room(|| self.pinned.new_staging_buffer())).transpose(),
             known => Ok(known),
         }
+    }
+
+    /// What `make` makes with more pinned memory. Where there is no room, what is kept unused goes back first. The caller may make.
+    pub(crate) fn with_room<T>(&self, make: impl Fn() -> Result<T>) -> Result<T> {
+        match make() {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.sweep_host();
+                self.release_unused();
+                make()
+            }
+            made => made,
+        }
+    }
+
+    /// Gives pinned memory that nothing uses back to the system. The caller may make.
+    fn release_unused(&self) {
+        self.host_blocks.release_all();
+        self.pinned.release_unused();
     }
 
     /// What `take` finds, for a call that then waits for `stream`: it waits for one that another read gives back, too, for a
@@ -275,9 +300,17 @@ impl Gpu {
 
     /// Ends streams that nobody has a handle of and whose work is over. Never blocks.
     pub(crate) fn sweep(&self) {
-        // The list's own handle is the only one: nobody can make another.
-        let over = |stream: &mut Arc<StreamInner>| Arc::strong_count(stream) == 1 && stream.is_over();
-        let ended: Vec<_> = lock(&self.streams).extract_if(.., over).collect();
+        // Asked without the lock: the end of the process waits for it. A handle beside the list's and this one is somebody's, and
+        // where there is none nobody can make another.
+        let over = self.all_streams();
+        let over: Vec<_> =
+            over.into_iter().filter(|stream| Arc::strong_count(stream) == 2 && stream.is_over()).collect();
+        let is_over = |stream: &mut Arc<StreamInner>| {
+            Arc::strong_count(stream) == 2 && over.iter().any(|other| Arc::ptr_eq(other, stream))
+        };
+        let ended: Vec<_> =
+            if over.is_empty() { Vec::new() } else { lock(&self.streams).extract_if(.., is_over).collect() };
+        drop(over);
         for stream in ended {
             stream.end();
         }
@@ -291,10 +324,18 @@ impl Gpu {
 
     /// Drops host memory whose copies are over. Never blocks.
     pub(crate) fn sweep_host(&self) {
-        let over = |(_, pending): &mut Leaving| pending.iter().all(|event| event.is_over());
-        // Dropped without the lock.
-        let dropped: Vec<_> = lock(&self.leaving).extract_if(.., over).collect();
-        drop(dropped);
+        let all = std::mem::take(&mut *lock(&self.leaving));
+        // Asked and dropped without the lock.
+        let is_pending = |(_, pending): &Leaving| !pending.iter().all(|event| event.is_over());
+        let (pending, over): (Vec<_>, Vec<_>) = all.into_iter().partition(is_pending);
+        lock(&self.leaving).extend(pending);
+        drop(over);
+    }
+
+    /// What all opened devices of the GPU hold.
+    pub(crate) fn footprint(&self) -> Footprint {
+        let pinned_bytes = self.pinned.bytes() + self.host_blocks.bytes();
+        Footprint { streams: lock(&self.streams).len(), pinned_bytes }
     }
 
     /// Has memory that several streams used return to its home where they are past it. Never blocks.
@@ -307,8 +348,7 @@ impl Gpu {
     pub(crate) fn trim(&self) -> Result<()> {
         self.collect();
         let Some(_making) = self.may_make() else { return Ok(()) };
-        self.host_blocks.release_all();
-        self.pinned.release_unused();
+        self.release_unused();
         self.pool.trim()
     }
 

@@ -169,6 +169,8 @@ impl Context {
     /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.
     #[inline]
     pub(super) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
+        // A guard binds the context once, and then makes any number of calls.
+        exit::stay_out();
         if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.failed(call, status)) }
     }
 

@@ -6,9 +6,10 @@
 //! long calls that others have begun are over.
 //!
 //! Handlers run in the reverse order of their registration, and the libraries register more of them at any time. But what a thread
-//! keeps for itself is dropped before all handlers, of the thread that ends the process: mostly the main one, for which that
-//! is the end of the process. Where another ends it, the handler must be a late one: see [`come_first`]. What is
-//! left open is such an end within a library's very first search.
+//! keeps for itself is dropped before all handlers, of the thread that ends the process: mostly the main one. So the handler is
+//! registered once more by what the main thread keeps for this: then it is the first of all handlers, and what a program keeps for
+//! its main thread can use the library until the last of it is dropped. Where another thread ends the process, the handler must
+//! be a late one: see [`come_first`]. What is left open is such an end within a library's very first search.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, c_int};
@@ -41,7 +42,8 @@ struct Last;
 impl Drop for Last {
     fn drop(&mut self) {
         if is_main() {
-            leave();
+            // Safety: as in `come_first`.
+            unsafe { atexit(leave) };
         }
     }
 }

@@ -113,7 +113,7 @@ fn pageable(bytes: usize) -> Result<NonNull<u8>> {
 }
 
 #[cold]
-fn no_room(requested: usize) -> DeviceError {
+pub(crate) fn no_room(requested: usize) -> DeviceError {
     DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None }
 }
 

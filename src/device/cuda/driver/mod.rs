@@ -46,7 +46,7 @@ mod stream;
 pub(crate) use context::Context;
 pub(crate) use event::Event;
 pub(crate) use graph::Executable;
-pub(crate) use host::{HostBlock, HostPiece, filled_vec};
+pub(crate) use host::{HostBlock, HostPiece, filled_vec, no_room};
 pub(crate) use module::{Argument, Function, Module, arguments};
 pub(crate) use pool::{Allocation, Pool, PoolSpan};
 pub(crate) use stream::{Capture, Stream};

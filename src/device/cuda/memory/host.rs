@@ -8,9 +8,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
 use crate::device::DType;
-use crate::device::cuda::driver::HostBlock;
+use crate::device::cuda::driver::{HostBlock, no_room};
 use crate::device::cuda::gpu::{Opened, lock};
 use crate::device::engine::{HostKind, HostMemory, Result};
+use crate::device::injection::Injected;
 use crate::error::DeviceError;
 
 /// How much pinned memory is kept for the next buffers.
@@ -43,6 +44,11 @@ impl HostBlocks {
         excess.into_iter().for_each(HostBlock::release);
     }
 
+    /// How many bytes they are.
+    pub(crate) fn bytes(&self) -> usize {
+        lock(&self.0).iter().map(HostBlock::size).sum()
+    }
+
     /// Gives all of them back to the system. May wait for the GPU.
     pub(crate) fn release_all(&self) {
         let blocks = std::mem::take(&mut *lock(&self.0));
@@ -71,10 +77,16 @@ impl CudaHostMemory {
             None => {
                 // Until the block is there no gate begins to hold.
                 let making = if kind == HostKind::Pageable { None } else { device.gpu.may_make() };
+                let allocate = || match device.injection.strikes(Injected::Pinning) {
+                    true => Err(no_room(bytes)),
+                    false => HostBlock::allocate(&device.gpu.context, kind, bytes),
+                };
                 if making.is_some() {
                     device.gpu.host_blocks.release_excess();
+                    device.gpu.with_room(allocate)?
+                } else {
+                    allocate()?
                 }
-                HostBlock::allocate(&device.gpu.context, kind, bytes)?
             }
         };
         Ok(Self { block: Some(block), device: device.clone() })

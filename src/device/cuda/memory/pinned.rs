@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::staging::{PIECE_BYTES, StagingBuffer};
+use super::staging::{Halves, PIECE_BYTES, StagingBuffer};
 use crate::device::HostKind;
 use crate::device::cuda::driver::{Context, HostBlock, HostPiece, Stream};
 use crate::device::cuda::gpu::lock;
@@ -139,7 +139,7 @@ struct Pieces {
     gates: Vec<HostPiece>,
     faults: Vec<HostPiece>,
     slots: [Vec<HostPiece>; SLOTS.len()],
-    staging: Vec<StagingBuffer>,
+    staging: Vec<Halves>,
 }
 
 impl Pinned {
@@ -148,8 +148,7 @@ impl Pinned {
         let pinned = Self { context: context.clone(), pieces: Mutex::default() };
         pinned.more_cells()?;
         (0..SLOTS.len()).try_for_each(|size| pinned.more_slots(size))?;
-        let staging = pinned.new_staging_buffer()?;
-        pinned.return_staging_buffer(staging);
+        pinned.return_halves(pinned.new_halves()?);
         Ok(pinned)
     }
 
@@ -214,25 +213,29 @@ impl Pinned {
             }
         }
         while lock(&self.pieces).staging.len() < STAGING_BUFFERS {
-            let more = self.new_staging_buffer()?;
-            self.return_staging_buffer(more);
+            self.return_halves(self.new_halves()?);
         }
         Ok(())
     }
 
     /// A staging buffer that nobody uses, where there is one.
-    pub(crate) fn staging_at_hand(&self) -> Option<StagingBuffer> {
-        lock(&self.pieces).staging.pop()
+    pub(crate) fn staging_at_hand(self: &Arc<Self>) -> Option<StagingBuffer> {
+        let halves = lock(&self.pieces).staging.pop();
+        halves.map(|halves| StagingBuffer::new(halves, self.clone()))
     }
 
     /// One more staging buffer.
-    pub(crate) fn new_staging_buffer(&self) -> Result<StagingBuffer> {
-        StagingBuffer::new(&self.context, &self.block(2 * PIECE_BYTES)?)
+    pub(crate) fn new_staging_buffer(self: &Arc<Self>) -> Result<StagingBuffer> {
+        Ok(StagingBuffer::new(self.new_halves()?, self.clone()))
     }
 
-    /// Gives a staging buffer back that no copy fills any more.
-    pub(crate) fn return_staging_buffer(&self, buffer: StagingBuffer) {
-        lock(&self.pieces).staging.push(buffer);
+    fn new_halves(&self) -> Result<Halves> {
+        Halves::new(&self.context, &self.block(2 * PIECE_BYTES)?)
+    }
+
+    /// Takes the halves of a staging buffer back, which no copy fills any more.
+    pub(super) fn return_halves(&self, halves: Halves) {
+        lock(&self.pieces).staging.push(halves);
     }
 
     fn more_cells(&self) -> Result<()> {
@@ -252,6 +255,11 @@ impl Pinned {
         let count = (BLOCK_BYTES / size).max(16);
         let block = self.block(count * size)?;
         Ok((0..count).rev().filter_map(|place| block.piece(place * size, size)).collect())
+    }
+
+    /// How many bytes there are, in use or not.
+    pub(crate) fn bytes(&self) -> usize {
+        lock(&self.pieces).blocks.iter().map(|block| block.size()).sum()
     }
 
     /// A new block. It is page-locked without the lock, which drops need: that may wait for the whole GPU.

@@ -12,6 +12,7 @@ use std::thread;
 use crate::affinity;
 use crate::device::cuda::driver::{Context, Event, HostBlock, HostPiece, PoolSpan};
 use crate::device::cuda::gpu::lock;
+use crate::device::cuda::memory::pinned::Pinned;
 use crate::device::cuda::stream::guard::{StreamGuard, StreamInner};
 use crate::device::cuda::stream::limbo::{Kept, LimboState};
 use crate::device::engine::Result;
@@ -29,13 +30,11 @@ const SMALL_PIECE_BYTES: usize = 256 << 10;
 /// From so many threads on, the link is the limit.
 const MOST_THREADS: usize = 8;
 
-/// What one thread works with: two pieces of pinned memory, of which one is filled while the other is drained.
-pub(crate) struct StagingBuffer {
-    halves: [(HostPiece, Event); 2],
-}
+/// Two pieces of pinned memory, of which one is filled while the other is drained.
+pub(crate) struct Halves([(HostPiece, Event); 2]);
 
-impl StagingBuffer {
-    /// A staging buffer over a block of `2 * PIECE_BYTES` bytes.
+impl Halves {
+    /// The two over a block of `2 * PIECE_BYTES` bytes.
     pub(crate) fn new(context: &Arc<Context>, block: &Arc<HostBlock>) -> Result<Self> {
         let half = |offset| {
             let piece = block.piece(offset, PIECE_BYTES).ok_or_else(|| DeviceError::InvalidArgument {
@@ -44,7 +43,31 @@ impl StagingBuffer {
             })?;
             Ok((piece, Event::new(context, false)?))
         };
-        Ok(Self { halves: [half(0)?, half(PIECE_BYTES)?] })
+        Ok(Self([half(0)?, half(PIECE_BYTES)?]))
+    }
+}
+
+/// What one thread works with. Dropped, it can be handed out again: where a copy may still fill it, it is kept until the stream is
+/// past that.
+pub(crate) struct StagingBuffer {
+    halves: Option<Halves>,
+    pinned: Arc<Pinned>,
+}
+
+impl StagingBuffer {
+    pub(crate) fn new(halves: Halves, pinned: Arc<Pinned>) -> Self {
+        Self { halves: Some(halves), pinned }
+    }
+
+    #[allow(clippy::expect_used, reason = "the halves are taken by the drop alone")]
+    fn halves(&self) -> &[(HostPiece, Event); 2] {
+        &self.halves.as_ref().expect("a staging buffer has its halves until it is dropped").0
+    }
+}
+
+impl Drop for StagingBuffer {
+    fn drop(&mut self) {
+        self.halves.take().into_iter().for_each(|halves| self.pinned.return_halves(halves));
     }
 }
 
@@ -141,10 +164,9 @@ fn drain<'a>(
     buffer: StagingBuffer,
 ) -> Result<()> {
     let drained = drain_through(stream, from, next, &buffer);
-    match drained {
-        Ok(()) => stream.device.gpu.pinned.return_staging_buffer(buffer),
+    if drained.is_err() {
         // A copy may still fill it.
-        Err(_) => stream.keep(Kept::Staging { _buffer: buffer }),
+        stream.keep(Kept::Staging { _buffer: buffer });
     }
     drained.and_then(|()| stream.check_failure())
 }
@@ -159,14 +181,14 @@ fn drain_through<'a>(
     for half in (0..2).cycle() {
         let piece = next();
         if let Some((offset, piece)) = &piece {
-            let (memory, filled) = &buffer.halves[half];
+            let (memory, filled) = &buffer.halves()[half];
             let from = from.part(*offset, piece.len()).ok_or_else(|| outside(stream))?;
             let guard = stream.enter_uncaptured("download")?;
             guard.download_piece(from, memory)?;
             guard.record(filled)?;
         }
         if let Some((half, (_, target))) = filling.take() {
-            let (memory, filled) = &buffer.halves[half];
+            let (memory, filled) = &buffer.halves()[half];
             filled.synchronize()?;
             memory.drain(target);
         }

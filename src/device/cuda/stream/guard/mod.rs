@@ -110,6 +110,8 @@ impl StreamInner {
         device.check()?;
         exit::note_thread();
         let gpu = &device.gpu;
+        // A loop that makes streams must not keep those that are over.
+        gpu.sweep();
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
             raw: stream_of(gpu)?,
