@@ -140,7 +140,9 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
                 Ok::<(), DeviceError>(())
             });
             let _ = is_ready.recv();
-            let other = Device::list().into_iter().map(|listed| listed.name).rfind(|name| *name != device.name());
+            let engine = format!("{}:", device.properties().engine);
+            let names = Device::list().into_iter().map(|listed| listed.name);
+            let other = names.into_iter().find(|name| name.starts_with(&engine) && *name != device.name());
             thread::spawn(|| other.map(|other| Device::open(&other).map(drop)));
             thread::sleep(Duration::from_millis(20));
         }
