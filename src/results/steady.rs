@@ -68,7 +68,7 @@ impl<'a> Metric<'a> {
 pub(crate) fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
     let written = |value: f64| unit.format(value, 3);
     diagnose(runs).into_iter().find_map(|diagnosis| match diagnosis {
-        Diagnosis::TwoModes { low, high, share } => {
+        Diagnosis::TwoRegimes { low, high, share } => {
             let percent = Scale::PERCENT.significant(share, 2);
             let (low, high) = (written(low), written(high));
             Some(format!("no interval: two regimes, {low} and {high} ({percent} of the samples)"))

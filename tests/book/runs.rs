@@ -98,7 +98,7 @@ fn the_diagnostics_name_the_system_of_each_row() {
     let slow = both.rows.iter_mut().find(|row| row.spec.id == "probe.slow").unwrap();
     slow.series.iter_mut().find(|series| series.run == PYTORCH).unwrap().outcome = fixture::measured(two_regimes);
     let machine = read(&source_as(&probe::project(probe::DOCUMENT), &[both]), "machine");
-    let row = machine.lines().find(|line| line.contains("probe.slow") && line.contains("two modes"));
+    let row = machine.lines().find(|line| line.contains("probe.slow") && line.contains("two regimes"));
     assert!(row.is_some_and(|row| row.contains(">PyTorch<")), "{machine}");
 }
 
