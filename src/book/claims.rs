@@ -61,7 +61,7 @@ fn totals(judged: &[Judged<'_>], place: usize) -> String {
         };
         totals[place].1 += 1;
     }
-    let seen = totals.into_iter().filter(|(_, count)| *count > 0).map(|(words, count)| format!("{count} {words}"));
+    let seen = totals.into_iter().filter(|(_, count)| *count > 0).map(|(words, count)| format!("{words} {count}"));
     seen.collect::<Vec<_>>().join(", ")
 }
 

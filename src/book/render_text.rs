@@ -9,14 +9,18 @@ use super::templates::safe_html;
 use crate::present::escape;
 use crate::results::Results;
 
+/// How many characters of a value stand in one line.
+const SHORT: usize = 20;
+
 /// A text whose values are filled in; each value says what is behind it where it is pointed at, and its interval on paper.
 pub(super) fn render_text(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Words(words) => words.clone(),
         Piece::Value { text, detail, interval } => {
             let interval = interval.as_deref().map(|ends| format!(" data-interval=\"{}\"", escape(ends)));
+            let class = if text.chars().count() > SHORT { "measured long" } else { "measured" };
             let (detail, text, interval) = (escape(detail), escape(text), interval.unwrap_or_default());
-            format!("<span class=\"measured\" title=\"{detail}\"{interval}>{text}</span>")
+            format!("<span class=\"{class}\" title=\"{detail}\"{interval}>{text}</span>")
         }
     };
     pieces.iter().map(piece).collect()
