@@ -20,7 +20,15 @@ struct Untold {
 impl Orphaned {
     /// Another stream is gone that had failed, of which nobody was told.
     pub(crate) fn leave(&self, failure: DeviceError) {
+        self.leave_if(failure, || true);
+    }
+
+    /// As [`leave`](Self::leave), if it `is_untold`, which is asked so that who is told meanwhile waits for it.
+    pub(crate) fn leave_if(&self, failure: DeviceError, is_untold: impl FnOnce() -> bool) {
         let mut untold = self.lock();
+        if !is_untold() {
+            return;
+        }
         match &mut *untold {
             Some(untold) => untold.others += 1,
             None => *untold = Some(Untold { first: failure, others: 0 }),

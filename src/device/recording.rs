@@ -167,7 +167,8 @@ impl EventPairs {
 }
 
 /// Runs a call that enqueues work on `stream`, between two events where those are the source of times. Where they cannot be
-/// had, the call is what it would be without a recording, and its work is missing in the log, which says why.
+/// had, the call is what it would be without a recording, and its work is missing in the log, which says why: unless the stream
+/// has failed, which is then said by this call and not by the next.
 pub(crate) fn enqueued<R>(
     call: &OpenCall<'_>,
     stream: &Arc<dyn EngineStream>,
@@ -187,6 +188,14 @@ pub(crate) fn enqueued<R>(
     let ended = begun.and_then(|[start, end]| stream.record(&*end).map(|()| [start, end]));
     match ended {
         Ok(pair) => pairs.lock().pairs.push((info, call.correlation(), pair)),
+        // The stream's own, of which nobody else is told once it was told here.
+        Err(failure)
+            if !matches!(failure, DeviceError::Capturing { .. })
+                && stream.is_complete().err().as_ref() == Some(&failure) =>
+        {
+            pairs.lock().miss(failure.clone());
+            return Err(failure);
+        }
         Err(failure) => pairs.lock().miss(failure),
     }
     Ok(result)

@@ -164,10 +164,10 @@ impl<T: Element> Tensor<T> {
     pub fn get(&self, index: impl AsRef<[usize]>) -> Result<Self> {
         let index = index.as_ref();
         if index.len() > self.shape.len() {
-            return Err(invalid("at", format!("{} numbers are too many for {:?}", index.len(), self.shape)));
+            return Err(invalid("get", format!("{} numbers are too many for {:?}", index.len(), self.shape)));
         }
         if index.iter().zip(&self.shape).any(|(i, n)| i >= n) {
-            return Err(invalid("at", format!("{index:?} is outside of {:?}", self.shape)));
+            return Err(invalid("get", format!("{index:?} is outside of {:?}", self.shape)));
         }
         let shape = self.shape[index.len()..].to_vec();
         let part: usize = shape.iter().product();

@@ -142,7 +142,12 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn elementwise(&self, kind: Binary, other: &Self) -> Result<Self> {
-        self.same_shape("elementwise", other)?;
+        let operation = match kind {
+            Binary::Add => "add",
+            Binary::Subtract => "subtract",
+            Binary::Multiply => "multiply",
+        };
+        self.same_shape(operation, other)?;
         let out = self.stream.empty(self.shape.clone())?;
         if !out.is_empty() {
             let (a, b, out) = (self.region(), other.region(), out.region());
@@ -231,7 +236,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     pub fn index_select(&self, rows: &[usize]) -> Result<Self> {
         let _scope = self.stream.scope("index_select", Some(Location::caller()));
-        let height = self.height()?;
+        let height = self.height("index_select")?;
         if let Some(bad) = rows.iter().find(|&&row| row >= height) {
             return Err(invalid("index_select", format!("row {bad} is outside of {:?}", self.shape)));
         }
@@ -252,7 +257,7 @@ impl<T: Float> Tensor<T> {
 
     #[track_caller]
     fn gather_rows(&self, rows: &Tensor<i64>, from_host: bool) -> Result<Self> {
-        self.height()?;
+        self.height("gather")?;
         rows.belongs_to(&self.stream)?;
         let &[count] = rows.shape() else {
             return Err(invalid("gather", format!("row numbers have the shape {:?}, not one dimension", rows.shape())));
@@ -273,8 +278,8 @@ impl<T: Float> Tensor<T> {
         Ok(out)
     }
 
-    fn height(&self) -> Result<usize> {
-        self.shape.first().copied().ok_or_else(|| invalid("gather", "a scalar has no rows".to_owned()))
+    fn height(&self, operation: &'static str) -> Result<usize> {
+        self.shape.first().copied().ok_or_else(|| invalid(operation, "a scalar has no rows".to_owned()))
     }
 
     /// Tensors of one shape, one behind the other along a new first dimension. Enqueued on the stream of the first.

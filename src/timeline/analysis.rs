@@ -3,7 +3,9 @@
 //! Shares are of the timeline's whole length, from the start of the recording to the end of its last span. Where spans
 //! overlap, time counts once: the device is busy while at least one kernel or copy runs on it.
 
-use super::span::{Span, Timeline};
+use std::collections::{BTreeMap, HashMap};
+
+use super::span::{Span, Timeline, Track};
 use crate::device::kind::{Kind, SyncKind};
 
 impl Timeline {
@@ -14,15 +16,68 @@ impl Timeline {
 
     /// The share of the time in which the device computed or copied; 0 for a timeline of no length.
     pub fn device_busy_share(&self) -> f64 {
-        self.share(self.covered(|span| span.kind.is_busy()))
+        self.share(covered(self.spans.iter().filter(|span| span.kind.is_busy())))
     }
 
     /// The share of the time that the host threads were blocked at synchronization points: the mean over the threads.
     pub fn host_stalled_share(&self) -> f64 {
-        let hosts: Vec<usize> = (0..self.tracks.len()).filter(|&track| self.tracks[track].is_host()).collect();
-        let stalled = |track| self.covered(|span| span.track == track && span.kind == Kind::Synchronize);
-        let total: f64 = hosts.iter().map(|&track| self.share(stalled(track))).sum();
-        if hosts.is_empty() { 0.0 } else { total / hosts.len() as f64 }
+        let hosts = self.tracks.iter().filter(|track| track.is_host()).count();
+        let mut stalls: BTreeMap<usize, Vec<&Span>> = BTreeMap::new();
+        for span in self.spans.iter().filter(|span| span.kind == Kind::Synchronize) {
+            if self.tracks.get(span.track).is_some_and(Track::is_host) {
+                stalls.entry(span.track).or_default().push(span);
+            }
+        }
+        let whole = self.end_ns() as f64;
+        let total: f64 = stalls.into_values().map(|stalls| covered(stalls.into_iter()) as f64).sum();
+        if hosts == 0 || whole == 0.0 { 0.0 } else { total / whole / hosts as f64 }
+    }
+
+    fn share(&self, ns: u64) -> f64 {
+        let whole = self.end_ns();
+        if whole == 0 { 0.0 } else { ns as f64 / whole as f64 }
+    }
+}
+
+/// The length of the time that spans cover, in nanoseconds.
+fn covered<'a>(spans: impl Iterator<Item = &'a Span>) -> u64 {
+    let spans = spans.filter(|span| span.end_ns > span.start_ns);
+    let mut stretches: Vec<(u64, u64)> = spans.map(|span| (span.start_ns, span.end_ns)).collect();
+    stretches.sort_unstable();
+    let (mut covered, mut until) = (0, 0);
+    for (start, end) in stretches {
+        covered += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    covered
+}
+
+/// The work of a timeline by its ends, for questions of many synchronization points: each looks at what could be pending at it, and
+/// not at all that there was.
+pub(super) struct Work<'a> {
+    /// Each with the earliest start of those from here on.
+    by_end: Vec<(&'a Span, u64)>,
+    /// The stream of each call.
+    calls: HashMap<u64, Option<u32>>,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn of(timeline: &'a Timeline) -> Self {
+        let (work, other): (Vec<&Span>, Vec<&Span>) = timeline.spans.iter().partition(|span| span.kind.is_on_device());
+        let mut by_end: Vec<(&Span, u64)> = work.into_iter().map(|span| (span, span.start_ns)).collect();
+        by_end.sort_by_key(|(span, _)| span.end_ns);
+        let mut earliest = u64::MAX;
+        for (_, start) in by_end.iter_mut().rev() {
+            earliest = earliest.min(*start);
+            *start = earliest;
+        }
+        let mut calls = HashMap::new();
+        for call in other {
+            if let Some(correlation) = call.correlation {
+                calls.entry(correlation).or_insert(call.stream);
+            }
+        }
+        Self { by_end, calls }
     }
 
     /// How many kernels, copies and waits that the synchronization point `point` waits for were not complete when it began.
@@ -32,7 +87,7 @@ impl Timeline {
     pub(super) fn pending(&self, point: &Span) -> usize {
         let stream = match (point.stream, point.awaits) {
             (Some(stream), _) => Some(stream),
-            (None, Some(event)) => self.call(event).and_then(|call| call.stream),
+            (None, Some(event)) => self.calls.get(&event).copied().flatten(),
             (None, None) => None,
         };
         // An event recorded before the recording began.
@@ -46,33 +101,11 @@ impl Timeline {
                 (Some(_), None, None) => span.start_ns <= point.start_ns,
             };
             let place = stream.is_none() || span.stream.is_none() || span.stream == stream;
-            let during = span.end_ns > point.start_ns && span.start_ns <= point.end_ns;
-            span.kind.is_on_device() && during && order && place
+            span.start_ns <= point.end_ns && order && place
         };
-        self.spans.iter().filter(awaited).count()
-    }
-
-    /// The call with a correlation.
-    fn call(&self, correlation: u64) -> Option<&Span> {
-        self.spans.iter().find(|span| !span.kind.is_on_device() && span.correlation == Some(correlation))
-    }
-
-    /// The length of the time that the chosen spans cover, in nanoseconds.
-    fn covered(&self, chosen: impl Fn(&Span) -> bool) -> u64 {
-        let spans = self.spans.iter().filter(|span| chosen(span) && span.end_ns > span.start_ns);
-        let mut stretches: Vec<(u64, u64)> = spans.map(|span| (span.start_ns, span.end_ns)).collect();
-        stretches.sort_unstable();
-        let (mut covered, mut until) = (0, 0);
-        for (start, end) in stretches {
-            covered += end.saturating_sub(start.max(until));
-            until = until.max(end);
-        }
-        covered
-    }
-
-    fn share(&self, ns: u64) -> f64 {
-        let whole = self.end_ns();
-        if whole == 0 { 0.0 } else { ns as f64 / whole as f64 }
+        let first = self.by_end.partition_point(|(span, _)| span.end_ns <= point.start_ns);
+        let during = self.by_end[first..].iter().take_while(|(_, earliest)| *earliest <= point.end_ns);
+        during.map(|(span, _)| *span).filter(awaited).count()
     }
 }
 
@@ -116,9 +149,9 @@ mod tests {
             span(Kernel, 0, (31, 40), 6),
             point.clone(),
         ]);
-        assert_eq!(timeline.pending(&point), 2);
+        assert_eq!(Work::of(&timeline).pending(&point), 2);
         let device = Span { stream: None, sync: Some(SyncKind::Device), ..point };
-        assert_eq!(timeline.pending(&device), 3);
+        assert_eq!(Work::of(&timeline).pending(&device), 3);
     }
 
     #[test]
@@ -132,8 +165,8 @@ mod tests {
             span(Kernel, 1, (0, 20), 2),
             event.clone(),
         ]);
-        assert_eq!(timeline.pending(&event), 1);
+        assert_eq!(Work::of(&timeline).pending(&event), 1);
         let unknown = Span { awaits: None, ..event };
-        assert_eq!(timeline.pending(&unknown), 0);
+        assert_eq!(Work::of(&timeline).pending(&unknown), 0);
     }
 }

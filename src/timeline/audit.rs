@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use super::analysis::Work;
 use super::span::Timeline;
 use crate::device::Device;
 use crate::device::kind::{Kind, SyncKind};
@@ -74,13 +75,14 @@ impl Device {
 impl Timeline {
     /// Its synchronization points.
     pub fn audit(&self) -> Audit {
+        let work = Work::of(self);
         let spans = self.spans.iter().filter(|span| span.kind == Kind::Synchronize);
         let sync_points = spans.map(|span| SyncPoint {
             name: span.name.clone(),
             kind: span.sync.unwrap_or(SyncKind::Implicit),
             site: span.site.clone(),
             blocked_ns: span.duration_ns(),
-            pending: self.pending(span),
+            pending: work.pending(span),
         });
         Audit {
             sync_points: sync_points.collect(),

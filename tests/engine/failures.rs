@@ -1,5 +1,8 @@
 //! Wrong arguments are errors at once; failed work is an error of the next call on its stream, and hangs nobody.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind, Injected, Stream};
 use syncscope::error::DeviceError;
@@ -13,6 +16,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_row_number_that_the_host_knows_is_checked_at_once", known_rows),
     ("a_failure_on_the_device_reaches_the_next_call_and_stays", device_failure),
     ("a_failed_stream_holds_up_no_other", other_streams_go_on),
+    ("the_failure_of_a_dropped_stream_is_told_beside_a_thread_that_makes_streams", dropped_beside_new_ones),
     ("a_failed_copy_is_an_error_of_reading_its_buffer", failed_copy),
     ("a_failed_copy_stays_an_error_until_another_fills_the_buffer", failed_copy_stays),
     ("a_sound_copy_over_a_failed_one_that_is_over_is_read", sound_over_failed),
@@ -73,6 +77,23 @@ fn device_failure(device: &Device) -> Result<(), Failed> {
     let _ = stream.record(&event);
     event.synchronize()?;
     Ok(())
+}
+
+/// Whoever makes a stream ends those that are over, and takes what they have to say.
+fn dropped_beside_new_ones(device: &Device) -> Result<(), Failed> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| while !is_over.load(Ordering::Relaxed) && device.stream().is_ok() {});
+        let told = (0..500).try_for_each(|round| {
+            let stream = device.stream()?;
+            let rows = stream.tensor(&[99_i64], [1])?;
+            stream.ones::<f32>([4, 4])?.gather(&rows)?;
+            drop((stream, rows));
+            ensure(device.synchronize().is_err(), || format!("failure {round} was not told"))
+        });
+        is_over.store(true, Ordering::Relaxed);
+        told
+    })
 }
 
 fn other_streams_go_on(device: &Device) -> Result<(), Failed> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind};
+use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 use syncscope::timeline::{Kind, Span, SyncKind, Timeline};
 
@@ -22,6 +23,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_span_is_as_long_as_events_around_its_work_say", lengths),
     ("a_recording_holds_the_work_of_its_own_device_with_its_calls", own_work),
     ("every_kernel_of_a_recording_has_its_call", every_kernel_has_its_call),
+    ("a_failure_within_a_recording_is_told", failure_within_a_recording),
     ("a_call_that_waits_within_is_a_barrier_where_the_device_tells_of_waits", search),
 ];
 
@@ -248,6 +250,21 @@ fn own_work(device: &Device) -> Result<(), Failed> {
         });
         over.store(true, Ordering::Relaxed);
         outcome
+    })
+}
+
+/// By a call of the region, by the recording, or by the next wait: its stream is gone then. The stream may have failed before the event is recorded
+/// that ends the call.
+fn failure_within_a_recording(device: &Device) -> Result<(), Failed> {
+    (0..200).try_for_each(|round| {
+        let outcome = device.record_by_events(|| -> Result<bool, DeviceError> {
+            let stream = device.stream()?;
+            let (x, rows) = (stream.ones::<f32>([4, 4])?, stream.tensor(&[99_i64], [1])?);
+            stream.synchronize()?;
+            Ok(x.gather(&rows).is_err())
+        });
+        let is_told = outcome.map_or(true, |(is_told, _)| is_told);
+        ensure(device.synchronize().is_err() || is_told, || format!("failure {round} was told to nobody"))
     })
 }
 

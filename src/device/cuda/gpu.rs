@@ -32,15 +32,18 @@ static GPUS: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 /// Locked by who opens one, which takes long: the end of the process waits for the list, and not for this.
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// How long an allocation that finds no room waits for frees while a gate is closed: the thread that is to open it may
-/// be the one that waits.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long an allocation that finds no room waits for frees while a gate is closed, and a new stream for one that ends: the
+/// thread that is to open it may be the one that waits.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long one that enqueues alone waits for others to have enqueued.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// How long the end of the process waits for the work that is pending, which the driver waits for in any case, and for each lock.
 const LEAVING: Duration = Duration::from_secs(1);
+
+/// How long a call that enqueues may take when the process ends.
+const STOPPED: Duration = Duration::from_millis(20);
 
 /// How many events without and with timing are there when a gate is made.
 const EVENTS: [usize; 2] = [1024, 256];
@@ -90,6 +93,9 @@ impl Gpu {
         if let Some(opened_meanwhile) = known() {
             return Ok(opened_meanwhile);
         }
+        // The process may end in here, too.
+        exit::prepare_by(leave);
+        let _inside = exit::enter();
         let context = Arc::new(Context::retain(index)?);
         let pinned = Arc::new(Pinned::new(&context)?);
         let gpu = Arc::new(Self {
@@ -108,7 +114,7 @@ impl Gpu {
             context,
         });
         lock(&GPUS).insert(index, gpu.clone());
-        exit::prepare_by(leave);
+        exit::come_first();
         Ok(gpu)
     }
 
@@ -249,8 +255,11 @@ impl Gpu {
         let gates = within(LEAVING, &self.gates).map(|gates| gates.clone()).unwrap_or_default();
         gates.iter().filter_map(Weak::upgrade).for_each(|flag| flag.open());
         let streams = within(LEAVING, &self.streams).map(|streams| streams.clone()).unwrap_or_default();
-        let until = Instant::now() + LEAVING;
-        while !streams.iter().all(|stream| stream.is_over_for_others()) && Instant::now() < until {
+        let begin = Instant::now();
+        // A thread that is in a call for longer than this has been stopped there.
+        let is_over =
+            |stream: &Arc<StreamInner>| stream.is_over_for_others() || (begin.elapsed() > STOPPED && stream.is_over());
+        while !streams.iter().all(is_over) && begin.elapsed() < LEAVING {
             std::thread::sleep(PAUSE);
         }
     }
@@ -276,9 +285,8 @@ impl Gpu {
 
     /// Keeps all streams but one from enqueueing, as far as that comes about within a millisecond.
     pub(crate) fn pause_others<R>(&self, stream: &StreamInner, meanwhile: impl FnOnce() -> R) -> R {
-        let streams = self.all_streams();
-        let others = streams.iter().filter(|other| !std::ptr::eq(&raw const ***other, stream));
-        let paused: Vec<_> = others.map(|other| other.pause(PAUSE)).collect();
+        let others: Vec<_> = self.all_streams().filter(|other| !std::ptr::eq(&raw const **other, stream)).collect();
+        let paused: Vec<_> = others.iter().map(|other| other.pause(PAUSE)).collect();
         let result = meanwhile();
         drop(paused);
         result
@@ -289,9 +297,15 @@ impl Gpu {
         self.held.load(Ordering::SeqCst) > 0
     }
 
-    /// All streams. To be used without the lock: the last handle of one may be dropped with them.
-    fn all_streams(&self) -> Vec<Arc<StreamInner>> {
-        lock(&self.streams).clone()
+    /// All streams. To be used without the lock: the last handle of one may be dropped with it. There is a handle of one at a time:
+    /// who looks at all of them, and there may always be one who does, must not keep all from being [swept](Self::sweep).
+    fn all_streams(&self) -> impl Iterator<Item = Arc<StreamInner>> + use<> {
+        self.listed_streams().into_iter().filter_map(|stream| stream.upgrade())
+    }
+
+    /// As [`all_streams`](Self::all_streams), to look at more than once.
+    fn listed_streams(&self) -> Vec<Weak<StreamInner>> {
+        lock(&self.streams).iter().map(Arc::downgrade).collect()
     }
 
     pub(crate) fn remember(&self, stream: &Arc<StreamInner>) {
@@ -302,19 +316,24 @@ impl Gpu {
     pub(crate) fn sweep(&self) {
         // Asked without the lock: the end of the process waits for it. A handle beside the list's and this one is somebody's, and
         // where there is none nobody can make another.
-        let over = self.all_streams();
+        let over = self.all_streams().filter(|stream| Arc::strong_count(stream) == 2 && stream.is_over());
+        // Before it leaves the list: a wait for the device looks there, and then asks what was left.
         let over: Vec<_> =
-            over.into_iter().filter(|stream| Arc::strong_count(stream) == 2 && stream.is_over()).collect();
+            over.inspect(|stream| stream.leave_failure()).map(|stream| Arc::downgrade(&stream)).collect();
         let is_over = |stream: &mut Arc<StreamInner>| {
-            Arc::strong_count(stream) == 2 && over.iter().any(|other| Arc::ptr_eq(other, stream))
+            Arc::strong_count(stream) == 1 && over.iter().any(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(stream)))
         };
         let ended: Vec<_> =
             if over.is_empty() { Vec::new() } else { lock(&self.streams).extract_if(.., is_over).collect() };
-        drop(over);
         for stream in ended {
             stream.end();
         }
         self.sweep_host();
+    }
+
+    /// Whether there are streams that nobody has a handle of, and whose work is not known to be over.
+    pub(crate) fn has_ending_streams(&self) -> bool {
+        lock(&self.streams).iter().any(|stream| Arc::strong_count(stream) == 1)
     }
 
     /// Keeps host memory until the copies of it are over.
@@ -340,7 +359,7 @@ impl Gpu {
 
     /// Has memory that several streams used return to its home where they are past it. Never blocks.
     pub(crate) fn reclaim(&self) {
-        self.all_streams().iter().for_each(|stream| stream.reclaim());
+        self.all_streams().for_each(|stream| stream.reclaim());
     }
 
     /// Gives what is cached, and not used, back to the system. What can wait for the GPU is left out while it is held, and no
@@ -357,7 +376,7 @@ impl Gpu {
         self.reclaim();
         self.sweep();
         let making = self.may_make();
-        self.all_streams().iter().for_each(|stream| stream.give_back_free(making.is_none()));
+        self.all_streams().for_each(|stream| stream.give_back_free(making.is_none()));
     }
 
     /// Memory for a stream, whose guard the caller has, where there was no room: what is cached goes back first, and frees that
@@ -445,11 +464,14 @@ impl Opened {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.check()?;
         self.gpu.context.synchronize(|| self.gpu.is_held())?;
-        let own = |stream: &Arc<StreamInner>| std::ptr::eq(&*stream.device, self);
-        let streams: Vec<_> = self.gpu.all_streams().into_iter().filter(own).collect();
+        let listed = self.gpu.listed_streams();
+        let own = || {
+            let streams = listed.iter().filter_map(Weak::upgrade);
+            streams.filter(|stream| std::ptr::eq(&*stream.device, self))
+        };
         // All are waited for before a failure is reported: nothing may still run after this.
-        let waited: Vec<_> = streams.iter().map(|stream| stream.wait_unless_idle()).collect();
-        let (gone, living): (Vec<_>, Vec<_>) = streams.into_iter().partition(|stream| stream.is_closed());
+        let waited: Vec<_> = own().map(|stream| stream.wait_unless_idle()).collect();
+        let (gone, living): (Vec<_>, Vec<_>) = own().partition(|stream| stream.is_closed());
         gone.iter().for_each(|stream| stream.leave_failure());
         drop(gone);
         self.gpu.sweep();

@@ -33,6 +33,8 @@ const MOST_REGISTERED: usize = 1000;
 thread_local! {
     /// Whether this thread ends the process.
     static ENDS: Cell<bool> = const { Cell::new(false) };
+    /// How many of the long calls are this thread's.
+    static OWN: Cell<usize> = const { Cell::new(0) };
     static LAST: Last = const { Last };
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn prepare_by(prepare: fn()) {
 }
 
 /// Has [`leave`] come before all handlers that were registered so far: after a call in which a library may have registered some.
-pub(super) fn come_first() {
+pub(crate) fn come_first() {
     if REGISTERED.fetch_add(1, Ordering::Relaxed) < MOST_REGISTERED {
         // Safety: the handler may run at any time, and again. Where it finds no room, the process ends as it would without.
         unsafe { atexit(leave) };
@@ -100,6 +102,8 @@ pub(super) fn stay_out() {
 
 #[cold]
 fn stay() -> ! {
+    // It is in none any more, whatever it was about to do: nobody waits for it.
+    INSIDE.fetch_sub(OWN.take(), Ordering::SeqCst);
     loop {
         std::thread::park();
     }
@@ -112,8 +116,8 @@ pub(crate) struct Inside(());
 pub(crate) fn enter() -> Inside {
     let inside = Inside(());
     INSIDE.fetch_add(1, Ordering::SeqCst);
+    OWN.set(OWN.get() + 1);
     if IS_LEAVING.load(Ordering::SeqCst) && !ENDS.get() {
-        drop(inside);
         stay();
     }
     inside
@@ -122,6 +126,7 @@ pub(crate) fn enter() -> Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, Ordering::SeqCst);
+        OWN.set(OWN.get() - 1);
     }
 }
 

@@ -22,9 +22,9 @@ struct Line {
 
 impl Pending {
     /// What is pending on `streams` now.
-    pub(crate) fn new(streams: Vec<Arc<StreamInner>>) -> Self {
+    pub(crate) fn new(streams: impl Iterator<Item = Arc<StreamInner>>) -> Self {
         let line = |stream: Arc<StreamInner>| Line { left: stream.left(), mark: None, stream };
-        Self(streams.into_iter().map(line).collect())
+        Self(streams.map(line).collect())
     }
 
     /// Whether all is over. A stream that is found idle hands on what it kept; behind what is pending on another comes a mark, as

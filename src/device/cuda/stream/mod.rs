@@ -42,7 +42,6 @@ pub(crate) struct CudaStream {
 
 impl CudaStream {
     pub(crate) fn new(device: &Arc<Opened>) -> Result<Self> {
-        device.gpu.sweep();
         Ok(Self { inner: StreamInner::new(device)? })
     }
 

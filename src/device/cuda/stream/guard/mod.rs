@@ -17,10 +17,10 @@ mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, Opened, PATIENCE, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::Limbo;
@@ -90,13 +90,23 @@ impl Drop for StreamGuard<'_> {
     }
 }
 
-/// A stream of the driver, while a gate is closed one of those at hand.
+/// A stream of the driver, while a gate is closed one of those at hand, or of those that are about to end.
 fn stream_of(gpu: &Gpu) -> Result<Stream> {
-    if let Some(stream) = Stream::at_hand(&gpu.context) {
-        return Ok(stream);
+    let begin = Instant::now();
+    loop {
+        // A loop that makes streams must not keep those that are over.
+        gpu.sweep();
+        if let Some(stream) = Stream::at_hand(&gpu.context) {
+            return Ok(stream);
+        }
+        if let Some(_making) = gpu.may_make() {
+            return Stream::new(&gpu.context);
+        }
+        if !gpu.has_ending_streams() || begin.elapsed() > PATIENCE {
+            return Err(gpu.used_up("streams"));
+        }
+        std::thread::sleep(Duration::from_micros(100));
     }
-    let _making = gpu.may_make().ok_or_else(|| gpu.used_up("streams"))?;
-    Stream::new(&gpu.context)
 }
 
 /// A stream on which nobody enqueues, until it is dropped.
@@ -110,8 +120,6 @@ impl StreamInner {
         device.check()?;
         exit::note_thread();
         let gpu = &device.gpu;
-        // A loop that makes streams must not keep those that are over.
-        gpu.sweep();
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
             raw: stream_of(gpu)?,
@@ -271,9 +279,8 @@ impl StreamInner {
     pub(crate) fn leave_failure(&self) {
         if self.failed.get().is_none()
             && let Err(failure) = self.reported(true)
-            && self.failed.set(failure.clone()).is_ok()
         {
-            self.device.orphaned.leave(failure);
+            self.device.orphaned.leave_if(failure.clone(), || self.failed.set(failure).is_ok());
         }
     }
 
@@ -371,7 +378,6 @@ impl StreamInner {
 
     /// Ends a stream whose work is over and that nobody has a handle of.
     pub(crate) fn end(self: Arc<Self>) {
-        self.leave_failure();
         self.fault.end();
         let kept = lock(&self.limbo).all();
         drop(kept);
