@@ -83,7 +83,11 @@ fn device_failure(device: &Device) -> Result<(), Failed> {
 fn dropped_beside_new_ones(device: &Device) -> Result<(), Failed> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| while !is_over.load(Ordering::Relaxed) && device.stream().is_ok() {});
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) && device.stream().is_ok() {
+                thread::yield_now();
+            }
+        });
         let told = (0..500).try_for_each(|round| {
             let stream = device.stream()?;
             let rows = stream.tensor(&[99_i64], [1])?;
