@@ -41,9 +41,9 @@ fn totals(judged: &[Judged<'_>], place: usize) -> String {
     let mut totals: Vec<(&str, usize)> = [
         "confirmed",
         "refuted",
-        "carry over",
-        "differ here",
-        "are good to within an error",
+        "carries over",
+        "differs here",
+        "good to within an error",
         "inconclusive",
         "not judged",
     ]

@@ -19,6 +19,7 @@ use crate::error::DeviceError;
 
 /// The result of a call into an engine.
 pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
+
 /// What a device holds beside the memory of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {

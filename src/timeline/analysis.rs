@@ -28,9 +28,8 @@ impl Timeline {
                 stalls.entry(span.track).or_default().push(span);
             }
         }
-        let whole = self.end_ns() as f64;
-        let total: f64 = stalls.into_values().map(|stalls| covered(stalls.into_iter()) as f64).sum();
-        if hosts == 0 || whole == 0.0 { 0.0 } else { total / whole / hosts as f64 }
+        let total = stalls.into_values().map(|stalls| covered(stalls.into_iter())).sum();
+        if hosts == 0 { 0.0 } else { self.share(total) / hosts as f64 }
     }
 
     fn share(&self, ns: u64) -> f64 {

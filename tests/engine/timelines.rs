@@ -253,8 +253,8 @@ fn own_work(device: &Device) -> Result<(), Failed> {
     })
 }
 
-/// By a call of the region, by the recording, or by the next wait: its stream is gone then. The stream may have failed before the event is recorded
-/// that ends the call.
+/// By a call of the region, by the recording, or by the next wait: its stream is gone then. The stream may have failed before the
+/// event is recorded that ends the call.
 fn failure_within_a_recording(device: &Device) -> Result<(), Failed> {
     (0..200).try_for_each(|round| {
         let outcome = device.record_by_events(|| -> Result<bool, DeviceError> {

@@ -34,7 +34,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 /// How long an allocation that finds no room waits for frees while a gate is closed, and a new stream for one that ends: the
 /// thread that is to open it may be the one that waits.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long one that enqueues alone waits for others to have enqueued.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
@@ -218,13 +218,18 @@ impl Gpu {
         if self.is_held() {
             stream.synchronize()?;
         }
+        self.patiently("pinned memory for reads", take)
+    }
+
+    /// What `take` finds, which is asked again for a time: others give back what is in use.
+    pub(crate) fn patiently<T>(&self, what: &str, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
         let mut begin = None;
         loop {
             if let Some(taken) = take()? {
                 return Ok(taken);
             }
             if begin.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                return Err(self.used_up("pinned memory for reads"));
+                return Err(self.used_up(what));
             }
             std::thread::sleep(Duration::from_micros(100));
         }

@@ -17,10 +17,10 @@ mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, Opened, PATIENCE, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::stream::fault::{Causes, Fault};
 use crate::device::cuda::stream::limbo::Limbo;
@@ -92,21 +92,18 @@ impl Drop for StreamGuard<'_> {
 
 /// A stream of the driver, while a gate is closed one of those at hand, or of those that are about to end.
 fn stream_of(gpu: &Gpu) -> Result<Stream> {
-    let begin = Instant::now();
-    loop {
+    gpu.patiently("streams", || {
         // A loop that makes streams must not keep those that are over.
         gpu.sweep();
         if let Some(stream) = Stream::at_hand(&gpu.context) {
-            return Ok(stream);
+            return Ok(Some(stream));
         }
-        if let Some(_making) = gpu.may_make() {
-            return Stream::new(&gpu.context);
+        match gpu.may_make() {
+            Some(_making) => Stream::new(&gpu.context).map(Some),
+            None if gpu.has_ending_streams() => Ok(None),
+            None => Err(gpu.used_up("streams")),
         }
-        if !gpu.has_ending_streams() || begin.elapsed() > PATIENCE {
-            return Err(gpu.used_up("streams"));
-        }
-        std::thread::sleep(Duration::from_micros(100));
-    }
+    })
 }
 
 /// A stream on which nobody enqueues, until it is dropped.
