@@ -11,6 +11,7 @@ use super::tables::{
     left_out_of, matrix, matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
+use super::warning::Warning;
 use super::{claims, data, lesson, recorded, render_text};
 use crate::error::BookError;
 use crate::results::Results;
@@ -71,7 +72,7 @@ pub(super) fn render(
         figures,
         lesson => lesson::of(document, machines, titles),
         absences => absences(document, machines),
-        runs => shown(machines),
+        runs => shown(document, machines),
         claims => claims::of(document, machines, judged)?,
         exercises => render_text::exercises(document, machines),
     };
@@ -182,11 +183,16 @@ fn lacking(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
     machines.named().flat_map(|(results, machine)| lacking_in(table, results, machine)).collect()
 }
 
-/// Which runs the chapter shows, and the command that made each.
-fn shown(machines: &Machines<'_>) -> Vec<Value> {
+/// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.
+fn shown(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
+    let experiments = document.experiments();
     let named = machines.named().map(|(results, machine)| {
         let run = results.run();
-        context! { machine, started => run.started.as_str(), command => run.environment.program.command.join(" ") }
+        let about = Warning::of_experiments(results).into_iter();
+        let about = about.filter(|warning| warning.experiment().is_some_and(|name| experiments.contains(&name)));
+        let warnings: Vec<String> = about.map(|warning| warning.to_string()).collect();
+        let command = run.environment.program.command.join(" ");
+        context! { machine, started => run.started.as_str(), command, warnings }
     });
     named.collect()
 }

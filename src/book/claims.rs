@@ -144,7 +144,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
             by_rounds => case.by_rounds,
             bounds => case.bounds.as_deref(),
             lies => case.lies(),
-            held_together => several && case.is_open_inside(),
+            held_together => several && case.is_open_together(),
             value,
             missing => case.missing(),
             operands => operands.join("; "),

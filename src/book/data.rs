@@ -145,12 +145,25 @@ fn measured_record(
     (value, interval, n): (f64, Result<(f64, f64), String>, usize),
 ) -> [String; 10] {
     let (low, high, state) = match interval {
-        Ok((low, high)) => (rounded(low, 5), rounded(high, 5), "measured".to_owned()),
+        Ok((low, high)) => {
+            let digits = digits_of_ends(value, high - low);
+            (rounded(low, digits), rounded(high, digits), "measured".to_owned())
+        }
         Err(reason) => (String::new(), String::new(), format!("measured; {reason}")),
     };
-    let (words, value, n) = (in_words(&spec.parameters), rounded(value, 9), n.to_string());
+    let (words, value, n) = (in_words(&spec.parameters), rounded(value, VALUE_DIGITS), n.to_string());
     [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, &state].map(str::to_owned)
 }
+
+/// With how many digits the ends of an interval are written: the value stays between them.
+fn digits_of_ends(value: f64, width: f64) -> usize {
+    let needed = 3.0 + (value.abs() / width).log10().ceil();
+    // Of 0 without a width any number will do.
+    if needed.is_nan() { 5 } else { needed.clamp(5.0, VALUE_DIGITS as f64) as usize }
+}
+
+/// With how many digits a value is written.
+const VALUE_DIGITS: usize = 9;
 
 /// A number with so many significant digits: more than its clock or its interval has, and fewer than fill a file.
 fn rounded(value: f64, digits: usize) -> String {
@@ -194,4 +207,23 @@ fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), B
 
 fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
     out.into_inner().map_err(|error| BookError::Data { message: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_lies_between_the_ends_of_its_interval_as_they_are_written() {
+        for value in [1_048_576.0, 1.234_567_89e-6, -3.987_654_3e12, 0.0] {
+            for width in [0.0, 1e-12, 1e-7, 1e-3, 0.5, 20.0] {
+                let half = f64::abs(value) * width / 2.0;
+                let [low, high] =
+                    [value - half, value + half].map(|end| rounded(end, digits_of_ends(value, 2.0 * half)));
+                let [low, value, high] =
+                    [low, rounded(value, VALUE_DIGITS), high].map(|text| text.parse::<f64>().unwrap());
+                assert!(low <= value && value <= high, "{low} {value} {high}");
+            }
+        }
+    }
 }

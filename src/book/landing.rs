@@ -55,7 +55,7 @@ pub(super) fn render(
         title,
         lead => machine(&headed, leading, whose),
         own => of_another.map(|_| machine(&headed, own, label)),
-        others => others.join(", "),
+        others => others.join(" and "),
         timeline => timeline(&headed, leading, whose)?,
         first => judged.first().map(|(document, _)| document.id.as_str()),
         notebook => notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),

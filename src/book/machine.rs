@@ -180,7 +180,8 @@ fn telemetry(run: &Run) -> Option<Table> {
         ];
         Some(TableRow { id: None, label: ran.name.clone(), cells })
     };
-    let headings = ["from", "processor clock", "memory clock", "temperature", "power", "host clock", "held back by"];
+    let headings =
+        ["from", "clock of the GPU", "clock of its memory", "temperature", "power", "host clock", "held back by"];
     table("Telemetry", "experiment", &headings, run.order.iter().filter_map(row).collect())
 }
 

@@ -147,6 +147,18 @@ impl Warning {
         matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
     }
 
+    /// The experiment that it is about, where it is about one.
+    pub(super) fn experiment(&self) -> Option<&str> {
+        match self {
+            Warning::Throttled { experiment, .. }
+            | Warning::Shared { experiment, .. }
+            | Warning::SharedUnseen { experiment, .. }
+            | Warning::ExperimentFailed { experiment, .. }
+            | Warning::Outdated { experiment } => Some(experiment),
+            _ => None,
+        }
+    }
+
     /// What interrupts left of the runs that are not over.
     fn interrupted(results: &Results) -> Vec<Self> {
         let mut left: HashMap<&str, (usize, usize)> = HashMap::new();
@@ -164,7 +176,7 @@ impl Warning {
     }
 
     /// What the runs say of each experiment.
-    fn of_experiments(results: &Results) -> Vec<Self> {
+    pub(super) fn of_experiments(results: &Results) -> Vec<Self> {
         let (mut ran, mut sensed) =
             (HashMap::<&str, Vec<&ExperimentRun>>::new(), HashMap::<&str, Vec<Sensed<'_>>>::new());
         for run in results.runs_of(&results.run().system) {

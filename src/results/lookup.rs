@@ -96,7 +96,7 @@ impl<'a> Metric<'a> {
         }
         let found = Estimate::of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
         // A count may be the same in all runs: there is no clock whose step hides a scatter.
-        let is_certain = self.is_observed() && found.runs > 1;
+        let is_certain = self.is_counted() && found.runs > 1;
         let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
         // What is never below 0 has no interval that is.
         let is_amount = !self.is_difference() && samples.values().iter().all(|sample| *sample >= 0.0);
@@ -114,6 +114,11 @@ impl<'a> Metric<'a> {
             Provenance::Measured { clock, .. } => clock == Clock::Observed,
             Provenance::Derived { .. } => !self.operands.is_empty() && self.operands.iter().all(Self::is_observed),
         }
+    }
+
+    /// Whether it was observed and is no time, nor a share of one: such scatter as what a clock took does.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_observed() && (self.is_share() || !matches!(self.spec.unit, Unit::Seconds | Unit::Ratio))
     }
 
     /// What each run came to: its median.

@@ -43,11 +43,11 @@ impl<'a> Metric<'a> {
         })
     }
 
-    /// Whether its samples scatter as times do: those that a clock took, and what was computed from such.
+    /// Whether its samples scatter as times do: times, shares of them, and what was computed from such.
     fn is_scattered(&self) -> bool {
         match self.spec.provenance {
-            Provenance::Measured { .. } => self.clock().is_some(),
-            Provenance::Derived { .. } => !self.is_observed(),
+            Provenance::Measured { .. } if !self.is_observed() => self.clock().is_some(),
+            _ => !self.is_counted(),
         }
     }
 
@@ -211,6 +211,32 @@ mod tests {
         assert!((low - bound).abs() < 1e-9 && high == 1.0, "{low} {high}");
         let (low, high) = interval("a.returns");
         assert!(low == 0.0 && (high - (1.0 - bound)).abs() < 1e-9, "{low} {high}");
+    }
+
+    #[test]
+    fn what_was_observed_of_times_scatters_as_times_do_and_a_count_is_certain() {
+        let two: Vec<f64> =
+            (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3 + f64::from(round % 2)).collect();
+        let observed = |id: &str, unit: Unit, runs: [&[f64]; 2]| {
+            let mut row = row(id, Provenance::measured(Clock::Observed), runs[0]);
+            row.spec.unit = unit;
+            let outcome = Outcome::of_samples(runs[1].to_vec(), StoppedBy::Samples);
+            row.series.push(Series { run: "2".to_owned(), outcome });
+            row
+        };
+        let rows = Rows::from(vec![
+            observed("a.span", Unit::Seconds, [&[5e-6; 8]; 2]),
+            observed("a.count", Unit::Number, [&[5.0; 8]; 2]),
+            observed("a.used", Unit::Ratio, [&two, &two.iter().map(|x| x + 1e-6).collect::<Vec<f64>>()]),
+        ]);
+        let lookup = Lookup::new(&rows, vec!["1", "2"]);
+        let interval = |id: &str| {
+            let metric = lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap();
+            metric.interval(&metric.estimate().unwrap())
+        };
+        assert_eq!(interval("a.span").unwrap_err(), "no interval: all 2 runs came to the same value");
+        assert_eq!(interval("a.count"), Ok((5.0, 5.0)));
+        assert!(interval("a.used").unwrap_err().starts_with("no interval: two regimes"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
-use syncscope::book::document::{Claim, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
+use syncscope::book::document::{Claim, ClaimKind, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
 use syncscope::book::predicate::{ClaimVerdict, Judgement};
 use syncscope::book::{BookProject, claims_text};
 use syncscope::experiment::Registry;
@@ -215,6 +215,44 @@ fn equality_of_cases_needs_each_pair_inside_the_margin() {
     assert_eq!(equal("difference", (-0.1, 0.1), &[(1, &one), (2, &near)]), ClaimVerdict::Confirmed);
     assert_eq!(equal("difference", (-0.01, 0.01), &[(1, &one), (2, &near)]), ClaimVerdict::Refuted);
     assert_eq!(equal("ratio", (0.9, 1.1), &[(1, &one), (2, &NOISY)]), ClaimVerdict::Inconclusive);
+}
+
+#[test]
+fn cases_that_are_to_be_compared_judge_nothing_where_there_are_not_two() {
+    let equal = "kind: always, on: pytorch, each: size, compare: ratio, tests: [0.9 <= t.a <= 1.1]";
+    let one = about(1.0);
+    let alone = verdict(equal, &sized(&[(1, &one)]));
+    assert!(matches!(&alone, ClaimVerdict::NotJudged(reason) if reason.contains("one alone, size 1")), "{alone:?}");
+    let planned = sized(&[(1, &one), (2, &one)]);
+    let none = judged_in(equal, &planned, &results(&[time("t.b", &one)])).verdict;
+    assert!(matches!(none, ClaimVerdict::NotJudged(_)), "{none:?}");
+}
+
+#[test]
+fn a_case_of_an_open_claim_counts_alone_on_the_side_on_which_all_have_to_lie() {
+    let sized = sized(&[(1, &about(1.0)), (2, &[1.75, 1.95, 1.8, 1.98, 1.85]), (3, &[0.1, 4.0, 2.0, 3.5, 0.4])]);
+    let lie = |kind: &str, test: &str| -> Vec<&'static str> {
+        let found = judged(&format!("kind: {kind}, on: pytorch, each: size, tests: [{test}]"), &sized);
+        assert_eq!(found.verdict, ClaimVerdict::Inconclusive);
+        found.cases.iter().map(|case| case.lies().unwrap()).collect()
+    };
+    assert_eq!(lie("always", "t.a < 2"), ["inside", "inside", "undecided"]);
+    assert_eq!(lie("exists", "t.a >= 2"), ["outside", "outside", "undecided"]);
+}
+
+#[test]
+fn of_results_that_hold_no_row_of_a_claim_it_is_not_judged() {
+    for name in ["two-gpus", "calls", "one-gpu"].map(|name| format!("book/results/{name}.json")) {
+        let kept = kept(&name);
+        for (document, claim) in claims().filter(|(_, claim)| claim.kind != ClaimKind::Arithmetic) {
+            let judgement = claim.judge(document, &kept);
+            for judged in std::iter::once(&judgement).chain(judgement.beside.as_deref()) {
+                let found = judged.cases.iter().filter(|case| case.value.is_ok()).count();
+                let is_judged = !matches!(judged.verdict, ClaimVerdict::NotJudged(_));
+                assert!(found > 0 || !is_judged, "{name}: {} is {:?} by no value", claim.id, judged.verdict);
+            }
+        }
+    }
 }
 
 #[test]

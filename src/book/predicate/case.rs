@@ -35,16 +35,16 @@ pub struct CaseResult {
     pub by_rounds: bool,
     /// Whether it was computed from figures alone.
     pub(super) exact: bool,
-    /// Whether its own interval lies inside the bounds, whatever the other cases need.
-    is_alone_inside: bool,
+    /// Whether its own interval lies inside or outside the bounds, whatever the other cases need.
+    is_clear_alone: bool,
     /// Whether it is what each trial came to.
     pub(super) trials: bool,
 }
 
 impl CaseResult {
-    /// Whether it is undecided although its own interval lies inside the bounds.
-    pub(in crate::book) fn is_open_inside(&self) -> bool {
-        self.lies() == Some("undecided") && self.is_alone_inside
+    /// Whether it is undecided although its own interval lies on one side of the bounds.
+    pub(in crate::book) fn is_open_together(&self) -> bool {
+        self.lies() == Some("undecided") && self.is_clear_alone
     }
 
     /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.
@@ -89,7 +89,7 @@ impl ComparedCase {
             finding: None,
             by_rounds: false,
             exact: false,
-            is_alone_inside: false,
+            is_clear_alone: false,
             trials: false,
         };
         let known = match found {
@@ -98,7 +98,7 @@ impl ComparedCase {
                 case.value = Ok(found.written());
                 case.numbers = Some(found.numbers());
                 case.unsteady = found.unsteady.is_some();
-                case.is_alone_inside = test.region.is_some_and(|region| is_inside(case.numbers, &region));
+                case.is_clear_alone = test.region.is_some_and(|region| is_clear(case.numbers, &region));
                 case.runs = found.runs;
                 case.by_rounds = found.by_rounds;
                 case.exact = matches!(found.known, Observations::Exact(_));
@@ -124,10 +124,13 @@ impl ComparedCase {
     }
 }
 
-/// Whether an interval lies inside a region.
-fn is_inside(numbers: Option<(f64, Option<(f64, f64)>)>, region: &AcceptedRegion) -> bool {
+/// Whether an interval lies wholly inside or outside a region.
+fn is_clear(numbers: Option<(f64, Option<(f64, f64)>)>, region: &AcceptedRegion) -> bool {
     let Some((_, Some((least, largest)))) = numbers else { return false };
-    region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value)
+    let inside = region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value);
+    let beyond =
+        region.low.is_some_and(|low| largest < low.value) || region.high.is_some_and(|high| least > high.value);
+    inside || beyond
 }
 
 /// The parameters of a case in words.

@@ -135,9 +135,11 @@ impl Claim {
         let evidence: Vec<Evidence> = made.iter().map(ComparedCase::evidence).collect();
         let (mut cases, known): (Vec<CaseResult>, Vec<Option<Observations>>) =
             made.into_iter().map(|made| (made.case, made.known)).unzip();
-        let missing = cases.iter().find_map(|case| case.value.as_ref().err());
-        if let Some(reason) = missing.filter(|_| known.iter().all(Option::is_none)) {
-            return Judgement { shown, ..self.not_judged(reason.clone(), system) };
+        // Of no case at all every test would hold.
+        if known.iter().all(Option::is_none) {
+            let missing = cases.iter().find_map(|case| case.value.as_ref().err());
+            let reason = missing.cloned().unwrap_or_else(|| "there is no case of it".to_owned());
+            return Judgement { shown, ..self.not_judged(reason, system) };
         }
         let verdict = if self.kind == ClaimKind::Model {
             let errors: Vec<Observations> = known.into_iter().flatten().collect();
@@ -146,15 +148,13 @@ impl Claim {
                 None => ClaimVerdict::GoodToWithin(furthest(&errors)),
             }
         } else {
-            let (finding, each) = match self.kind {
-                ClaimKind::Exists => (Evidence::any(&evidence), Evidence::each(&evidence)),
-                _ => (Evidence::all(&evidence), Evidence::each(&evidence)),
+            // On the side on which all cases have to lie, each counts alone.
+            let (finding, side) = match self.kind {
+                ClaimKind::Exists => (Evidence::any(&evidence), Decision::Outside),
+                _ => (Evidence::all(&evidence), Decision::Inside),
             };
-            // Where all cases have to agree, each counts alone.
-            let alone = matches!((finding, self.kind), (Decision::Outside, ClaimKind::Exists))
-                || finding == Decision::Inside && self.kind != ClaimKind::Exists;
-            for ((case, each), evidence) in cases.iter_mut().zip(each).zip(&evidence) {
-                case.finding = Some(if alone { evidence.finding() } else { each });
+            for ((case, each), evidence) in cases.iter_mut().zip(Evidence::each(&evidence)).zip(&evidence) {
+                case.finding = Some(if evidence.finding() == side { side } else { each });
             }
             match without_scatter(
                 finding,
@@ -180,6 +180,11 @@ impl Claim {
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();
         };
+        if let [only] = &selects[..] {
+            let found = of(only).and_then(|quantity| quantity.found());
+            let none = found.and_then(|_| Err(format!("it compares cases, and there is {}", alone(only))));
+            return vec![ComparedCase::of(&test, named(only), only, none)];
+        }
         let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
         pairs
             .map(|(one, other)| {
@@ -230,6 +235,11 @@ impl Judgement {
     pub fn runs(&self) -> usize {
         self.cases.iter().filter(|case| case.value.is_ok()).map(|case| case.runs).min().unwrap_or(0)
     }
+}
+
+/// The one case that there is, in words.
+fn alone(select: &Parameters) -> String {
+    if select.is_empty() { "one alone".to_owned() } else { format!("one alone, {}", named(select)) }
 }
 
 /// Why nothing is decided, where all measured cases that are undecided could decide nothing: of each its finding, and what is

@@ -96,7 +96,8 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
                 if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
             let measured = count - missing.len();
             format!(
-                "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}."
+                "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}. The \
+                 number holds for all cases together, which takes wider intervals than each case has alone."
             )
         }
         ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
