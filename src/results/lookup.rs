@@ -116,7 +116,7 @@ impl<'a> Metric<'a> {
         }
     }
 
-    /// Whether it was observed and is no time, nor a share of one: such scatter as what a clock took does.
+    /// Whether it was observed and is neither a time nor a share of one, which scatter as what a clock took does.
     pub(super) fn is_counted(&self) -> bool {
         self.is_observed() && (self.is_share() || !matches!(self.spec.unit, Unit::Seconds | Unit::Ratio))
     }
