@@ -188,9 +188,8 @@ fn shown(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let experiments = document.experiments();
     let named = machines.named().map(|(results, machine)| {
         let run = results.run();
-        let about = Warning::of_experiments(results).into_iter();
-        let about = about.filter(|warning| warning.experiment().is_some_and(|name| experiments.contains(&name)));
-        let warnings: Vec<String> = about.map(|warning| warning.to_string()).collect();
+        let about = Warning::of_experiments(results, &experiments);
+        let warnings: Vec<String> = about.iter().map(Warning::to_string).collect();
         let command = run.environment.program.command.join(" ");
         context! { machine, started => run.started.as_str(), command, warnings }
     });

@@ -122,7 +122,7 @@ impl Warning {
         if let Some(first) = unchecked.first() {
             warnings.push(Warning::Unchecked { first: first.clone(), rows: unchecked.len() });
         }
-        warnings.extend(Self::of_experiments(results));
+        warnings.extend(Self::of_experiments(results, &results.experiments()));
         for system in results.systems().into_iter().skip(1) {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
@@ -147,18 +147,6 @@ impl Warning {
         matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
     }
 
-    /// The experiment that it is about, where it is about one.
-    pub(super) fn experiment(&self) -> Option<&str> {
-        match self {
-            Warning::Throttled { experiment, .. }
-            | Warning::Shared { experiment, .. }
-            | Warning::SharedUnseen { experiment, .. }
-            | Warning::ExperimentFailed { experiment, .. }
-            | Warning::Outdated { experiment } => Some(experiment),
-            _ => None,
-        }
-    }
-
     /// What interrupts left of the runs that are not over.
     fn interrupted(results: &Results) -> Vec<Self> {
         let mut left: HashMap<&str, (usize, usize)> = HashMap::new();
@@ -175,8 +163,8 @@ impl Warning {
         cut.map(|(run, (rows, of))| Warning::Interrupted { run: run.id.clone(), rows, of }).collect()
     }
 
-    /// What the runs say of each experiment.
-    pub(super) fn of_experiments(results: &Results) -> Vec<Self> {
+    /// What the runs say of each of these experiments.
+    pub(super) fn of_experiments(results: &Results, names: &[&str]) -> Vec<Self> {
         let (mut ran, mut sensed) =
             (HashMap::<&str, Vec<&ExperimentRun>>::new(), HashMap::<&str, Vec<Sensed<'_>>>::new());
         for run in results.runs_of(&results.run().system) {
@@ -188,7 +176,7 @@ impl Warning {
         let about = |name: &str| {
             Self::about(name, ran.get(name).map_or(&[], Vec::as_slice), sensed.get(name).map_or(&[], Vec::as_slice))
         };
-        results.experiments().into_iter().flat_map(about).collect()
+        names.iter().copied().flat_map(about).collect()
     }
 
     /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.

@@ -242,8 +242,8 @@ fn a_case_of_an_open_claim_counts_alone_on_the_side_on_which_all_have_to_lie() {
 
 #[test]
 fn of_results_that_hold_no_row_of_a_claim_it_is_not_judged() {
-    for name in ["two-gpus", "calls", "one-gpu"].map(|name| format!("book/results/{name}.json")) {
-        let kept = kept(&name);
+    for name in KEPT {
+        let kept = kept(name);
         for (document, claim) in claims().filter(|(_, claim)| claim.kind != ClaimKind::Arithmetic) {
             let judgement = claim.judge(document, &kept);
             for judged in std::iter::once(&judgement).chain(judgement.beside.as_deref()) {
@@ -485,7 +485,7 @@ fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
 /// What is computed in a file is computed again when it is read.
 #[test]
 fn the_kept_results_follow_from_their_samples_and_a_changed_operand_is_found() {
-    for name in [ONE_GPU, TWO_GPUS, "book/results/calls.json"] {
+    for name in KEPT {
         assert_eq!(kept(name).recompute().contradictions, [], "{name}");
     }
     let mut doubled = kept(ONE_GPU);
@@ -511,6 +511,7 @@ fn a_quantity_that_divides_by_zero_is_no_verdict() {
 
 const ONE_GPU: &str = "book/results/one-gpu.json";
 const TWO_GPUS: &str = "book/results/two-gpus.json";
+const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json"];
 
 fn kept(name: &str) -> Results {
     Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()

@@ -203,7 +203,7 @@ fn lengths(device: &Device) -> Result<(), Failed> {
 }
 
 /// The first product of a shape searches for its plan, which on a GPU waits for trials of it. The second makes its graph, for which
-/// the driver waits where it takes more memory for graphs. From the third on there is nothing to wait for.
+/// the driver can wait. From the third on there is nothing to wait for.
 fn search(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let x = stream.ones::<f32>([48, 80])?;

@@ -79,7 +79,7 @@ impl Spread {
             return None;
         }
         let (count, within) = (runs.len() as f64, mean(&variances));
-        let between = if standard_error(middles).is_some() { variance(middles) } else { 0.0 };
+        let between = standard_error(middles).map_or(0.0, |_| variance(middles));
         let freedom = runs.iter().map(|samples| samples.len() as f64 - 1.0).sum::<f64>() * QUARTILE_EFFICIENCY;
         let larger = match FisherSnedecor::new(count - 1.0, freedom) {
             _ if within == 0.0 && between == 0.0 => Larger::Unclear,
